@@ -28,7 +28,7 @@ class Row:
     budget_bytes: int | None
     """Maximum of prefetched but unused data; `None` without prefetching."""
     elapsed_ns: int
-    """From the start of the command to its end."""
+    """From the start of the command to its end; with trusted hints from its head start on."""
     gain: float
     """Share of the plain time that is saved, 0 to 1; negative if the run takes longer."""
     requests: int

@@ -49,12 +49,10 @@ def link(way: Way) -> dict[str, str]:
 
 def to_disk(way: Way) -> list[dict[str, Any]]:
     """Return a level that keeps nothing, whose link takes the servers' own time for each read of the disk; or none."""
+    if max(way.disk_ns, way.disk_page_ns) <= 0:
+        return []
     cost = _times(way.disk_ns - way.disk_page_ns, way.disk_page_ns)
-    return (
-        [{"name": "disk", "blocks": 0, "policy": "demand", "link": cost}]
-        if max(way.disk_ns, way.disk_page_ns) > 0
-        else []
-    )
+    return [{"name": "disk", "blocks": 0, "policy": "demand", "link": cost}]
 
 
 def _times(alpha_ns: int, beta_ns: int) -> dict[str, str]:

@@ -243,6 +243,11 @@ fn facts_of(settings: &Settings, list: &HintList) -> (Vec<DiskNumber>, Vec<DiskF
     (of_file, facts)
 }
 
+/// Takes what has woken the loop: `wake` is readable no more. The number does not matter.
+fn take(mut wake: &File) {
+    let _ = wake.read(&mut [0; 8]);
+}
+
 /// What the loop works with.
 struct Host {
     conductor: Conductor<Disks>,
@@ -291,9 +296,9 @@ impl Host {
         let (recorded, recorded_ns) = (Duration::from_nanos(list.elapsed_ns), Nanos(list.elapsed_ns));
         let waited = waited_for_page(&list.ranges);
         // What cannot be started is said at once.
-        let is_found = settings.command.first().is_some_and(|name| found(name).is_some());
-        let head_start =
-            (settings.trusted && arm && is_found).then(|| HeadStart::new(&list, machine.universe().blocks() as u64));
+        let is_found = || settings.command.first().is_some_and(|name| found(name).is_some());
+        let blocks = machine.universe().blocks() as u64;
+        let head_start = (settings.trusted && arm && is_found()).then(|| HeadStart::new(&list, blocks));
         let list = Arc::new(list);
         let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
         let (sender, done) = channel();
@@ -322,15 +327,14 @@ impl Host {
             // What has been read is said before.
             let was_idle = self.conductor.queues.have_nothing_to_do();
             let now = self.now();
-            self.done.try_iter().for_each(|said| self.conductor.heard(now, said));
+            self.hear(now);
             self.conductor.turn(now);
             let is_idle = was_idle && self.conductor.queues.have_nothing_to_do();
             if is_idle || head_start.is_over(now, self.conductor.settled()) {
                 break;
             }
             if wait_readable(&[Some(wake.as_raw_fd())], LOOK_EVERY_MS)[0] {
-                // The number does not matter.
-                let _ = (&*wake).read(&mut [0; 8]);
+                take(&wake);
             }
         }
         self.report.head_start_ns = self.now().0;
@@ -371,11 +375,10 @@ impl Host {
             };
             let ready = wait_readable(&[Some(ended), going.then_some(wake.as_raw_fd())], timeout);
             if ready[1] {
-                // The number does not matter.
-                let _ = (&*wake).read(&mut [0; 8]);
+                take(&wake);
             }
             let now = self.now();
-            self.done.try_iter().for_each(|said| self.conductor.heard(now, said));
+            self.hear(now);
             self.observe();
             if ready[0] {
                 return;
@@ -412,6 +415,11 @@ impl Host {
 
     fn now(&self) -> Nanos {
         Nanos(self.started.elapsed().as_nanos() as u64)
+    }
+
+    /// What the disks have done.
+    fn hear(&mut self, now: Nanos) {
+        self.done.try_iter().for_each(|said| self.conductor.heard(now, said));
     }
 
     /// What the command has referenced.
