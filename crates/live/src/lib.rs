@@ -4,7 +4,8 @@
 //! [`parallel`], the testbed of parallel programs, [`emulate`], a file that answers as a simulated drive would,
 //! [`profile`](mod@profile), which measures a device by reading it, [`tune`], which sets a real device's read-ahead,
 //! [`mod@record`], which sees what a command reads, and [`hints`], which runs a command while what it is going to read is
-//! prefetched, and [`mod@forecast`], which says beforehand what that saves. [`ring`] reads files without threads, into [`memory`].
+//! prefetched, and [`mod@forecast`], which says beforehand what that saves. [`ring`] reads files without threads, into [`memory`];
+//! [`page_cache`] says what the kernel has of a file.
 
 mod child;
 mod clock;
@@ -12,6 +13,7 @@ pub mod emulate;
 pub mod forecast;
 pub mod hints;
 pub mod memory;
+pub mod page_cache;
 mod page_trace;
 pub mod parallel;
 mod path_error;

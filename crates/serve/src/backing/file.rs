@@ -1,20 +1,19 @@
 //! A regular file or a block device.
 //!
-//! What the kernel's page cache holds is copied from there. A long read of what it does not hold goes to the device straight into the pages
-//! of this cache (`O_DIRECT`): the way through the page cache costs as much processor time again, and keeps a second copy. Whether
-//! the page cache holds a range shows only when it is read, and the kernel then begins to fetch what is missing. So where it has held nothing,
-//! it is tried ever more rarely, with a single page first. Short reads always take the page cache, and so do all reads of a file that is written here, as what
-//! has been written stays in the page cache for a while.
+//! What the kernel's page cache holds is copied from there. Other reads go to the device straight into the pages of this cache (`O_DIRECT`): the
+//! way through the page cache costs as much processor time again, and keeps a second copy. That copy is of use where a page that has
+//! left this cache is read again. So a short read, which is mostly at a random place, takes the page cache from the second time on that its first page is read.
+//! All reads of a file that is written here do, as what has been written stays in the page cache for a while.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use headstart_live::page_cache::PageCache;
 use headstart_live::tune::{Device, Roots};
 use headstart_nbd::Extent;
 use nix::errno::Errno;
@@ -25,17 +24,16 @@ use nix::unistd::{lseek, Whence};
 use rustix::io::{preadv2, ReadWriteFlags};
 
 use super::joined::{join, BUFFERS_MAX};
+use super::looks::{Touched, Trust};
 use super::{file_identity, Backing, RingRead};
+use crate::buffers::Buffers;
 
 /// Bytes of a read that is tried without a thread: what one reply, or one read ahead, mostly has.
 const AT_ONCE_BYTES_MAX: usize = 1 << 20;
-/// The least read that passes the page cache: shorter ones are mostly at random places, and may come again.
-const DIRECT_BYTES_MIN: usize = 128 << 10;
+/// The least read that passes the page cache however often it comes: what is read so is a stream, and far longer than a cache.
+const LONG_BYTES_MIN: usize = 128 << 10;
 /// Offsets, lengths and buffers of such reads are multiples of this on every device.
 const ALIGNMENT: usize = 4096;
-/// Reads that go without a look into the page cache, at most, after one that has found nothing: a file that comes into it later is found
-/// within 64 MiB of a stream, and what a look fetches in vain is a page in 64 MiB.
-const UNTRIED_MAX: u32 = 64;
 /// Bytes of zeroes written at a time where the file system cannot make them.
 const ZEROES: usize = 1 << 20;
 
@@ -46,56 +44,14 @@ pub struct FileBacking {
     direct: Option<Arc<File>>,
     /// All reads do.
     always_direct: bool,
-    /// The device does not take such reads after all.
-    direct_refused: AtomicBool,
-    page_cache: PageCache,
+    page_cache: Option<PageCache>,
+    trust: Trust,
+    touched: Touched,
     /// What the kernel reads ahead of the device.
     device_read_ahead_bytes: Option<u64>,
     size_bytes: u64,
     /// Holes can be told from data.
     sparse: bool,
-}
-
-/// Whether a look into the page cache is worth it, by what the last long reads have found there.
-#[derive(Debug, Default)]
-struct PageCache {
-    /// Reads that go without a look after the next miss; 0 after a hit.
-    pause: AtomicU32,
-    /// Reads that still do.
-    untried: AtomicU32,
-}
-
-/// How a read looks into the page cache.
-#[derive(Debug, PartialEq, Eq)]
-enum Look {
-    No,
-    /// At its first page, then at all of it.
-    First,
-    /// At all of it.
-    All,
-}
-
-impl PageCache {
-    /// How the next long read looks.
-    fn look(&self) -> Look {
-        let untried = self.untried.load(Ordering::Relaxed);
-        if untried > 0 {
-            self.untried.store(untried - 1, Ordering::Relaxed);
-            return Look::No;
-        }
-        if self.pause.load(Ordering::Relaxed) == 0 {
-            Look::All
-        } else {
-            Look::First
-        }
-    }
-
-    /// What came of a look.
-    fn found(&self, found: bool) {
-        let pause = if found { 0 } else { (self.pause.load(Ordering::Relaxed) * 2).clamp(1, UNTRIED_MAX) };
-        self.pause.store(pause, Ordering::Relaxed);
-        self.untried.store(pause, Ordering::Relaxed);
-    }
 }
 
 impl FileBacking {
@@ -117,34 +73,35 @@ impl FileBacking {
         let (always_direct, direct) = match (direct, writable) {
             (true, _) => (true, Some(Arc::new(unbuffered()?))),
             (false, true) => (false, None),
-            (false, false) => (false, unbuffered().ok().map(Arc::new)),
+            (false, false) => (false, unbuffered().ok().filter(takes_direct_reads).map(Arc::new)),
         };
+        let page_cache = PageCache::of(&file, size_bytes).ok();
         let device_read_ahead = Device::of(&Roots::of_machine(), path).and_then(|device| device.read_ahead_kb());
         Ok(Self {
             file: Arc::new(file),
             direct,
             always_direct,
-            direct_refused: AtomicBool::new(false),
-            page_cache: PageCache::default(),
+            page_cache,
+            trust: Trust::default(),
+            touched: Touched::new(size_bytes.div_ceil(ALIGNMENT as u64)),
             device_read_ahead_bytes: device_read_ahead.ok().map(|kib| kib << 10),
             size_bytes,
             sparse: kind.is_file(),
         })
     }
 
-    /// The file that a read into `buffers` passes the page cache by, if it does.
+    /// The file that a read into `buffers` may pass the page cache by.
     fn direct_for(&self, offset: u64, buffers: &[BytesMut]) -> Option<&Arc<File>> {
-        let direct = self.direct.as_ref()?;
-        if self.always_direct {
-            return Some(direct);
-        }
         let is_aligned =
             |buffer: &BytesMut| buffer.len() % ALIGNMENT == 0 && buffer.as_ptr().align_offset(ALIGNMENT) == 0;
-        let fits = offset % ALIGNMENT as u64 == 0
-            && length_of(buffers) >= DIRECT_BYTES_MIN
-            && !self.direct_refused.load(Ordering::Relaxed)
-            && buffers.iter().all(is_aligned);
-        fits.then_some(direct)
+        let fits = || offset % ALIGNMENT as u64 == 0 && buffers.iter().all(is_aligned);
+        self.direct.as_ref().filter(|_| self.always_direct || fits())
+    }
+
+    /// Whether a short read takes the page cache: it is there, as far as its first page shows, or has been read before.
+    fn is_for_page_cache(&self, offset: u64) -> bool {
+        let Some(page_cache) = &self.page_cache else { return true };
+        page_cache.has(offset) || !self.touched.is_first(offset / ALIGNMENT as u64)
     }
 
     /// Whether the page cache has had what fills `buffers`.
@@ -216,15 +173,12 @@ impl Backing for FileBacking {
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
-        if let Some(direct) = self.direct_for(offset, buffers) {
+        let is_direct = self.always_direct || length_of(buffers) >= LONG_BYTES_MIN;
+        if let Some(direct) = self.direct_for(offset, buffers).filter(|_| is_direct) {
             let (mut joined, joints) = join(buffers.iter_mut().map(std::mem::take).collect());
             let read = self.read_from(direct, offset, &mut joined);
             buffers.iter_mut().zip(joints.part(joined)).for_each(|(buffer, part)| *buffer = part);
-            let is_refused = |error: &io::Error| error.raw_os_error() == Some(Errno::EINVAL as i32);
-            if self.always_direct || !read.as_ref().is_err_and(is_refused) {
-                return read;
-            }
-            self.direct_refused.store(true, Ordering::Relaxed);
+            return read;
         }
         self.read_from(&self.file, offset, buffers)
     }
@@ -240,26 +194,28 @@ impl Backing for FileBacking {
             return false;
         }
         // Not all of it, or a file system that cannot say: a thread reads it, and finds the fault if there is one.
-        if self.direct_for(offset, buffers).is_none() {
+        if self.direct_for(offset, buffers).is_none() || bytes < LONG_BYTES_MIN {
             return self.read_cached(offset, buffers);
         }
-        let look = self.page_cache.look();
-        if look == Look::No {
+        if !self.page_cache.as_ref().is_some_and(|cache| cache.has(offset)) || !self.trust.tries() {
             return false;
         }
-        let found =
-            (look == Look::All || self.read_cached(offset, &mut buffers[..1])) && self.read_cached(offset, buffers);
-        self.page_cache.found(found);
+        let found = self.read_cached(offset, buffers);
+        self.trust.tried(found);
         found
     }
 
     fn ring_read(&self, offset: u64, buffers: &[BytesMut]) -> Option<RingRead> {
+        let bytes = length_of(buffers);
         // What lies beyond the end is zeroed by a thread.
-        if offset + length_of(buffers) as u64 > self.size_bytes || buffers.len() > BUFFERS_MAX {
+        if offset + bytes as u64 > self.size_bytes || buffers.len() > BUFFERS_MAX {
             return None;
         }
-        let direct = self.direct_for(offset, buffers);
-        Some(RingRead { file: direct.unwrap_or(&self.file).clone(), is_direct: direct.is_some() })
+        let is_long = bytes >= LONG_BYTES_MIN;
+        let passes = |_: &&Arc<File>| self.always_direct || is_long || bytes > 0 && !self.is_for_page_cache(offset);
+        let direct = self.direct_for(offset, buffers).filter(passes);
+        let file = direct.unwrap_or(&self.file).clone();
+        Some(RingRead { file, tries_page_cache: direct.is_some() && is_long && !self.always_direct })
     }
 
     fn device_read_ahead_bytes(&self) -> Option<u64> {
@@ -317,6 +273,12 @@ impl Backing for FileBacking {
     }
 }
 
+/// Whether the file system and the device let reads pass the page cache.
+fn takes_direct_reads(file: &File) -> bool {
+    let mut page = Buffers::new(ALIGNMENT).take_run(1);
+    !file.read_at(&mut page[0], 0).is_err_and(|error| error.raw_os_error() == Some(Errno::EINVAL as i32))
+}
+
 fn length_of(buffers: &[BytesMut]) -> usize {
     buffers.iter().map(|buffer| buffer.len()).sum()
 }
@@ -327,44 +289,50 @@ mod tests {
     use crate::buffers::Buffers;
 
     #[test]
-    fn looks_into_the_page_cache_become_rare_where_it_has_nothing() {
-        let cache = PageCache::default();
-        let mut looks = Vec::new();
-        for read in 0..200 {
-            let look = cache.look();
-            if look != Look::No {
-                looks.push(read);
-                assert_eq!(look == Look::All, read == 0);
-                cache.found(false);
-            }
-        }
-        assert_eq!(looks, [0, 2, 5, 10, 19, 36, 69, 134, 199]);
-        let next = (0..).find(|_| cache.look() == Look::First);
-        assert_eq!(next, Some(64));
-        cache.found(true);
-        assert_eq!((cache.look(), cache.look()), (Look::All, Look::All));
-    }
-
-    #[test]
     fn a_long_read_is_the_same_by_every_way() {
         let path = std::env::temp_dir().join(format!("headstart-serve-long-{}", std::process::id()));
         let bytes: Vec<u8> = (0..(1_u32 << 20) + 5000).map(|at| (at / 7 % 251) as u8).collect();
         std::fs::write(&path, &bytes).expect("a temporary file");
-        let backing = FileBacking::open(&path, false, false).expect("it can be opened");
+        let [past, through] = [false, true].map(|writable| FileBacking::open(&path, writable, false));
         std::fs::remove_file(&path).expect("it is there");
         let mut buffers = Buffers::new(4096).take_run(258);
         let is_right = |buffers: &[BytesMut]| {
             let read = buffers.concat();
             read[..bytes.len()] == bytes && read[bytes.len()..].iter().all(|byte| *byte == 0)
         };
-        for refused in [false, true] {
+        for backing in [past, through] {
+            let backing = backing.expect("it can be opened");
             buffers.iter_mut().for_each(|buffer| buffer.fill(9));
-            backing.direct_refused.fetch_or(refused, Ordering::Relaxed);
-            assert!(!refused || backing.direct_for(0, &buffers).is_none());
             backing.read(0, &mut buffers).expect("it can be read");
-            assert!(is_right(&buffers), "refused: {refused}");
+            assert!(is_right(&buffers));
         }
-        assert!(backing.direct_for(0, &buffers[..8]).is_none(), "a short read");
+    }
+
+    #[test]
+    fn a_short_read_is_kept_by_the_page_cache_when_it_comes_again() {
+        let path = std::env::temp_dir().join(format!("headstart-serve-short-{}", std::process::id()));
+        std::fs::write(&path, vec![5; 1 << 20]).expect("a temporary file");
+        let file = OpenOptions::new().write(true).open(&path).expect("it is there");
+        let [read_only, writable] =
+            [false, true].map(|writable| FileBacking::open(&path, writable, false).expect("it can be opened"));
+        std::fs::remove_file(&path).expect("it is there");
+        let pages = Buffers::new(4096).take_run(64);
+        let is_direct = |backing: &FileBacking, page: u64, count: usize| {
+            let read = backing.ring_read(page * 4096, &pages[..count]).expect("io_uring can read it");
+            (!Arc::ptr_eq(&read.file, &backing.file), read.tries_page_cache)
+        };
+        assert_eq!(is_direct(&read_only, 3, 1), (false, false), "it is in the page cache");
+        file.sync_all().expect("it can be written back");
+        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("it can be forgotten");
+        if read_only.direct.is_none() || read_only.page_cache.as_ref().is_none_or(|cache| cache.has(3 * 4096)) {
+            eprintln!("SKIPPED: the file system keeps its files in memory");
+            return;
+        }
+        assert_eq!([(); 3].map(|()| is_direct(&read_only, 3, 1).0), [true, false, false]);
+        assert_eq!([(); 2].map(|()| is_direct(&read_only, 4, 2).0), [true, false]);
+        // A long one passes it however often it comes, and asks it first.
+        assert_eq!([(); 2].map(|()| is_direct(&read_only, 64, 32)), [(true, true); 2]);
+        assert_eq!(is_direct(&writable, 9, 1), (false, false));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod emulated;
 mod file;
 mod joined;
+mod looks;
 mod mem;
 mod nbd;
 mod object;
@@ -39,8 +40,8 @@ pub type ReadEnded = Box<dyn FnOnce(Vec<BytesMut>, io::Result<()>) + Send>;
 pub struct RingRead {
     /// The file, from the same offset on.
     pub file: Arc<File>,
-    /// It passes the page cache: what that has is not looked at.
-    pub is_direct: bool,
+    /// It passes the page cache, which may have it: [`Backing::read_at_once`] is to be tried first.
+    pub tries_page_cache: bool,
 }
 
 /// Bytes of storage that can be read, and perhaps written, by several threads at a time.

@@ -72,7 +72,7 @@ impl Pool {
         if let Work::Read { offset, mut buffers, demand } = work {
             let by_ring = self.ringed.as_ref().and_then(|_| self.backing.ring_read(offset, &buffers));
             // A read through the page cache takes what that has by itself.
-            let looks = by_ring.as_ref().is_none_or(|read| read.is_direct);
+            let looks = by_ring.as_ref().is_none_or(|read| read.tries_page_cache);
             if looks && self.backing.read_at_once(offset, &mut buffers) {
                 return Some(Completed { id, buffers, result: Ok(Vec::new()) });
             }
