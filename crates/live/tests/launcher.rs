@@ -1,7 +1,6 @@
 //! The program `headstart-run`: its store, and what goes wrong around it, each fault produced for real. What needs root or a tracefs
 //! says so where there is none.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 use std::thread::sleep;
 use std::time::Duration;
 
-use gate::{cached_pages, soon, Gate};
+use gate::{cached_pages, copy_program, soon, Gate};
 use headstart_live::tune::Roots;
 use headstart_trace::hints::{About, FileKind, Read, ReadKind, RecordedFile, RecordedProcess, Recording};
 
@@ -76,13 +75,6 @@ impl Drop for Folder {
 fn forget(path: &Path) {
     let file = File::open(path).expect("it is there");
     nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("a file");
-}
-
-/// Copies a program that is going to be run. Another process does: what another test starts at that moment would have a file open that
-/// this one writes, and it could not be run.
-fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
-    let copied = Command::new("cp").arg(from).arg(to).status();
-    assert!(copied.is_ok_and(|status| status.success()), "{}", to.display());
 }
 
 /// Whether commands can be traced here; if not, says so.

@@ -16,7 +16,7 @@ use headstart_trace::hints::{FileKind, ReadKind, RecordedFile, Recording};
 #[path = "common/gate.rs"]
 mod gate;
 
-use gate::soon;
+use gate::{copy_program, soon};
 
 const PAGE: usize = 4096;
 
@@ -233,9 +233,8 @@ fn children_exec_and_directories_are_recorded() {
         return;
     }
     let program = uncached("program", 1);
-    // Another process writes it: what another test starts at that moment would have it open to be written, and it could not be run.
     fs::remove_file(&program).expect("ours");
-    assert!(Command::new("cp").arg("/bin/cat").arg(&program).status().is_ok_and(|status| status.success()));
+    copy_program("/bin/cat", &program);
     let folder = program.parent().expect("a folder");
     let read = uncached("by-a-child", 3);
     let script = format!(

@@ -406,7 +406,7 @@ impl<'a> Study<'a> {
         let arms = self.arms();
         let queues = SimulatedQueues::new(&arms, self.list.files.iter().map(|file| file.is_device).collect());
         let pages = machine.universe().blocks() as u64;
-        let head_start = (self.trust == Trust::Whole && self.has_arm()).then(|| HeadStart::new(&self.list, pages));
+        let head_start = HeadStart::of(self.trust == Trust::Whole, self.has_arm(), &self.list, pages);
         let conductor = Conductor::new(machine, queues, budget_bytes, self.trust);
         let recorded = Nanos(self.list.elapsed_ns);
         let conductor = conductor.at_risk(recorded, self.has_arm(), waited_for_page(&self.list.ranges));

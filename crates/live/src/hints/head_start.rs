@@ -22,9 +22,13 @@ pub struct HeadStart {
 }
 
 impl HeadStart {
-    /// Of a command with these hints, each of which names a page once in `pages`.
+    /// Of a command with these hints, which name `pages` pages: where they are trusted, on a disk with an arm.
     #[must_use]
-    pub fn new(list: &HintList, pages: u64) -> Self {
+    pub fn of(trusted: bool, arm: bool, list: &HintList, pages: u64) -> Option<Self> {
+        (trusted && arm).then(|| Self::new(list, pages))
+    }
+
+    fn new(list: &HintList, pages: u64) -> Self {
         let waits: u64 = list.ranges.iter().fold(0, |sum, range| sum.saturating_add(range.wait_ns));
         // Those of several processes go on at the same time.
         let waited = Nanos(waits.min(list.elapsed_ns));

@@ -298,7 +298,7 @@ impl Host {
         // What cannot be started is said at once.
         let is_found = || settings.command.first().is_some_and(|name| found(name).is_some());
         let blocks = machine.universe().blocks() as u64;
-        let head_start = (settings.trusted && arm && is_found()).then(|| HeadStart::new(&list, blocks));
+        let head_start = HeadStart::of(settings.trusted, arm, &list, blocks).filter(|_| is_found());
         let list = Arc::new(list);
         let disks = facts.into_iter().map(|facts| Arc::new(Disk::new(facts, list.clone()))).collect();
         let (sender, done) = channel();

@@ -1,10 +1,13 @@
-//! What tests of real commands wait for, in place of sleeping: a gate at which a command waits for its test, and the page cache.
+//! What tests of real commands need: programs of their own, and in place of sleeping a gate at which a command waits for its test, and
+//! the page cache.
 #![allow(dead_code)] // Each test file uses its part.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -20,6 +23,13 @@ pub fn soon(mut is: impl FnMut() -> bool) -> bool {
             false
         }
     })
+}
+
+/// Copies a program that is going to be run. Another process does: what another test starts at that moment would have a file open that
+/// this one writes, and it could not be run.
+pub fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{}", to.display());
 }
 
 /// A pipe with a name: who opens it for reading waits until it is opened for writing. A shell that waits reads nothing and starts nothing.
