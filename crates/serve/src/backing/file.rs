@@ -26,7 +26,6 @@ use rustix::io::{preadv2, ReadWriteFlags};
 use super::joined::{join, BUFFERS_MAX};
 use super::looks::{Touched, Trust};
 use super::{file_identity, Backing, RingRead};
-use crate::buffers::Buffers;
 
 /// Bytes of a read that is tried without a thread: what one reply, or one read ahead, mostly has.
 const AT_ONCE_BYTES_MAX: usize = 1 << 20;
@@ -275,8 +274,10 @@ impl Backing for FileBacking {
 
 /// Whether the file system and the device let reads pass the page cache.
 fn takes_direct_reads(file: &File) -> bool {
-    let mut page = Buffers::new(ALIGNMENT).take_run(1);
-    !file.read_at(&mut page[0], 0).is_err_and(|error| error.raw_os_error() == Some(Errno::EINVAL as i32))
+    let mut room = [0; 2 * ALIGNMENT];
+    let start = room.as_ptr().align_offset(ALIGNMENT);
+    let read = file.read_at(&mut room[start..][..ALIGNMENT], 0);
+    !read.is_err_and(|error| error.raw_os_error() == Some(Errno::EINVAL as i32))
 }
 
 fn length_of(buffers: &[BytesMut]) -> usize {
