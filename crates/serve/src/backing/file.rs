@@ -1,9 +1,10 @@
 //! A regular file or a block device.
 //!
-//! What the kernel's page cache holds is copied from there. Other reads go to the device straight into the pages of this cache (`O_DIRECT`): the
-//! way through the page cache costs as much processor time again, and keeps a second copy. That copy is of use where a page that has
-//! left this cache is read again. So a short read, which is mostly at a random place, takes the page cache from the second time on that its first page is read.
-//! All reads of a file that is written here do, as what has been written stays in the page cache for a while.
+//! What the kernel's page cache holds is copied from there. Other reads go to the device straight into the pages of this cache
+//! (`O_DIRECT`): the way through the page cache costs as much processor time again, and keeps a second copy. That copy is of use where a
+//! page that has left this cache is read again. So a short read, which is mostly at a random place, takes the page cache from the
+//! second time on that its first page is read. All reads of a file that is written here do, as what has been written stays in the page
+//! cache for a while.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
