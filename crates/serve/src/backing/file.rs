@@ -173,12 +173,14 @@ impl Backing for FileBacking {
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
-        let is_direct = self.always_direct || length_of(buffers) >= LONG_BYTES_MIN;
-        if let Some(direct) = self.direct_for(offset, buffers).filter(|_| is_direct) {
+        if let Some(direct) = self.direct_for(offset, buffers).filter(|_| self.always_direct || is_long(buffers)) {
             let (mut joined, joints) = join(buffers.iter_mut().map(std::mem::take).collect());
             let read = self.read_from(direct, offset, &mut joined);
             buffers.iter_mut().zip(joints.part(joined)).for_each(|(buffer, part)| *buffer = part);
-            return read;
+            // What is refused here in spite of the trial is read in the other way.
+            if self.always_direct || !read.as_ref().is_err_and(is_refused) {
+                return read;
+            }
         }
         self.read_from(&self.file, offset, buffers)
     }
@@ -194,7 +196,7 @@ impl Backing for FileBacking {
             return false;
         }
         // Not all of it, or a file system that cannot say: a thread reads it, and finds the fault if there is one.
-        if self.direct_for(offset, buffers).is_none() || bytes < LONG_BYTES_MIN {
+        if !is_long(buffers) || self.direct_for(offset, buffers).is_none() {
             return self.read_cached(offset, buffers);
         }
         if !self.page_cache.as_ref().is_some_and(|cache| cache.has(offset)) || !self.trust.tries() {
@@ -211,11 +213,10 @@ impl Backing for FileBacking {
         if offset + bytes as u64 > self.size_bytes || buffers.len() > BUFFERS_MAX {
             return None;
         }
-        let is_long = bytes >= LONG_BYTES_MIN;
-        let passes = |_: &&Arc<File>| self.always_direct || is_long || bytes > 0 && !self.is_for_page_cache(offset);
-        let direct = self.direct_for(offset, buffers).filter(passes);
+        let passes = || self.always_direct || is_long(buffers) || bytes > 0 && !self.is_for_page_cache(offset);
+        let direct = self.direct_for(offset, buffers).filter(|_| passes());
         let file = direct.unwrap_or(&self.file).clone();
-        Some(RingRead { file, tries_page_cache: direct.is_some() && is_long && !self.always_direct })
+        Some(RingRead { file, tries_page_cache: direct.is_some() && is_long(buffers) && !self.always_direct })
     }
 
     fn device_read_ahead_bytes(&self) -> Option<u64> {
@@ -277,8 +278,16 @@ impl Backing for FileBacking {
 fn takes_direct_reads(file: &File) -> bool {
     let mut room = [0; 2 * ALIGNMENT];
     let start = room.as_ptr().align_offset(ALIGNMENT);
-    let read = file.read_at(&mut room[start..][..ALIGNMENT], 0);
-    !read.is_err_and(|error| error.raw_os_error() == Some(Errno::EINVAL as i32))
+    !file.read_at(&mut room[start..][..ALIGNMENT], 0).as_ref().is_err_and(is_refused)
+}
+
+/// Whether an error says that a read may not be made so, and nothing of the file.
+fn is_refused(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EINVAL as i32)
+}
+
+fn is_long(buffers: &[BytesMut]) -> bool {
+    length_of(buffers) >= LONG_BYTES_MIN
 }
 
 fn length_of(buffers: &[BytesMut]) -> usize {
