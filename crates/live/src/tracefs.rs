@@ -94,7 +94,10 @@ pub(crate) fn open_pipe(path: &Path) -> io::Result<File> {
 
 impl Drop for Tracefs {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.folder);
+        // A thread of this process that starts another one at this moment has lent it what was open here.
+        if fs::remove_dir(&self.folder).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) {
+            remove_beside(std::slice::from_ref(&self.folder), None, false);
+        }
     }
 }
 
@@ -178,8 +181,29 @@ fn owner(name: &str) -> Option<Process> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::tune::testing::Machine;
+
+    #[test]
+    fn one_that_is_in_use_goes_later() {
+        let roots = Roots::of_machine();
+        let Ok(instance) = Tracefs::create(&roots, &next_name(&roots, "test")) else {
+            return eprintln!("SKIPPED: an instance of tracefs needs root and a tracefs");
+        };
+        let folder = instance.folder().to_owned();
+        let open = open_pipe(&folder.join("trace_pipe")).expect("it is ours");
+        drop(instance);
+        assert!(folder.exists(), "the kernel removes none that is in use");
+        drop(open);
+        // Far longer than it is tried.
+        let is_gone = (0..6000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            !folder.exists()
+        });
+        assert!(is_gone);
+    }
 
     #[test]
     fn what_the_dead_have_left_goes() {
