@@ -156,6 +156,28 @@ fn what_is_there_already_costs_nothing() {
 }
 
 #[test]
+fn what_other_disks_had_cached_is_there() {
+    // A warm recording: of the disk that was waited for everything is taken to be absent, of the other one what was.
+    let file = Sparse::new(1000);
+    let requests = |is_cold, hits: [bool; 2]| {
+        let page = |at: usize, wait_ns| Read {
+            file: at as u32,
+            hit: hits[at],
+            ..read(at as u64 * MS, wait_ns, 0, 100, 1, ReadKind::Read)
+        };
+        let mut warm =
+            recording(&file, vec![page(0, 0), page(1, 0), Read { start: 500, hit: false, ..page(0, MS) }], 9 * MS);
+        warm.about.cold = is_cold;
+        let other =
+            RecordedFile { minor: warm.files[0].minor + 1, path: "/no/such/file".into(), ..warm.files[0].clone() };
+        warm.files.push(other);
+        forecast_of(&warm, &uniform(2 * MS)).plain.requests
+    };
+    assert_eq!([[true, true], [true, false], [false, false]].map(|hits| requests(false, hits)), [2, 3, 3]);
+    assert_eq!([[true, true], [true, false], [false, false]].map(|hits| requests(true, hits)), [1, 2, 3]);
+}
+
+#[test]
 fn files_that_have_changed_are_not_prefetched() {
     let file = Sparse::new(1000);
     let mut recorded = recording(&file, vec![read(MS, 0, 0, 500, 1, ReadKind::Read)], 2 * MS);

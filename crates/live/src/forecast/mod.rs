@@ -144,7 +144,10 @@ pub fn forecast(
     }
     let mut notes = std::mem::take(&mut study.notes);
     if !recording.about.cold {
-        notes.push("recorded with caches as they were: the forecast is for empty ones, and metadata that was cached is missing".into());
+        notes.push(format!(
+            "recorded with caches as they were: the forecast is for an empty cache of {}, and metadata that was cached is missing",
+            study.places.disks[study.main].shown()
+        ));
     }
     if recording.about.lost_events > 0 {
         notes.push(format!(
@@ -238,6 +241,8 @@ struct Study<'a> {
     program: Program,
     places: Places,
     templates: Vec<Template>,
+    /// The disk that the forecast is about.
+    main: usize,
     list: HintList,
     /// By hinted file: its disk among those of the hints, and the file of the recording; by disk of the hints: that of the places.
     disk_of_hint: Vec<headstart_types::Disk>,
@@ -270,11 +275,7 @@ impl<'a> Study<'a> {
             let scheduler = settings.scheduler.as_ref().filter(|_| disk == main);
             let scheduler = scheduler.map_or_else(|| ours(&found.scheduler), String::as_str).to_owned();
             if given.is_none() {
-                let of = if found.name.is_empty() {
-                    "a device without a name".to_owned()
-                } else {
-                    format!("/dev/{}", found.name)
-                };
+                let of = found.shown();
                 notes.push(format!("{of} is taken for {name}, by its waits in the recording or what the system says"));
             }
             build_scheduler(&scheduler, Table::new()).map_err(|error| error.within("device.scheduler"))?;
@@ -307,6 +308,7 @@ impl<'a> Study<'a> {
             recording,
             places,
             templates,
+            main,
             list,
             disk_of_hint,
             recorded,
@@ -359,13 +361,15 @@ impl<'a> Study<'a> {
         self.places.disks.iter().map(each).collect()
     }
 
-    /// What is in the page cache at first: what a cold recording has found there, or everything.
+    /// What is in the page cache at first: everything, or what the recorded run has found there. Where that was not cold, the disk
+    /// that the forecast is about is taken to be.
     fn cache(&self, all: bool) -> PageCache {
         let mut cache = PageCache::new(self.places.pages_of.clone());
         let mut seen = BTreeSet::new();
         for read in self.recording.references() {
+            let as_found = self.recording.about.cold || self.places.disk_of[read.file as usize] != self.main;
             for page in read.start..read.end() {
-                let is_first = all || (self.recording.about.cold && seen.insert((read.file, page)));
+                let is_first = all || (as_found && seen.insert((read.file, page)));
                 if all || (is_first && read.hit) {
                     cache.set(read.file, page, State::Cached);
                 }
@@ -379,7 +383,7 @@ impl<'a> Study<'a> {
         for (at, template) in (0u64..).zip(&self.templates) {
             let mut device = template.device.clone();
             device.reseed(stream_seed(1, "disk", at));
-            drives.push(Drive::new(device, build_scheduler(&template.scheduler, Table::new())?));
+            drives.push((Drive::new(device, build_scheduler(&template.scheduler, Table::new())?), template.arm));
         }
         let storage = Storage::new(self.cache(all_cached || self.cached), &self.places, drives);
         Ok(Host {

@@ -28,14 +28,16 @@ enum Place {
 }
 
 /// A device that holds files of the recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiskFound {
     /// Its name, as in /dev; empty if there is none.
     pub name: String,
     /// Its number, as traces have it.
     pub number: u64,
-    /// It has an arm, as the system says.
+    /// It has an arm, as the system says, which does not know of a virtual machine's.
     pub arm: bool,
+    /// It is a virtual machine's.
+    pub is_virtual: bool,
     /// The kernel's read-ahead.
     pub read_ahead_bytes: u64,
     /// A request's size at most.
@@ -65,11 +67,13 @@ impl DiskFound {
         let scheduler = queue("scheduler").unwrap_or_default();
         let chosen = scheduler.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
         let link = fs::read_link(&folder).ok();
+        let DiskFacts { arm, is_virtual, .. } = DiskFacts::of(sys, major, minor);
         let name = link.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned()));
         Self {
             name: name.unwrap_or_default(),
             number,
-            arm: DiskFacts::of(sys, major, minor).arm,
+            arm,
+            is_virtual,
             read_ahead_bytes: kib("read_ahead_kb", 128),
             request_bytes_max: kib("max_sectors_kb", 1280).max(PAGE_BYTES),
             scheduler: chosen.unwrap_or_default().to_owned(),
@@ -78,6 +82,15 @@ impl DiskFound {
             pages: 0,
             start: read("start").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0) * 512 / PAGE_BYTES,
             chunks: Vec::new(),
+        }
+    }
+
+    /// For users.
+    pub(super) fn shown(&self) -> String {
+        if self.name.is_empty() {
+            "a device without a name".to_owned()
+        } else {
+            format!("/dev/{}", self.name)
         }
     }
 }

@@ -114,6 +114,7 @@ impl Program {
             for needed in &after {
                 program.dependents.entry(*needed).or_default().push((thread, step));
             }
+            let action = as_submitted(action);
             program.threads[at].push(Step { after, think: Nanos(begun_ns.saturating_sub(from_ns)), action });
             ended[at] = Some(ended_ns);
             by_end.insert((ended_ns, thread), step);
@@ -168,5 +169,34 @@ fn join(all: &mut Vec<Pages>, more: Pages) {
         Some(last) if last.end() == more.first => last.count += more.count,
         Some(last) if more.end() == last.first => (last.first, last.count) = (more.first, last.count + more.count),
         _ => all.push(more),
+    }
+}
+
+/// ext4 first looks for the page of the inode that it wants, then submits the pages around it, and that one last
+/// (Linux 6.18, fs/ext4/inode.c, `__ext4_get_inode_loc`).
+fn as_submitted(mut action: Action) -> Action {
+    if let Action::Metadata(pages, true) = &mut action {
+        if pages.len() > 1 && pages[0].count == 1 {
+            pages.rotate_left(1);
+        }
+    }
+    action
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inode_that_is_wanted_is_read_last() {
+        let pages = |first, count| Pages { file: 0, first, count };
+        let of = |all: &[Pages], waits| as_submitted(Action::Metadata(all.to_vec(), waits));
+        let group = [pages(1759, 1), pages(1728, 31), pages(1760, 1)];
+        let last = Action::Metadata(vec![group[1], group[2], group[0]], true);
+        assert_eq!(of(&group, true), last);
+        // One request, one that nobody waits for, and a run that is read from its start.
+        for (all, waits) in [(&group[..1], true), (&group, false), (&[pages(8, 4), pages(20, 1)], true)] {
+            assert_eq!(of(all, waits), Action::Metadata(all.to_vec(), waits));
+        }
     }
 }

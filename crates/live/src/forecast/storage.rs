@@ -1,5 +1,8 @@
 //! The simulated disks under the page cache: what is absent is requested, in pieces that lie together, and waited for.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use headstart_device::{Drive, Finished, Request, SECTOR_BYTES};
 use headstart_types::Nanos;
 
@@ -11,6 +14,14 @@ use crate::hints::list::PAGE_BYTES;
 
 /// Sectors of a page.
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+
+/// From the end of a request of a drive with an arm until the host goes on with it, and where it took so long that the processors have gone
+/// to sleep meanwhile. Measured on the emulated IBM (FUSE, a loop device, a virtual machine): the time between the end of a request and the
+/// next one, less what the program thinks. A drive's buffer holds what comes next after so long, and not at once. Models without
+/// an arm have it in their own times.
+const HEARD: Nanos = Nanos(30_000);
+const WOKEN: Nanos = Nanos(120_000);
+const SLEEPS_AFTER: Nanos = Nanos(1_000_000);
 
 /// What waits for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,32 +43,38 @@ pub(super) struct Storage<'a> {
     pub cache: PageCache,
     places: &'a Places,
     drives: Vec<ClockedDrive>,
+    /// By disk: it has an arm.
+    arms: Vec<bool>,
     under: Vec<Under>,
-    /// Tags of requests that have ended.
-    ended: Vec<u64>,
+    /// Requests that have ended: when the host goes on with them, and their tags.
+    ended: BinaryHeap<Reverse<(Nanos, u64)>>,
     /// Requests, and pages that they bring.
     pub requests: u64,
     pub pages: u64,
 }
 
 impl<'a> Storage<'a> {
-    pub fn new(cache: PageCache, places: &'a Places, drives: Vec<Drive>) -> Self {
-        let drives = drives.into_iter().map(ClockedDrive::new).collect();
-        Self { cache, places, drives, under: Vec::new(), ended: Vec::new(), requests: 0, pages: 0 }
+    /// Drives, and whether each has an arm.
+    pub fn new(cache: PageCache, places: &'a Places, drives: Vec<(Drive, bool)>) -> Self {
+        let (drives, arms): (Vec<_>, _) =
+            drives.into_iter().map(|(drive, arm)| (ClockedDrive::new(drive), arm)).unzip();
+        Self { cache, places, drives, arms, under: Vec::new(), ended: BinaryHeap::new(), requests: 0, pages: 0 }
     }
 
-    /// When a request ends next, or a scheduler wants to be asked.
+    /// When a request ends next, the host goes on with one, or a scheduler wants to be asked.
     pub fn next_event(&self) -> Option<Nanos> {
-        self.drives.iter().filter_map(ClockedDrive::next_event).min()
+        let ended = self.ended.peek().map(|Reverse((at, _))| *at);
+        self.drives.iter().filter_map(ClockedDrive::next_event).chain(ended).min()
     }
 
-    /// Lets what ends up to `now` end; those that waited for it are given to `each`, once for each request.
+    /// Lets what ends up to `now` end; those that waited for what the host goes on with are given to `each`, once for each request.
     pub fn advance(&mut self, now: Nanos, each: &mut dyn FnMut(Waiter)) {
         let ended = &mut self.ended;
-        self.drives
-            .iter_mut()
-            .for_each(|drive| drive.advance(now, |finished: Finished| ended.push(finished.request.tag)));
-        for tag in std::mem::take(&mut self.ended) {
+        for (drive, arm) in self.drives.iter_mut().zip(&self.arms) {
+            drive.advance(now, |finished| ended.push(heard(*arm, &finished)));
+        }
+        while let Some(Reverse((_, tag))) = self.ended.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            self.ended.pop();
             let under = &mut self.under[tag as usize];
             for page in under.pages.first..under.pages.end() {
                 self.cache.set(under.pages.file, page, State::Cached);
@@ -107,8 +124,8 @@ impl<'a> Storage<'a> {
         self.pages += u64::from(pages.count);
         let request = Request::read(at * PAGE_SECTORS, pages.count * PAGE_SECTORS as u32, tag);
         self.under.push(Under { pages, waiters: Vec::new() });
-        let ended = &mut self.ended;
-        self.drives[disk].submit(now, request, |finished| ended.push(finished.request.tag));
+        let (ended, arm) = (&mut self.ended, self.arms[disk]);
+        self.drives[disk].submit(now, request, |finished| ended.push(heard(arm, &finished)));
     }
 
     /// `waiter` waits for all requests that bring `pages`. Returns how many there are.
@@ -117,5 +134,35 @@ impl<'a> Storage<'a> {
             pages.iter().flat_map(|pages| self.cache.coming(pages)).collect();
         requests.iter().for_each(|request| self.under[*request as usize].waiters.push(waiter));
         requests.len()
+    }
+}
+
+/// When the host goes on with a request that has ended, and its tag.
+fn heard(arm: bool, finished: &Finished) -> Reverse<(Nanos, u64)> {
+    let after = match arm {
+        true if finished.response_time < SLEEPS_AFTER => HEARD,
+        true => WOKEN,
+        false => Nanos::ZERO,
+    };
+    Reverse((finished.arrived + finished.response_time + after, finished.request.tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_goes_on_a_while_after_an_arm_by_hand() {
+        let after_us = |arm, took_us: u64| {
+            let (service_time, response_time) = (Nanos(took_us * 1000), Nanos(took_us * 1000));
+            let request = Request::read(0, 8, 7);
+            let finished =
+                Finished { request, arrived: Nanos(5_000), service_time, response_time, buffer_hit: took_us < 1000 };
+            let Reverse((at, tag)) = heard(arm, &finished);
+            assert_eq!(tag, 7);
+            (at - finished.arrived - response_time).0 / 1000
+        };
+        assert_eq!([170, 999, 1000, 6000].map(|took_us| after_us(true, took_us)), [30, 30, 120, 120]);
+        assert_eq!([170, 6000].map(|took_us| after_us(false, took_us)), [0, 0]);
     }
 }

@@ -13,7 +13,8 @@ pub(super) fn guess(found: &DiskFound) -> &'static str {
     match found.waited_ns {
         Some(..SATA_WAIT_NS_MIN) => "nvme",
         Some(..ARM_WAIT_NS_MIN) => "sata-ssd",
-        _ if found.arm => "seagate-exos-x20",
+        Some(_) if found.arm => "seagate-exos-x20",
+        _ if found.arm && !found.is_virtual => "seagate-exos-x20",
         _ if found.name.starts_with("nvme") => "nvme",
         _ => "sata-ssd",
     }
@@ -36,5 +37,23 @@ pub(super) fn version(release: &str) -> Version {
         Version::V6_17
     } else {
         Version::V6_12
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_virtual_disk_has_no_arm_unless_it_was_waited_for_as_for_one() {
+        let guessed = |is_virtual, waited_ns| {
+            let mut found = DiskFound::default();
+            (found.arm, found.is_virtual, found.waited_ns) = (true, is_virtual, waited_ns);
+            guess(&found)
+        };
+        let disk = "seagate-exos-x20";
+        assert_eq!([None, Some(5_000_000)].map(|waited| guessed(false, waited)), [disk, disk]);
+        assert_eq!([None, Some(5_000_000)].map(|waited| guessed(true, waited)), ["sata-ssd", disk]);
+        assert_eq!([20_000, 200_000].map(|waited| guessed(true, Some(waited))), ["nvme", "sata-ssd"]);
     }
 }

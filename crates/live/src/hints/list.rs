@@ -76,12 +76,17 @@ impl HintList {
     }
 }
 
-/// Which of the disks has most of the pages that `ranges` name.
+/// Which of the disks the recorded command has waited for most; of several, which has most of the pages that `ranges` name. A disk whose
+/// pages were cached does not matter, however many they are.
 #[must_use]
 pub fn main_disk(ranges: &[HintedRange], of_file: &[Disk], disks: usize) -> usize {
-    let mut pages = vec![0; disks];
-    ranges.iter().for_each(|range| pages[of_file[range.file as usize].index()] += u64::from(range.count));
-    (0..disks).rev().max_by_key(|disk| pages[*disk]).unwrap_or(0)
+    let mut weights = vec![(0, 0); disks];
+    for range in ranges {
+        let (waited_ns, pages) = &mut weights[of_file[range.file as usize].index()];
+        *waited_ns += range.wait_ns;
+        *pages += u64::from(range.count);
+    }
+    (0..disks).rev().max_by_key(|disk| weights[*disk]).unwrap_or(0)
 }
 
 /// Reads that wait less than this in the median wait for no arm, whatever the system says: virtual disks call themselves rotational.
@@ -141,6 +146,16 @@ pub fn device_number(major: u64, minor: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_main_disk_is_the_one_that_was_waited_for() {
+        let range = |file, count, wait_ns| HintedRange { file, count, wait_ns, ..HintedRange::default() };
+        let disks = [Disk(0), Disk(1)];
+        // A thousand cached pages of libraries, and ten pages that were waited for.
+        assert_eq!(main_disk(&[range(0, 1000, 0), range(1, 10, 5)], &disks, 2), 1);
+        assert_eq!(main_disk(&[range(0, 1000, 0), range(1, 10, 0)], &disks, 2), 0);
+        assert_eq!(main_disk(&[], &disks, 2), 0);
+    }
 
     #[test]
     fn a_disk_is_quick_where_the_median_wait_is_short() {
