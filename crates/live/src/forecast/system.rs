@@ -13,8 +13,8 @@ pub(super) fn guess(found: &DiskFound) -> &'static str {
     match found.waited_ns {
         Some(..SATA_WAIT_NS_MIN) => "nvme",
         Some(..ARM_WAIT_NS_MIN) => "sata-ssd",
-        Some(_) if found.arm => "seagate-exos-x20",
-        _ if found.arm && !found.is_virtual => "seagate-exos-x20",
+        // What the system says of a virtual machine's disk tells nothing by itself.
+        waited if found.arm && (waited.is_some() || !found.is_virtual) => "seagate-exos-x20",
         _ if found.name.starts_with("nvme") => "nvme",
         _ => "sata-ssd",
     }
