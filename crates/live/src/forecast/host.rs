@@ -397,7 +397,8 @@ impl Host<'_> {
 
     fn fault(&mut self, thread: u32, pages: Pages) -> Vec<Pages> {
         let kernel = &mut self.kernels[self.places.disk_of[pages.file as usize]];
-        kernel.fault(thread, pages.file, pages.first, &self.storage.cache)
+        let text = self.places.text(pages.file, pages.first);
+        kernel.fault(thread, (pages.file, pages.first), text, &self.storage.cache)
     }
 
     /// A step has ended. Returns 1 if it was the thread's last.

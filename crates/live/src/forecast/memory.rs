@@ -4,6 +4,7 @@
 //! `headstart_policy::readahead::Linux`. What differs: windows of faults and of reads of one file are kept apart.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use headstart_policy::readahead::{Asked, Cached, Found, Linux, ReadAhead, Run, Version};
 use headstart_types::Nanos;
@@ -87,6 +88,8 @@ struct Around {
 pub(super) struct Kernel {
     /// Pages of a window; 0: none is read ahead.
     max: u64,
+    /// Since Linux 6.17, commit "mm/filemap: allow arch to request folio size for exec memory".
+    text_ahead: bool,
     reads: Linux,
     faults: HashMap<(u32, u32), Around, FxBuildHasher>,
 }
@@ -95,7 +98,7 @@ impl Kernel {
     pub fn new(version: Version, max: u64, request_max: u64) -> Self {
         // As many marks as there may ever be: pages do not leave the cache.
         let reads = Linux::new(version, max, request_max, FILES, 1 << 22);
-        Self { max, reads, faults: HashMap::default() }
+        Self { max, text_ahead: version == Version::V6_17, reads, faults: HashMap::default() }
     }
 
     /// What is read when `thread` reads `pages`: the absent ones, and what is read ahead.
@@ -128,8 +131,14 @@ impl Kernel {
         joined.into_iter().map(|(first, end)| Pages { file, first, count: (end - first) as u32 }).collect()
     }
 
-    /// What is read when `thread` touches `page` of a mapped file.
-    pub fn fault(&mut self, thread: u32, file: u32, page: u64, cache: &PageCache) -> Vec<Pages> {
+    /// What is read when `thread` touches `page` of a mapped file; `text`: the pages from it on that are mapped to be executed, if it is.
+    pub fn fault(
+        &mut self,
+        thread: u32,
+        (file, page): (u32, u64),
+        text: Option<Range<u64>>,
+        cache: &PageCache,
+    ) -> Vec<Pages> {
         let alone = Pages { file, first: page, count: 1 };
         if self.max == 0 {
             return vec![alone];
@@ -152,9 +161,19 @@ impl Kernel {
                 self.faults.insert((file, thread), around);
                 return vec![alone];
             }
-            around.start = page.saturating_sub(self.max / 2);
-            around.size = self.max;
-            around.mark = Some(around.start + around.size - self.max / 4);
+            match text.filter(|_| self.text_ahead) {
+                // To the end of what is executed at most, and nothing is read ahead of its end.
+                Some(text) => {
+                    around.start = page;
+                    around.size = self.max.min(text.end - page);
+                    around.mark = None;
+                }
+                None => {
+                    around.start = page.saturating_sub(self.max / 2);
+                    around.size = self.max;
+                    around.mark = Some(around.start + around.size - self.max / 4);
+                }
+            }
         }
         let stop = (around.start + around.size).min(end);
         // A page that is cached already is not marked.
@@ -169,5 +188,41 @@ impl Kernel {
         if let Some(around) = self.faults.get_mut(&(file, thread)) {
             around.misses = around.misses.saturating_sub(pages);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_read_around_and_ahead_of_what_is_executed_by_hand() {
+        let cache = PageCache::new(vec![Some(1000)]);
+        let fault = |version, page, text: Option<Range<u64>>| {
+            let read = Kernel::new(version, 32, 320).fault(0, (0, page), text, &cache);
+            read.iter().map(|pages| (pages.first, pages.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(fault(Version::V6_17, 100, None), [(84, 32)]);
+        assert_eq!(fault(Version::V6_17, 100, Some(100..300)), [(100, 32)]);
+        assert_eq!(fault(Version::V6_17, 100, Some(100..110)), [(100, 10)]);
+        assert_eq!(fault(Version::V6_12, 100, Some(100..300)), [(84, 32)]);
+        assert_eq!(fault(Version::V6_17, 990, Some(990..1000)), [(990, 10)]);
+    }
+
+    #[test]
+    fn nothing_is_read_ahead_of_the_end_of_what_was_for_execution() {
+        let mut cache = PageCache::new(vec![Some(1000)]);
+        let mut kernel = Kernel::new(Version::V6_17, 32, 320);
+        kernel.fault(0, (0, 100), Some(100..300), &cache);
+        (100..132).for_each(|page| cache.set(0, page, State::Cached));
+        for page in 100..132 {
+            let read = kernel.fault(0, (0, page), Some(page..300), &cache);
+            assert!(
+                read.iter().all(|pages| (100..132).contains(&pages.first) && pages.end() <= 132),
+                "{page}: {read:?}"
+            );
+        }
+        let read = kernel.fault(0, (0, 132), Some(132..300), &cache);
+        assert_eq!(read, [Pages { file: 0, first: 132, count: 32 }]);
     }
 }

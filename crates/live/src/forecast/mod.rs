@@ -22,6 +22,7 @@ mod queues;
 mod report;
 mod storage;
 mod system;
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 

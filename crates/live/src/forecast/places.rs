@@ -1,13 +1,15 @@
 //! Where the pages of a recording lie now: by the file system's maps, else one file after another.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
+use std::ops::Range;
 use std::path::Path;
 
-use headstart_trace::hints::{FileKind, RecordedFile, Recording};
+use headstart_trace::hints::{FileKind, Read, ReadKind, RecordedFile, Recording};
 
 use rustc_hash::FxBuildHasher;
 
+use super::text::text;
 use crate::hints::device_number;
 use crate::hints::disk::{address, DiskFacts};
 use crate::hints::list::PAGE_BYTES;
@@ -102,6 +104,8 @@ pub(super) struct Places {
     /// By file: its disk; its pages, `None` where it is the device.
     pub disk_of: Vec<usize>,
     pub pages_of: Vec<Option<u64>>,
+    /// By file: the pages that are mapped to be executed.
+    text_of: Vec<Vec<Range<u64>>>,
     pub disks: Vec<DiskFound>,
     /// Files that are not as they were, and files whose places are not known.
     pub changed: Vec<bool>,
@@ -118,6 +122,7 @@ impl Places {
             files: Vec::with_capacity(count),
             disk_of: Vec::with_capacity(count),
             pages_of: Vec::with_capacity(count),
+            text_of: Vec::with_capacity(count),
             disks: Vec::new(),
             changed: vec![false; count],
             unplaced: 0,
@@ -131,6 +136,9 @@ impl Places {
             let end: &mut u64 = &mut ends[read.file as usize];
             *end = read.end().max(*end);
         }
+        let is_fault = |read: &&Read| matches!(read.kind, ReadKind::Fault | ReadKind::Map);
+        let faulted: HashSet<u32, FxBuildHasher> =
+            recording.references().filter(is_fault).map(|read| read.file).collect();
         for (file, end) in recording.files.iter().zip(&ends) {
             let number = device_number(u64::from(file.major), u64::from(file.minor));
             let disk = places.disks.iter().position(|disk| disk.number == number).unwrap_or_else(|| {
@@ -140,8 +148,11 @@ impl Places {
             places.disk_of.push(disk);
             let device = file.kind == FileKind::Device;
             places.pages_of.push((!device).then_some(file.size_bytes.div_ceil(PAGE_BYTES).max(*end)));
-            let mapped = || mapped(file).map_or(Place::Whole(u64::MAX), Place::Mapped);
+            let opened = opened(file);
+            let mapped = || opened.as_ref().and_then(mapped).map_or(Place::Whole(u64::MAX), Place::Mapped);
             places.files.push(if device { Place::Device } else { mapped() });
+            let is_faulted = faulted.contains(&(places.text_of.len() as u32));
+            places.text_of.push(opened.filter(|_| is_faulted).map_or_else(Vec::new, |opened| text(&opened)));
         }
         // What came from a device counts; where nothing did, all.
         let all = recording.references().all(|read| read.hit);
@@ -207,6 +218,11 @@ impl Places {
         Some(disk.chunks.partition_point(|each| *each < chunk) as u64 * CHUNK_PAGES + rest)
     }
 
+    /// The pages from `page` on that are mapped to be executed, if it is.
+    pub fn text(&self, file: u32, page: u64) -> Option<Range<u64>> {
+        self.text_of[file as usize].iter().find(|text| text.contains(&page)).map(|text| page..text.end)
+    }
+
     /// Moves chunks together where places are beyond the end of a drive of so many pages. Says whether it had to.
     pub fn fit(&mut self, disk: usize, capacity: Option<u64>) -> bool {
         let (mut chunks, mut last) = (Vec::new(), 0);
@@ -239,12 +255,15 @@ impl Places {
     }
 }
 
-/// The extents of the file, if it is there and the file system says.
-fn mapped(file: &RecordedFile) -> Option<Vec<Extent>> {
+/// The file, if it is there and has a path.
+fn opened(file: &RecordedFile) -> Option<File> {
     if file.kind != FileKind::Regular || file.path.as_os_str().is_empty() {
         return None;
     }
-    let opened =
-        crate::hints::disk::open(&file.path).filter(|opened| opened.metadata().is_ok_and(|found| found.is_file()))?;
-    extents(&opened, opened.metadata().ok()?.len()).filter(|extents| extents.iter().any(|extent| extent.stored))
+    crate::hints::disk::open(&file.path).filter(|opened| opened.metadata().is_ok_and(|found| found.is_file()))
+}
+
+/// The extents of a file, if the file system says.
+fn mapped(opened: &File) -> Option<Vec<Extent>> {
+    extents(opened, opened.metadata().ok()?.len()).filter(|extents| extents.iter().any(|extent| extent.stored))
 }
