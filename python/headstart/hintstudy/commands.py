@@ -84,16 +84,18 @@ WRITTEN = "pg/data"
 SERVER = """
 set -e
 export PGDATA="$2" PGHOST="$2"
-"$1/postgres" -k "$2" -c listen_addresses= -c shared_buffers=64MB >/dev/null 2>&1 &
-until grep -q ready "$2/postmaster.pid" 2>/dev/null; do
-    kill -0 $!
-    sleep 0.01
+rm -f "$2/said"
+mkfifo "$2/said"
+"$1/postgres" -k "$2" -c listen_addresses= -c shared_buffers=64MB >/dev/null 2>"$2/said" &
+exec 3<"$2/said"
+while read -r line <&3; do
+    case "$line" in *"ready to accept connections"*) break ;; esac
 done
 "$1/psql" -X -q -A -t -d postgres -c "select count(*), sum(length(v)) from t where k between '10' and '19'" </dev/null
 kill -INT $!
 wait $!
 """
-"""Start a server, ask it something, and stop it. `pg_ctl` would look ten times a second whether it has come to that."""
+"""Start a server, ask it something, and stop it. `pg_ctl` would look ten times a second whether it is ready."""
 
 
 def postgres(root: Path) -> list[str]:
