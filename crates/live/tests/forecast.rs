@@ -143,6 +143,27 @@ fn threads_begin_and_end_with_what_they_depend_on() {
 }
 
 #[test]
+fn a_thread_that_goes_on_after_the_reads_of_another_one_has_waited_for_it() {
+    // The first thread reads, and goes on 0.5 ms after ten reads of the second; that one thinks 1 ms before each, and 1 ms once more.
+    let file = Sparse::new(10_000);
+    let elapsed_ms = |goes_on_ns: u64, wait_ns: u64| {
+        let server = (0..10).map(|at| read((6 + 10 * at) * MS, wait_ns, 1, 300 + 100 * at, 1, ReadKind::Read));
+        let mut reads = vec![read(0, 5 * MS, 0, 100, 1, ReadKind::Read)];
+        reads.extend(server.chain([
+            read(goes_on_ns, MS, 0, 5000, 1, ReadKind::Read),
+            read(goes_on_ns + 2 * MS, MS, 1, 6000, 1, ReadKind::Read),
+        ]));
+        let found = forecast_of(&recording(&file, reads, goes_on_ns + 3 * MS), &uniform(MS));
+        found.plain.elapsed_ns as f64 / MS as f64
+    };
+    // Twelve reads of 1 ms, ten thoughts of 1 ms, and 0.5 ms; the second thread thinks for 2.5 ms, in place of which it might wait.
+    assert!((elapsed_ms(105 * MS + MS / 2, 9 * MS) - (1.0 + 20.0 + 2.5 + 1.0)).abs() < 1e-6);
+    // A thread that goes on later, or beside one that thinks itself, has thought all the time.
+    assert!((elapsed_ms(107 * MS, 9 * MS) - (1.0 + 102.0 + 1.0 + 1.0)).abs() < 1.1);
+    assert!((elapsed_ms(97 * MS, MS) - (1.0 + 92.0 + 1.0 + 1.0)).abs() < 1.1);
+}
+
+#[test]
 fn what_is_there_already_costs_nothing() {
     let file = Sparse::new(1000);
     let mut recorded = recording(&file, vec![read(MS, 0, 0, 5, 3, ReadKind::Read)], 2 * MS);

@@ -2,7 +2,8 @@
 //!
 //! A think time is the gap between the end of one read and the start of the next, less waits. Threads that begin, begin a while after
 //! something that another one has read: that is taken for the fork. A thread in whose gap others have ended has waited for
-//! them: that is taken for the join. What else threads wait for (pipes, locks) is part of their think times.
+//! them: that is taken for the join. A thread that goes on right after something that another one has done, which was waiting for
+//! disks for most of the gap, has waited for that (a pipe, a socket, a lock). What else threads wait for is part of their think times.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,13 @@ use headstart_types::Nanos;
 
 /// Metadata that one call of the file system reads comes within this time. A guess: some thirty pages are added in it.
 const TOGETHER_NS: u64 = 200_000;
+/// Gaps in which a thread may have waited for another one: shorter ones change little.
+const GAP_MIN_NS: u64 = 5_000_000;
+/// A thread that another one wakes goes on within this time. A guess: a busy machine takes longer, and a thread that computes goes on by
+/// chance as soon.
+const WOKEN_WITHIN_NS: u64 = 1_000_000;
+/// Share of the gap that the other one has waited for devices.
+const WAITED_SHARE: f64 = 0.5;
 
 /// Pages of a file of the recording: `first..first + count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,56 +80,94 @@ impl Program {
     pub fn new(recording: &Recording) -> Self {
         let seen = steps(recording);
         let mut program = Self::default();
-        // By thread: the end of its last step by now; and by end, the last steps of threads.
-        let mut ended: Vec<Option<u64>> = Vec::new();
-        let mut last: BTreeMap<u32, (u64, u32)> = BTreeMap::new();
-        for step in &seen {
-            let entry = last.entry(step.thread).or_insert((0, 0));
-            *entry = (step.ended_ns, entry.1 + 1);
-        }
-        let mut finals: Vec<(u64, u32, u32)> =
-            last.iter().map(|(thread, (at_ns, steps))| (*at_ns, *thread, steps - 1)).collect();
-        finals.sort_unstable();
-        // Steps by end: what a thread that begins has begun after.
-        let mut by_end: BTreeMap<(u64, u32), u32> = BTreeMap::new();
+        let mut ties = Ties::new(&seen);
         for Seen { thread, begun_ns, ended_ns, action } in seen {
             let at = thread as usize;
             if program.threads.len() <= at {
                 program.threads.resize_with(at + 1, Vec::new);
-                ended.resize(at + 1, None);
             }
-            let mut after = Vec::new();
-            let from_ns = match ended[at] {
-                None => {
-                    let fork = by_end.range(..=(begun_ns, u32::MAX)).next_back();
-                    after.extend(fork.map(|((_, thread), step)| (*thread, *step)));
-                    fork.map_or(0, |((at_ns, _), _)| *at_ns)
-                }
-                Some(own_ns) => {
-                    let (low, high) = (own_ns, begun_ns);
-                    let start = finals.partition_point(|(at_ns, ..)| *at_ns <= low);
-                    let joined = finals[start..].iter().take_while(|(at_ns, ..)| *at_ns < high);
-                    joined.fold(own_ns, |from_ns, (at_ns, of, step)| {
-                        if *of == thread {
-                            return from_ns;
-                        }
-                        after.push((*of, *step));
-                        from_ns.max(*at_ns)
-                    })
-                }
-            };
+            let (after, from_ns) = ties.before(thread, begun_ns);
             let step = program.threads[at].len() as u32;
             for needed in &after {
                 program.dependents.entry(*needed).or_default().push((thread, step));
             }
             let action = as_submitted(action);
             program.threads[at].push(Step { after, think: Nanos(begun_ns.saturating_sub(from_ns)), action });
-            ended[at] = Some(ended_ns);
-            by_end.insert((ended_ns, thread), step);
+            ties.add(thread, step, (begun_ns, ended_ns));
         }
-        let last_ns = ended.into_iter().flatten().max().unwrap_or(0);
+        let last_ns = ties.by_end.last_key_value().map_or(0, |((ended_ns, _), _)| *ended_ns);
         program.tail = Nanos(recording.about.elapsed_ns.saturating_sub(last_ns));
         program
+    }
+}
+
+/// What threads have done by now: what a step waits for.
+struct Ties {
+    /// The last step of each thread, by end.
+    finals: Vec<(u64, u32, u32)>,
+    /// By end and thread, the step.
+    by_end: BTreeMap<(u64, u32), u32>,
+    /// By thread, at the end of each step: what the thread has waited for devices.
+    waited: Vec<Vec<(u64, u64)>>,
+}
+
+impl Ties {
+    fn new(seen: &[Seen]) -> Self {
+        let mut last: BTreeMap<u32, (u64, u32)> = BTreeMap::new();
+        for step in seen {
+            let entry = last.entry(step.thread).or_insert((0, 0));
+            *entry = (step.ended_ns, entry.1 + 1);
+        }
+        let mut finals: Vec<(u64, u32, u32)> =
+            last.iter().map(|(thread, (at_ns, steps))| (*at_ns, *thread, steps - 1)).collect();
+        finals.sort_unstable();
+        Self { finals, by_end: BTreeMap::new(), waited: vec![Vec::new(); last.len()] }
+    }
+
+    /// What a step of `thread` that has begun then comes after, beside the last one of its own, and from when on the thread has thought.
+    fn before(&self, thread: u32, begun_ns: u64) -> (Vec<(u32, u32)>, u64) {
+        let Some(own_ns) = self.waited[thread as usize].last().map(|(ended_ns, _)| *ended_ns) else {
+            let fork = self.by_end.range(..=(begun_ns, u32::MAX)).next_back();
+            return fork.map_or((Vec::new(), 0), |((at_ns, of), step)| (vec![(*of, *step)], *at_ns));
+        };
+        let (mut after, mut from_ns) = (Vec::new(), own_ns);
+        let start = self.finals.partition_point(|(at_ns, ..)| *at_ns <= own_ns);
+        let joined = self.finals[start..].iter().take_while(|(at_ns, ..)| *at_ns < begun_ns);
+        for (at_ns, of, step) in joined.filter(|(_, of, _)| *of != thread) {
+            after.push((*of, *step));
+            from_ns = from_ns.max(*at_ns);
+        }
+        if let Some((at_ns, of, step)) = self.woken(thread, from_ns, begun_ns) {
+            after.push((of, step));
+            from_ns = at_ns;
+        }
+        (after, from_ns)
+    }
+
+    /// What has ended a gap of `thread`, if something else than itself has: when, which thread, which step.
+    fn woken(&self, thread: u32, from_ns: u64, begun_ns: u64) -> Option<(u64, u32, u32)> {
+        let gap_ns = begun_ns.saturating_sub(from_ns);
+        if gap_ns < GAP_MIN_NS {
+            return None;
+        }
+        let lately = (begun_ns - WOKEN_WITHIN_NS, 0)..=(begun_ns, u32::MAX);
+        let ((at_ns, of), step) = self.by_end.range(lately).rev().find(|((_, of), _)| *of != thread)?;
+        let waited_ns = self.waited_ns(*of, begun_ns).saturating_sub(self.waited_ns(*of, from_ns));
+        (waited_ns as f64 >= gap_ns as f64 * WAITED_SHARE).then_some((*at_ns, *of, *step))
+    }
+
+    /// What `thread` had waited for devices by then.
+    fn waited_ns(&self, thread: u32, by_ns: u64) -> u64 {
+        let all = &self.waited[thread as usize];
+        let ended = all.partition_point(|(ended_ns, _)| *ended_ns <= by_ns);
+        ended.checked_sub(1).map_or(0, |last| all[last].1)
+    }
+
+    fn add(&mut self, thread: u32, step: u32, (begun_ns, ended_ns): (u64, u64)) {
+        let all = &mut self.waited[thread as usize];
+        let before_ns = all.last().map_or(0, |last| last.1);
+        all.push((ended_ns, before_ns + (ended_ns - begun_ns)));
+        self.by_end.insert((ended_ns, thread), step);
     }
 }
 
