@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import mmap
 import os
 import shutil
 import subprocess
@@ -21,6 +22,9 @@ BYTES = {"ibm-36gb-10k": 36_400_000_000, "seagate-exos-x20": 20_000_588_955_648}
 """The drives', so that a distance in the image is one on the drive."""
 FILE_SYSTEM_BYTES = 36_000_000_000
 """Of the file system, at the start of the drive."""
+PLACES = 128
+"""More places than a drive's buffer has segments: 16 (IBM) and 32 (Exos)."""
+APART_BYTES = 3_000_000
 DROP = Path("/proc/sys/vm/drop_caches")
 TRACES = Path("/sys/kernel/tracing/instances")
 
@@ -78,6 +82,7 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
                     f"{loop}: the caches of its file system cannot be emptied: it is still mounted in another mount"
                     " namespace; allowed: to unmount it there, or to end the processes of that namespace"
                 )
+            forget(loop)
             run("mount", "-t", "ext4", "-o", "ro,noatime", str(loop), str(root))
             data = root / WRITTEN
             if data.exists():
@@ -100,6 +105,17 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
         stack.callback(leave)
         cold()
         yield Disk(profile, root, profile, cold, loop, read_bytes)
+
+
+def forget(drive: Path) -> None:
+    """Read beyond the file system, until nothing else is in the drive's own buffer: it would outlast the kernel's caches."""
+    with mmap.mmap(-1, mmap.PAGESIZE) as page:
+        opened = os.open(drive, os.O_RDONLY | os.O_DIRECT)
+        try:
+            for place in range(PLACES):
+                os.preadv(opened, [page], FILE_SYSTEM_BYTES + place * APART_BYTES // mmap.PAGESIZE * mmap.PAGESIZE)
+        finally:
+            os.close(opened)
 
 
 def is_free(device: Path) -> bool:
