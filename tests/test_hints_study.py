@@ -170,6 +170,24 @@ def test_a_file_system_on_an_emulated_drive_has_cold_caches(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(platform.why_not() is not None, reason=f"no emulated disk here: {platform.why_not()}")
+def test_a_cold_disk_has_nothing_in_the_buffer_of_the_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(b"y" * 40_000_000)
+    with disks.emulated("seagate-exos-x20", tmp_path) as disk:
+
+        def busy_ns() -> int:
+            disk.cold()
+            before = platform.statistics(disk.root.with_name("drive"))
+            (disk.root / "file").read_bytes()
+            return platform.statistics(disk.root.with_name("drive")).busy_ns - before.busy_ns
+
+        times = [busy_ns() for _ in range(2)]
+        # 40 MB at 285 MB/s, of which the drive has read the first while it was mounted.
+        assert min(times) > 120_000_000
+        monkeypatch.setattr(disks, "forget", lambda _: None)
+        assert busy_ns() < 100_000_000, f"from the buffer: {times}"
+
+
+@pytest.mark.skipif(platform.why_not() is not None, reason=f"no emulated disk here: {platform.why_not()}")
 def test_caches_that_another_mount_namespace_keeps_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"y" * 300_000)
     with disks.emulated("ibm-36gb-10k", tmp_path) as disk:

@@ -108,7 +108,7 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
 
 
 def forget(drive: Path) -> None:
-    """Read beyond the file system, until nothing else is in the drive's own buffer: it would outlast the kernel's caches."""
+    """Read beyond the file system, until nothing else is in the drive's buffer: it outlasts the kernel's caches."""
     with mmap.mmap(-1, mmap.PAGESIZE) as page:
         opened = os.open(drive, os.O_RDONLY | os.O_DIRECT)
         try:
