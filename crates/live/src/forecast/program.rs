@@ -166,7 +166,7 @@ impl Ties {
     fn add(&mut self, thread: u32, step: u32, (begun_ns, ended_ns): (u64, u64)) {
         let all = &mut self.waited[thread as usize];
         let before_ns = all.last().map_or(0, |last| last.1);
-        all.push((ended_ns, before_ns + (ended_ns - begun_ns)));
+        all.push((ended_ns, before_ns.saturating_add(ended_ns - begun_ns)));
         self.by_end.insert((ended_ns, thread), step);
     }
 }
