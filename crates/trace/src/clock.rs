@@ -14,6 +14,32 @@ pub(crate) fn clock(field: &[u8], column: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{} in column {column} is no time; allowed: {CLOCK_ALLOWED}", shown(field)))
 }
 
+/// Counts the days of times that a clock shows without a date. Lines may stand a little out of order.
+#[derive(Debug, Default)]
+pub(crate) struct Days {
+    /// The last time, and the days before it.
+    last_ns: u64,
+    days_ns: u64,
+}
+
+impl Days {
+    /// Nanoseconds since the midnight before the first line; a time with a date is left as it is.
+    pub(crate) fn since_first(&mut self, clock_ns: u64) -> u64 {
+        if clock_ns >= DAY_NS {
+            return clock_ns;
+        }
+        const MINUTE_NS: u64 = 60_000_000_000;
+        if self.days_ns > 0 && self.last_ns < MINUTE_NS && clock_ns + MINUTE_NS > DAY_NS {
+            return self.days_ns - DAY_NS + clock_ns;
+        }
+        if clock_ns + DAY_NS / 2 < self.last_ns {
+            self.days_ns = self.days_ns.saturating_add(DAY_NS);
+        }
+        self.last_ns = clock_ns;
+        self.days_ns.saturating_add(clock_ns)
+    }
+}
+
 fn parse(text: &[u8]) -> Option<u64> {
     let colon = memchr::memchr(b':', text)?;
     let start = colon.checked_sub(2)?;
@@ -90,6 +116,18 @@ fn digits(text: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_passes_midnight_goes_on() {
+        let hour = DAY_NS / 24;
+        let mut days = Days::default();
+        let shown = [14 * hour, DAY_NS - 9, 3, DAY_NS - 7, 4, 14 * hour, 23 * hour, 2];
+        let since = shown.map(|clock_ns| days.since_first(clock_ns));
+        let day = DAY_NS;
+        let expected = [shown[0], shown[1], day + 3, shown[3], day + 4, day + 14 * hour, day + 23 * hour, 2 * day + 2];
+        assert_eq!(since, expected);
+        assert_eq!(days.since_first(9 * DAY_NS), 9 * DAY_NS, "with its date");
+    }
 
     #[test]
     fn dates_and_clocks() {

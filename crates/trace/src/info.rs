@@ -18,6 +18,10 @@ pub(crate) const REQUEST_BLOCKS_MAX: u64 = 1 << 24;
 /// Figures of a trace. Times in nanoseconds; what the trace does not carry is `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Info {
+    /// The format of the trace.
+    pub format: Option<&'static str>,
+    /// What showed that it is of this format.
+    pub format_reason: Option<&'static str>,
     /// Records.
     pub requests: u64,
     /// Records that are reads, or all of them where reads and writes are not distinguished.
@@ -139,7 +143,10 @@ impl Tally {
     fn finish(self, carries: Carries, block_bytes: Option<u64>, reader: &dyn RecordReader) -> Info {
         let requests = self.requests as f64;
         let reads = self.requests - self.writes;
+        let (format, format_reason) = reader.format().unzip();
         Info {
+            format,
+            format_reason,
             requests: self.requests,
             reads,
             writes: self.writes,

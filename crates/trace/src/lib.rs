@@ -45,7 +45,7 @@ pub use fuzz::{fuzz_formats, fuzz_parse};
 pub use info::{info, Info};
 pub use limits::{check_distinct, DISTINCT_BLOCKS_MAX};
 pub use record::{Carries, FileEntry, Record, RecordReader, BATCH};
-pub use registry::{open, open_with, Fit, Format, FORMATS};
+pub use registry::{open, open_with, Evidence, Format, FORMATS};
 pub use source::{sha256_file, Source};
 pub use watched::{watched, Watch};
 pub use workloads::{generate, Compute, ComputeSampler, GeneratorContext, Workload, WORKLOADS};

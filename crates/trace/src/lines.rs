@@ -3,8 +3,8 @@
 //!
 //! Cost: one `memchr` a line. Memory: one buffer of 256 KiB, growing up to the longest line allowed.
 
-use crate::checks::{extent, Checks, EMPTY};
-use crate::order::Order;
+use crate::checks::{Admission, EMPTY};
+use crate::formats::is_remark;
 use crate::{Carries, FileEntry, Place, Record, RecordReader, Source, TraceError, BATCH};
 
 /// What is read at once.
@@ -120,16 +120,17 @@ pub(crate) trait LineParser: Send {
     fn skipped(&self) -> u64 {
         0
     }
-    /// Whether records may stand out of order and are to be put in order of issue.
-    fn reorders(&self) -> bool {
-        false
-    }
     /// The problem of a trace without records.
     fn empty(&self) -> &'static str {
         EMPTY
     }
+    /// The columns that are not read, by name.
+    fn ignored(&self) -> Vec<&str> {
+        Vec::new()
+    }
     /// The record of a line, its time as recorded (the origin is taken off later, and what holds of every record is
-    /// checked later); `None` for a line that by the format's rules holds none; or the problem, in words.
+    /// checked later); `None` for a line that by the format's rules holds none; or the problem, in words. A record of 0
+    /// bytes is left out and counted, and so is a remark of the tool that is no line of the format.
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String>;
 }
 
@@ -137,55 +138,42 @@ pub(crate) trait LineParser: Send {
 pub(crate) struct LineReader<P> {
     lines: Lines,
     parser: P,
-    objects: bool,
-    checks: Checks,
-    /// Where records may stand out of order.
-    order: Option<Order>,
+    admission: Admission,
+    /// Lines in which the tool says that it has lost events.
+    lost: u64,
 }
 
 impl<P: LineParser> LineReader<P> {
     /// Reads the rest of `lines`.
     pub(crate) fn new(lines: Lines, parser: P) -> Self {
-        let objects = parser.carries().objects;
-        let order = parser.reorders().then(Order::default);
-        Self { lines, parser, objects, checks: Checks::default(), order }
+        let Carries { time, objects, .. } = parser.carries();
+        Self { lines, parser, admission: Admission::new(time, objects), lost: 0 }
     }
 
-    /// Takes the record of a line: hands it out, or holds it back until its turn comes.
+    /// Takes the next line; false at the end of the lines.
     #[inline]
-    fn admit(&mut self, mut record: Record, into: &mut Vec<Record>) -> Result<(), String> {
-        record.stands_at = self.lines.number();
-        if let Some(order) = &mut self.order {
-            extent(&record, self.objects)?;
-            order.push(record)?;
-        } else {
-            self.checks.admit(&mut record, self.objects)?;
-            into.push(record);
-        }
-        Ok(())
+    fn step(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let Some(line) = self.lines.next()? else { return Ok(false) };
+        let admitted = match self.parser.parse(line) {
+            Ok(None) => Ok(()),
+            Ok(Some(record)) => {
+                let stands_at = self.lines.number();
+                self.admission.admit(Record { stands_at, ..record }, into)
+            }
+            Err(_) if is_remark(line) => {
+                self.lost += u64::from(says_lost(line));
+                Ok(())
+            }
+            Err(problem) => Err(problem),
+        };
+        admitted.map(|()| true).map_err(|problem| self.lines.bad(problem))
     }
+}
 
-    /// Hands out a record that was held back and whose turn it is; false where there is none.
-    #[inline]
-    fn release(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
-        let Some(mut record) = self.order.as_mut().and_then(Order::pop_ready) else { return Ok(false) };
-        self.checks.admit_time(&mut record).map_err(|problem| self.lines.bad(problem))?;
-        into.push(record);
-        Ok(true)
-    }
-
-    /// Hands out what is still held back; at the end of the lines.
-    fn drain(&mut self, into: &mut Vec<Record>) -> Result<(), TraceError> {
-        while into.len() < BATCH {
-            let Some(mut record) = self.order.as_mut().and_then(Order::pop) else { break };
-            self.checks.admit_time(&mut record).map_err(|problem| self.lines.bad(problem))?;
-            into.push(record);
-        }
-        if self.checks.is_empty() {
-            return Err(self.lines.source.bad(Place::File, self.parser.empty().to_owned()));
-        }
-        Ok(())
-    }
+/// Whether a remark is that events were lost.
+fn says_lost(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    line.starts_with(b"Lost ") || line.starts_with(b"Possibly lost ")
 }
 
 impl<P: LineParser> RecordReader for LineReader<P> {
@@ -206,28 +194,30 @@ impl<P: LineParser> RecordReader for LineReader<P> {
     }
 
     fn note(&self) -> Option<String> {
-        let reordered = self.order.as_ref().is_some_and(Order::reordered);
-        let out_of_order = || "some records stood out of order and were put in order of issue".to_owned();
-        self.parser.note().or_else(|| reordered.then(out_of_order))
+        let ignored = self.parser.ignored();
+        let ignored = (!ignored.is_empty()).then(|| format!("columns that are not read: {}", ignored.join(", ")));
+        let lost = (self.lost > 0).then(|| "the tracer has lost events: requests may be missing".to_owned());
+        let notes: Vec<String> =
+            [self.parser.note(), ignored, lost, self.admission.note()].into_iter().flatten().collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     fn skipped(&self) -> u64 {
-        self.parser.skipped()
+        self.parser.skipped() + self.admission.skipped()
     }
 
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         while into.len() < BATCH {
-            if self.release(into)? {
+            let released = self.admission.release(into).map_err(|problem| self.lines.bad(problem))?;
+            if released || self.step(into)? {
                 continue;
             }
-            let Some(line) = self.lines.next()? else {
-                self.drain(into)?;
-                break;
-            };
-            let parsed = self.parser.parse(line);
-            let admitted = parsed.and_then(|record| record.map_or(Ok(()), |record| self.admit(record, into)));
-            admitted.map_err(|problem| self.lines.bad(problem))?;
+            self.admission.drain(into).map_err(|problem| self.lines.bad(problem))?;
+            if self.admission.is_empty() {
+                return Err(self.lines.source.bad(Place::File, self.parser.empty().to_owned()));
+            }
+            break;
         }
         Ok(!into.is_empty())
     }

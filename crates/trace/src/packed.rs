@@ -3,7 +3,7 @@
 //!
 //! Cost: the source is read a mebibyte at a time and taken apart in place.
 
-use crate::checks::{Checks, EMPTY};
+use crate::checks::{Admission, EMPTY};
 use crate::{Carries, Place, Record, RecordReader, Source, TraceError, BATCH};
 
 /// What is read at once.
@@ -30,8 +30,7 @@ pub(crate) trait RecordParser: Send {
 pub(crate) struct PackedReader<P> {
     source: Source,
     parser: P,
-    objects: bool,
-    checks: Checks,
+    admission: Admission,
     buffer: Vec<u8>,
     /// What of the buffer is read and not yet parsed.
     start: usize,
@@ -43,9 +42,10 @@ pub(crate) struct PackedReader<P> {
 
 impl<P: RecordParser> PackedReader<P> {
     pub(crate) fn new(source: Source, parser: P) -> Self {
-        let objects = parser.carries().objects;
+        let Carries { time, objects, .. } = parser.carries();
+        let admission = Admission::new(time, objects);
         let buffer = vec![0; BUFFER_BYTES];
-        Self { source, parser, objects, checks: Checks::default(), buffer, start: 0, end: 0, number: 0, skipped: 0 }
+        Self { source, parser, admission, buffer, start: 0, end: 0, number: 0, skipped: 0 }
     }
 
     /// Reads until at least one record is waiting; false at the end.
@@ -76,11 +76,17 @@ impl<P: RecordParser> PackedReader<P> {
         if self.number == 0 {
             return Err(self.source.bad(Place::File, EMPTY.to_owned()));
         }
-        if self.checks.is_empty() {
-            let problem = format!("all {} records are empty; allowed: one or more of 1 byte or more", self.skipped);
+        Ok(())
+    }
+
+    /// Hands out what is held back once all is read.
+    fn finish(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        self.admission.drain(into).map_err(|problem| self.source.bad(Place::Record(self.number), problem))?;
+        if self.admission.is_empty() {
+            let problem = format!("all {} records are empty; allowed: one or more of 1 byte or more", self.skipped());
             return Err(self.source.bad(Place::File, problem));
         }
-        Ok(())
+        Ok(!into.is_empty())
     }
 }
 
@@ -97,34 +103,40 @@ impl<P: RecordParser> RecordReader for PackedReader<P> {
         self.parser.sizes_vary()
     }
 
+    fn note(&self) -> Option<String> {
+        self.admission.note()
+    }
+
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         while into.is_empty() {
             if self.end - self.start < P::RECORD_BYTES && !self.refill()? {
-                return Ok(false);
+                return self.finish(into);
             }
             for bytes in self.buffer[self.start..self.end].chunks_exact(P::RECORD_BYTES).take(BATCH) {
                 self.start += P::RECORD_BYTES;
                 self.number += 1;
-                let checks = &mut self.checks;
-                let parsed = self.parser.parse(bytes).and_then(|record| match record {
-                    Some(mut record) => checks.admit(&mut record, self.objects).map(|()| Some(record)),
-                    None => Ok(None),
-                });
-                match parsed {
-                    Ok(Some(record)) => {
-                        into.push(Record { stands_at: u32::try_from(self.number).unwrap_or(u32::MAX), ..record })
+                let stands_at = u32::try_from(self.number).unwrap_or(u32::MAX);
+                let admission = &mut self.admission;
+                let admitted = self.parser.parse(bytes).and_then(|record| match record {
+                    // One in, at most one out: a batch cannot become too long.
+                    Some(record) => {
+                        admission.admit(Record { stands_at, ..record }, into)?;
+                        admission.release(into).map(|_| ())
                     }
-                    Ok(None) => self.skipped += 1,
-                    Err(problem) => return Err(self.source.bad(Place::Record(self.number), problem)),
-                }
+                    None => {
+                        self.skipped += 1;
+                        Ok(())
+                    }
+                });
+                admitted.map_err(|problem| self.source.bad(Place::Record(self.number), problem))?;
             }
         }
         Ok(true)
     }
 
     fn skipped(&self) -> u64 {
-        self.skipped
+        self.skipped + self.admission.skipped()
     }
 
     fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {

@@ -85,6 +85,11 @@ pub trait RecordReader: Send {
         None
     }
 
+    /// The format of the trace, and what showed that it is of this one; `None` for a generator.
+    fn format(&self) -> Option<(&'static str, &'static str)> {
+        self.inner().and_then(|inner| inner.format())
+    }
+
     /// What the trace carries.
     fn carries(&self) -> Carries;
 

@@ -5,35 +5,36 @@ use std::path::Path;
 use headstart_types::KeyError;
 
 use crate::formats::{
-    alibaba, biosnoop, blkparse, csv, dbench, disksim, fio, headstart, hints, lirs, lis, measured, msr, offsets,
+    alibaba, biosnoop, blkparse, csv, dbench, disksim, fio, headstart, hints, lirs, lis, measured, mqsim, msr, offsets,
     oracle_general, replayer, spc,
     syscalls::{perf, strace},
     systor, tencent, u32_blocks, vscsi,
 };
 use crate::nearest::nearest;
 use crate::source::other_compression;
-use crate::{Carries, Place, RecordReader, Source, TraceError};
+use crate::{Carries, Place, Record, RecordReader, Source, TraceError};
 
-/// How well a file fits a format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fit {
-    /// Not at all.
-    No,
-    /// By its name only; reading it will tell what is wrong with the content.
-    Name,
-    /// By its first lines or records.
-    Content,
+/// What in a file's content shows that it is of a format. A name shows nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence {
+    /// Whether no other format looks so: a mark at the start, a header of its own, the words of a tool. Otherwise it is
+    /// the form of the lines or records, which others may share.
+    pub mark: bool,
+    /// What was found, for `trace info`: "the first line ...".
+    pub reason: &'static str,
 }
 
-impl Fit {
-    /// The fit of a file whose content does or does not look right, and whose name does or does not.
+impl Evidence {
+    /// A mark, if it was found.
     #[must_use]
-    pub fn of(content: bool, name: bool) -> Self {
-        match (content, name) {
-            (true, _) => Fit::Content,
-            (false, true) => Fit::Name,
-            (false, false) => Fit::No,
-        }
+    pub fn mark(found: bool, reason: &'static str) -> Option<Self> {
+        found.then_some(Self { mark: true, reason })
+    }
+
+    /// A form, if the content has it.
+    #[must_use]
+    pub fn form(found: bool, reason: &'static str) -> Option<Self> {
+        found.then_some(Self { mark: false, reason })
     }
 }
 
@@ -47,14 +48,14 @@ pub struct Format {
     pub source: &'static str,
     /// What its traces carry; in formats with optional columns, at most.
     pub carries: Carries,
-    /// How well a file fits, by its name (without compression suffix) and the first bytes of its content.
-    pub detect: fn(name: &str, head: &[u8]) -> Fit,
+    /// What shows that a file is of this format, by the first bytes of its content.
+    pub detect: fn(head: &[u8]) -> Option<Evidence>,
     /// Starts reading. Wrong headers are found here, everything else in reading.
     pub open: fn(Source) -> Result<Box<dyn RecordReader>, TraceError>,
 }
 
-/// All formats. Where several fit a file equally well, the first is taken: CSV formats with a header of their own
-/// stand before `csv`.
+/// All formats. Of several that a file may be of, one with a mark is taken, and of equals the first: CSV formats with a
+/// header of their own stand before `csv`.
 pub static FORMATS: &[Format] = &[
     headstart::FORMAT,
     hints::FORMAT,
@@ -72,6 +73,7 @@ pub static FORMATS: &[Format] = &[
     spc::FORMAT,
     disksim::FORMAT,
     replayer::FORMAT,
+    mqsim::FORMAT,
     measured::FORMAT,
     lis::FORMAT,
     lirs::FORMAT,
@@ -107,8 +109,8 @@ pub fn open_with(path: &Path, format: &str, request_bytes: Option<u64>) -> Resul
         return Err(KeyError::new("request_size", "is 0", "1 byte or more").into());
     }
     let source = Source::open(path)?.with_request_bytes(request_bytes);
-    let row = match named {
-        Some(row) => row,
+    let (row, reason) = match named {
+        Some(row) => (row, (row.detect)(source.head()).map_or("the format is named", |evidence| evidence.reason)),
         None if source.head().is_empty() => return Err(source.bad(Place::File, crate::checks::EMPTY.to_owned())),
         None => detect(&source).ok_or_else(|| match other_compression(source.head()) {
             Some(packed) => {
@@ -129,19 +131,52 @@ pub fn open_with(path: &Path, format: &str, request_bytes: Option<u64>) -> Resul
         let allowed = format!("no request_size, or one of the formats {}", SIZED_BY_USER.join(", "));
         return Err(KeyError::new("request_size", problem, allowed).into());
     }
-    (row.open)(source)
+    Ok(Box::new(Chosen { reader: (row.open)(source)?, format: row.name, reason }))
+}
+
+/// A reader together with its format and what showed it.
+struct Chosen {
+    reader: Box<dyn RecordReader>,
+    format: &'static str,
+    reason: &'static str,
+}
+
+impl RecordReader for Chosen {
+    fn inner(&self) -> Option<&dyn RecordReader> {
+        Some(&*self.reader)
+    }
+
+    fn format(&self) -> Option<(&'static str, &'static str)> {
+        Some((self.format, self.reason))
+    }
+
+    fn carries(&self) -> Carries {
+        self.reader.carries()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.reader.unit_bytes()
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        self.reader.read(into)
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.reader.progress()
+    }
 }
 
 /// Formats whose traces may lack sizes.
 const SIZED_BY_USER: [&str; 2] = [offsets::FORMAT.name, csv::FORMAT.name];
 
-/// The format that fits best, if any fits.
-fn detect(source: &Source) -> Option<&'static Format> {
-    if source.request_bytes().is_some() && offsets::may_be(source.head()) {
-        return Some(&offsets::FORMAT);
+/// The format of which there is the best evidence, and what that is.
+fn detect(source: &Source) -> Option<(&'static Format, &'static str)> {
+    let head = source.head();
+    if source.request_bytes().is_some() && offsets::may_be(head) {
+        return Some((&offsets::FORMAT, "the lines are numbers, and a request size is given"));
     }
-    let name = source.plain_name();
-    let fits = FORMATS.iter().map(|row| ((row.detect)(&name, source.head()), row));
+    let found = FORMATS.iter().filter_map(|row| (row.detect)(head).map(|evidence| (row, evidence)));
     // `max_by_key` takes the last of equals, and the first is wanted.
-    fits.rev().max_by_key(|(fit, _)| *fit).filter(|(fit, _)| *fit > Fit::No).map(|(_, row)| row)
+    found.rev().max_by_key(|(_, evidence)| evidence.mark).map(|(row, evidence)| (row, evidence.reason))
 }

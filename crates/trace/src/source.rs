@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::{Place, TraceError};
 
 /// How much of the content the detectors see.
-const HEAD_BYTES: usize = 4096;
+const HEAD_BYTES: usize = 32 * 1024;
 
 /// Bytes read at a time to be hashed: they stay in a processor's second cache.
 const HASHED_AT_ONCE: usize = 1 << 17;

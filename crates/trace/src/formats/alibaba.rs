@@ -19,7 +19,6 @@ static LAYOUT: Layout = Layout {
     ],
     separator: Separator::COMMA,
     more: false,
-    reorder: true,
 };
 
 pub(crate) const FORMAT: Format = Format {
@@ -36,6 +35,6 @@ pub(crate) const FORMAT: Format = Format {
         addresses: true,
         objects: false,
     },
-    detect: |name, head| LAYOUT.detect(name, head, None),
+    detect: |head| LAYOUT.detect(head, "five columns, the second R or W"),
     open: |source| LAYOUT.open(source),
 };

@@ -15,7 +15,7 @@ use super::names::NamedFiles;
 use crate::checks::EMPTY;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole, whole_u32};
-use crate::{Carries, FileEntry, Fit, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -38,7 +38,9 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the table of bcc's biosnoop, best with -Q; the disk is the file, 512-byte sectors",
     source: "biosnoop(8) of bcc",
     carries: CARRIES,
-    detect: |_, head| Fit::of(header(head).is_some_and(|columns| has(&columns, "SECTOR")), false),
+    detect: |head| {
+        Evidence::mark(header(head).is_some_and(|columns| has(&columns, "SECTOR")), "the header is biosnoop's")
+    },
     open,
 };
 
@@ -101,10 +103,6 @@ impl LineParser for Biosnoop {
 
     fn skipped(&self) -> u64 {
         self.skipped
-    }
-
-    fn reorders(&self) -> bool {
-        true
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {

@@ -30,11 +30,11 @@ use event::{Action, Event};
 use pairing::Pairing;
 
 use super::fields::SECTOR_BYTES;
-use super::first_lines;
+use super::mostly;
 use crate::checks::{extent, Checks, EMPTY};
 use crate::lines::Lines;
 use crate::order::Order;
-use crate::{Carries, Fit, Format, Place, Record, RecordReader, Source, TraceError, BATCH};
+use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError, BATCH};
 
 /// Lines of queueing, issue and completion that decide what a request is.
 const SURVEY: usize = 4096;
@@ -57,7 +57,9 @@ pub(crate) const FORMAT: Format = Format {
         addresses: true,
         objects: false,
     },
-    detect: |_, head| Fit::of(first_lines(head, event::resembles), false),
+    detect: |head| {
+        Evidence::mark(mostly(head, event::resembles), "most lines are \"major,minor cpu sequence seconds pid action\"")
+    },
     open: |source| Ok(Box::new(Blkparse::open(source)?)),
 };
 

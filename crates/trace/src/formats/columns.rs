@@ -1,13 +1,13 @@
 //! Columns: which is what, by the names of a header or as a format lays down, and how a line becomes a record.
 //!
 //! Comma-separated fields may be quoted; a quoted field may not hold a line end. Columns of unknown names are not
-//! read.
+//! read, unless they hold operations: then reading is refused, because writes would count as reads.
 
 use std::borrow::Cow;
 
-use super::fields::{Role, MOVE_NOTHING, SECTOR_BYTES};
-use super::header::{roles, Known, HEADER_ALLOWED};
-use super::names::NamedFiles;
+use super::fields::{Known, Role, SECTOR_BYTES};
+use super::header::{is_li07_merged, roles, says_operation, Named, HEADER_ALLOWED};
+use super::operation::{operation, Operation};
 use crate::number::{shown, whole, whole_u32};
 use crate::{Carries, FileEntry, Record};
 
@@ -48,8 +48,9 @@ pub(crate) struct Columns {
     more: bool,
     /// Size of a record where there is no size column.
     size_default: u64,
-    /// The files of a column of names.
-    files: NamedFiles,
+    known: Known,
+    /// Lines whose operation moves no data.
+    skipped: u64,
     /// The name of a column of times that are taken for other than seconds, and what for.
     guessed: Option<&'static str>,
     /// Whether the column of times has a unit.
@@ -73,8 +74,8 @@ impl Columns {
         if names.len() > COLUMNS_MAX {
             return Err(wrong(&format!("has more than {COLUMNS_MAX} columns")));
         }
-        let known = roles(names.iter().map(Cow::as_ref));
-        let roles: Vec<Role> = known.iter().map(|known| known.role).collect();
+        let named = roles(names.iter().map(Cow::as_ref));
+        let roles: Vec<Role> = named.iter().map(|named| named.role).collect();
         for (index, role) in roles.iter().enumerate() {
             if let Some(first) = roles[..index].iter().position(|earlier| earlier.same_kind(*role)) {
                 return Err(wrong(&format!("has both {} and {}", names[first], names[index])));
@@ -94,13 +95,57 @@ impl Columns {
             (Some(Role::Address(unit)), None) => *unit,
             (Some(_), None) => OBJECT_BYTES_NOMINAL,
         };
-        let time_has_unit = known.iter().any(|Known { role, unit }| *unit && matches!(role, Role::Time(_)));
-        let files = NamedFiles::default();
-        Ok(Self { names, roles, separator, more: false, size_default, files, guessed: None, time_has_unit })
+        let time_has_unit = named.iter().any(|Named { role, unit }| *unit && matches!(role, Role::Time(_)));
+        let known = Known::default();
+        Ok(Self { names, roles, separator, more: false, size_default, known, skipped: 0, guessed: None, time_has_unit })
     }
 
-    /// Looks at a line of data: files may have names, and times without a unit may be too large for seconds.
-    pub(crate) fn look_at(&mut self, line: &[u8]) {
+    /// Whether `line` is one of data below this header, by its form: as many fields, and a number that says where.
+    pub(crate) fn heads(&self, line: &[u8]) -> bool {
+        let Ok(fields) = unquoted(line, self.separator) else { return true };
+        // A comma outside a sentence needs no second sign.
+        let other = self.separator == Separator::Space && fields.len() != self.roles.len();
+        let place = self.roles.iter().position(|role| matches!(role, Role::Address(_) | Role::Object));
+        let has_digit = |field: &[u8]| field.iter().any(u8::is_ascii_digit);
+        let empty_or_number = |field: &[u8]| field.is_empty() || has_digit(field);
+        !other
+            && (self.roles.len() == 1) == (fields.len() == 1)
+            && place.and_then(|at| fields.get(at)).is_none_or(empty_or_number)
+    }
+
+    /// Looks at the first lines of data: files may have names, times without a unit may be too large for seconds, and a
+    /// column of another name may hold the operations.
+    pub(crate) fn looked_at(mut self, lines: &[Vec<u8>]) -> Result<Self, String> {
+        if let Some(first) = lines.first() {
+            self.look_at(first);
+        }
+        let lines: Vec<csv::ByteRecord> = lines.iter().filter_map(|line| unquoted(line, self.separator).ok()).collect();
+        let known = self.has(|role| matches!(role, Role::Op { .. } | Role::OpDigit(_)));
+        if known || lines.is_empty() || is_li07_merged(self.names.iter().map(Cow::as_ref)) {
+            return Ok(self);
+        }
+        let is_operation = |at: usize| {
+            lines.iter().all(|fields| fields.get(at).is_some_and(|field| operation(field, "", false).is_ok()))
+        };
+        let columns = self.names.iter().zip(&self.roles).enumerate();
+        let mut ignored = columns.filter(|(_, (_, role))| **role == Role::Ignored);
+        match ignored.find(|(at, (name, _))| says_operation(name) || is_operation(*at)) {
+            None => Ok(self),
+            Some((_, (name, _))) => Err(format!(
+                "column {} seems to say what is read and what is written, and its name is not known; allowed: op, with R, W, \
+                 read, write, or is_write, is_read with 0 and 1",
+                shown(name.as_bytes())
+            )),
+        }
+    }
+
+    /// The same before any line is read.
+    pub(crate) fn started(self) -> Self {
+        Self { known: Known::default(), skipped: 0, ..self }
+    }
+
+    /// Looks at the first line of data.
+    fn look_at(&mut self, line: &[u8]) {
         let Ok(fields) = unquoted(line, self.separator) else { return };
         for (role, field) in self.roles.iter_mut().zip(fields.iter()) {
             match role {
@@ -128,7 +173,7 @@ impl Columns {
 
     /// The files that have names.
     pub(crate) fn files(&self) -> &[FileEntry] {
-        self.files.entries()
+        self.known.files.entries()
     }
 
     /// Whether files have names.
@@ -137,27 +182,32 @@ impl Columns {
     }
 
     /// Whether the operation of a line moves no data.
-    pub(crate) fn moves_nothing(&self, line: &[u8]) -> bool {
-        self.op(line).is_some_and(|op| MOVE_NOTHING.iter().any(|name| name.as_bytes() == op))
+    fn moves_nothing(&self, line: &[u8]) -> bool {
+        let op = self.roles.iter().enumerate().find_map(|(at, role)| match role {
+            Role::Op { scsi } => Some((at, *scsi)),
+            _ => None,
+        });
+        op.zip(unquoted(line, self.separator).ok()).is_some_and(|((at, scsi), fields)| {
+            fields.get(at).is_some_and(|field| operation(field, "", scsi) == Ok(Operation::Other))
+        })
     }
 
-    /// Whether the operation of a line is named as a system call, whose size may be 0.
-    pub(crate) fn is_call(&self, line: &[u8]) -> bool {
-        self.op(line).is_some_and(|op| op.len() > 2)
+    /// How many lines were left out because their operation moves no data.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped
     }
 
-    /// The operation of a line, in lower case.
-    fn op(&self, line: &[u8]) -> Option<Vec<u8>> {
-        let at = self.roles.iter().position(|role| matches!(role, Role::Op { .. }))?;
-        let fields = unquoted(line, self.separator).ok()?;
-        fields.get(at).map(|op| op.trim_ascii().to_ascii_lowercase())
+    /// The columns that are not read, by name.
+    pub(crate) fn ignored(&self) -> impl Iterator<Item = &str> {
+        let columns = self.names.iter().zip(&self.roles);
+        columns.filter(|(_, role)| **role == Role::Ignored).map(|(name, _)| name.as_ref())
     }
 
     /// The columns that a format lays down. The caller guarantees a place and a size among them.
     pub(super) fn fixed(columns: &[(&'static str, Role)], separator: Separator, more: bool) -> Self {
         let (names, roles) = columns.iter().map(|(name, role)| (Cow::Borrowed(*name), *role)).unzip();
-        let files = NamedFiles::default();
-        Self { names, roles, separator, more, size_default: 0, files, guessed: None, time_has_unit: true }
+        let known = Known::default();
+        Self { names, roles, separator, more, size_default: 0, known, skipped: 0, guessed: None, time_has_unit: true }
     }
 
     fn has(&self, wanted: impl Fn(&Role) -> bool) -> bool {
@@ -191,17 +241,24 @@ impl Columns {
         }
     }
 
-    /// The record of a line; `None` for a blank line.
+    /// The record of a line; `None` for a blank line, and for one whose operation moves no data, which is counted.
     pub(crate) fn record(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
         if line.trim_ascii().is_empty() {
             return Ok(None);
         }
-        match self.separator {
+        let filled = match self.separator {
             Separator::Space => self.fill(line, spaced(line)),
-            _ if memchr::memchr(b'"', line).is_some() => self.fill(line, unquoted(line, self.separator)?.iter()),
+            _ if memchr::memchr(b'"', line).is_some() => {
+                unquoted(line, self.separator).and_then(|fields| self.fill(line, fields.iter()))
+            }
             Separator::Byte(separator) => self.fill(line, line.split(|&byte| byte == separator)),
+        };
+        // Where nothing is moved, the other columns may be empty or missing.
+        if matches!(filled, Ok(None)) || filled.is_err() && self.moves_nothing(line) {
+            self.skipped += 1;
+            return Ok(None);
         }
-        .map(Some)
+        filled
     }
 
     /// Whether a line looks like one of these, whatever its numbers are: as many fields, each of its kind. What is
@@ -217,12 +274,16 @@ impl Columns {
     }
 
     #[inline]
-    fn fill<'a>(&mut self, line: &[u8], fields: impl Iterator<Item = &'a [u8]>) -> Result<Record, String> {
+    fn fill<'a>(&mut self, line: &[u8], fields: impl Iterator<Item = &'a [u8]>) -> Result<Option<Record>, String> {
         let mut record = Record { size: self.size_default, ..Record::default() };
         let mut columns = self.roles.iter().zip(&self.names);
         for field in fields {
             match columns.next() {
-                Some((role, name)) => role.set(&mut record, name, field, &mut self.files)?,
+                Some((role, name)) => {
+                    if !role.set(&mut record, name, field, &mut self.known)? {
+                        return Ok(None);
+                    }
+                }
                 None if self.more => break,
                 None => {
                     let count = self.roles.len();
@@ -232,8 +293,8 @@ impl Columns {
         }
         match columns.len() {
             0 => {
-                self.files.reaches(&record);
-                Ok(record)
+                self.known.files.reaches(&record);
+                Ok(Some(record))
             }
             missing => {
                 let count = self.roles.len();

@@ -1,5 +1,5 @@
-//! `csv`: columns under a header, in any order, with the names that people give them; columns of other names are passed
-//! over. Commas, semicolons, tabulators, "|" or spaces separate them.
+//! `csv`: columns under a header, in any order, with the names that people give them; columns of other names are not
+//! read, and a note names them. Commas, semicolons, tabulators, "|" or spaces separate them.
 //!
 //! | columns | meaning |
 //! | --- | --- |
@@ -12,14 +12,18 @@
 //! | `pid`, `tid`; `file`, `path`, `dev`, ... | a number; a number or a name |
 //!
 //! All names: docs/your-own-trace.md. Without a column of sizes, requests have the size that the user gives. Where the
-//! column `file` has numbers, a table `NAME.files.csv` beside the trace is read too, compressed or not. Calls that
-//! read or write 0 bytes, at the end of a file, are left out and counted.
+//! column `file` has numbers, a table `NAME.files.csv` beside the trace is read too, compressed or not. Requests
+//! of 0 bytes, as at the end of a file, are left out and counted.
 
 use super::columns::Columns;
 use super::files::table_beside;
 use super::header::HEADER_ALLOWED;
+use super::is_remark;
 use crate::lines::{LineParser, LineReader, Lines};
-use crate::{Carries, FileEntry, Fit, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
+
+/// Lines of data that are looked at before reading.
+const LOOKED_AT: usize = 16;
 
 pub(crate) const FORMAT: Format = Format {
     name: "csv",
@@ -40,16 +44,30 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| open(source, |_| Ok(())),
 };
 
-fn detect(name: &str, head: &[u8]) -> Fit {
-    let header = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let header = header.strip_suffix(b"\r").unwrap_or(header);
-    // Whether there are sizes, or a user gives one, reading will tell.
-    let columns = Columns::from_header(header, None).or_else(|_| Columns::from_header(header, Some(1)));
-    match (columns, name.ends_with(".csv")) {
-        (Ok(_), _) => Fit::Content,
-        (Err(_), true) => Fit::Name,
-        (Err(_), false) => Fit::No,
+fn detect(head: &[u8]) -> Option<Evidence> {
+    Evidence::mark(header_at(head).is_some(), "a header names a column that says where")
+}
+
+/// Where the header stands: the first line, or one below comments and what a tracer says at its start. A sentence that has a
+/// column's name in it is no header: the line below it has other fields.
+fn header_at(head: &[u8]) -> Option<usize> {
+    let lines = || head.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)).enumerate();
+    for (at, line) in lines() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let below =
+            lines().skip(at + 1).map(|(_, line)| line).find(|line| !line.trim_ascii().is_empty() && !is_remark(line));
+        // Whether there are sizes, or a user gives one, reading will tell.
+        let columns = Columns::from_header(line, None).or_else(|_| Columns::from_header(line, Some(1)));
+        if columns.is_ok_and(|columns| below.is_none_or(|below| columns.heads(below))) {
+            return Some(at);
+        }
+        if !is_remark(line) {
+            return None;
+        }
     }
+    None
 }
 
 /// Reads a header that `accept` accepts, the file table if there is one, and then records.
@@ -57,31 +75,36 @@ pub(super) fn open(
     source: Source,
     accept: fn(&[u8]) -> Result<(), String>,
 ) -> Result<Box<dyn RecordReader>, TraceError> {
-    // The first record tells the size of an object; where it is wrong or not within the head, the reading will tell.
-    let data = source.head().split(|&byte| byte == b'\n').skip(1).find(|line| !line.trim_ascii().is_empty());
-    let first_line = data.map(<[u8]>::to_vec);
+    let above = header_at(source.head()).unwrap_or(0);
+    // The first lines tell the size of an object and what the columns hold; where they are wrong, the reading will tell.
+    let data = source.head().split(|&byte| byte == b'\n').skip(above + 1);
+    let data = data.filter(|line| !line.trim_ascii().is_empty() && !is_remark(line)).take(LOOKED_AT);
+    let data: Vec<Vec<u8>> = data.map(<[u8]>::to_vec).collect();
     let request_bytes = source.request_bytes();
     let path = source.path().map(ToOwned::to_owned);
     let empty = source.bad(Place::File, format!("there is no header; allowed: {HEADER_ALLOWED}"));
     let mut lines = Lines::new(source);
+    for _ in 0..above {
+        lines.next()?;
+    }
     let Some(header) = lines.next()? else { return Err(empty) };
     let columns = accept(header).and_then(|()| Columns::from_header(header, request_bytes));
+    let columns = columns.and_then(|columns| columns.looked_at(&data));
     let mut columns = columns.map_err(|problem| lines.bad(problem))?;
-    first_line.iter().for_each(|line| columns.look_at(line));
-    let first = first_line.and_then(|line| columns.record(&line).ok().flatten());
+    let first = data.first().and_then(|line| columns.record(line).ok().flatten());
+    let columns = columns.started();
     let unit_bytes = columns.unit_bytes(first.as_ref());
     let files = match path {
         Some(path) if columns.carries().files && !columns.names_files() => table_beside(&path)?,
         _ => Vec::new(),
     };
-    Ok(Box::new(LineReader::new(lines, Csv { columns, files, unit_bytes, skipped: 0 })))
+    Ok(Box::new(LineReader::new(lines, Csv { columns, files, unit_bytes })))
 }
 
 struct Csv {
     columns: Columns,
     files: Vec<FileEntry>,
     unit_bytes: u64,
-    skipped: u64,
 }
 
 impl LineParser for Csv {
@@ -109,17 +132,14 @@ impl LineParser for Csv {
     }
 
     fn skipped(&self) -> u64 {
-        self.skipped
+        self.columns.skipped()
+    }
+
+    fn ignored(&self) -> Vec<&str> {
+        self.columns.ignored().collect()
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
-        match self.columns.record(line) {
-            Ok(Some(record)) if record.size == 0 && self.columns.is_call(line) => {}
-            Err(_) if self.columns.moves_nothing(line) => {}
-            Err(_) if line.trim_ascii_start().starts_with(b"#") => return Ok(None),
-            parsed => return parsed,
-        }
-        self.skipped += 1;
-        Ok(None)
+        self.columns.record(line)
     }
 }

@@ -27,7 +27,7 @@ use super::names::Names;
 use super::{csv, first_lines};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole};
-use crate::{Carries, Fit, Format, Record, RecordReader, Source, TraceError};
+use crate::{Carries, Evidence, Format, Record, RecordReader, Source, TraceError};
 
 /// The header of the CSV.
 const HEADER: &[u8] = b"seq,op,pid,file,offset,size";
@@ -51,12 +51,15 @@ pub(crate) const FORMAT: Format = Format {
     open,
 };
 
-fn detect(_name: &str, head: &[u8]) -> Fit {
+fn detect(head: &[u8]) -> Option<Evidence> {
     // Of a loadfile the first lines with the word of an operation decide; a comment alone could be of anything.
     let is_operation =
         |line: &[u8]| line.starts_with(b"#") || Fields::new(line).is_some_and(|fields| fields.is_operation());
     let commented = || first_lines(head, |line| line.starts_with(b"#"));
-    Fit::of(is_header(head) || first_lines(head, is_operation) && !commented(), false)
+    Evidence::mark(
+        is_header(head) || first_lines(head, is_operation) && !commented(),
+        "the lines are operations of dbench",
+    )
 }
 
 fn is_header(head: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! `disksim`: "time device block blocks flags" a line, DiskSim's default ASCII format.
 //!
 //! Source: Bucy, Schindler, Schlosser, Ganger: The DiskSim Simulation Environment, version 4.0, CMU-PDL-08-101, 2008,
-//! section on input traces. Milliseconds, in order; blocks of 512 bytes; flags in hexadecimal, of which bit 0 says
+//! section on input traces. Milliseconds; blocks of 512 bytes; flags in hexadecimal, of which bit 0 says
 //! that it is a read. The device is the file.
 //! Where all addresses and sizes at the start of the file are multiples of 512, we take them for bytes, that is for
 //! the format `replayer`, which looks the same otherwise; a DiskSim trace of nothing but requests of 256 KiB and its
@@ -11,7 +11,7 @@ use super::columns::Separator;
 use super::fields::{Role, SECTOR_BYTES};
 use super::fixed::Layout;
 use super::replayer::in_bytes;
-use crate::{Carries, Fit, Format};
+use crate::{Carries, Evidence, Format};
 
 static LAYOUT: Layout = Layout {
     columns: &[
@@ -23,7 +23,6 @@ static LAYOUT: Layout = Layout {
     ],
     separator: Separator::Space,
     more: false,
-    reorder: false,
 };
 
 pub(crate) const FORMAT: Format = Format {
@@ -44,10 +43,7 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| LAYOUT.open(source),
 };
 
-fn detect(name: &str, head: &[u8]) -> Fit {
-    if in_bytes(head) == Some(false) {
-        LAYOUT.detect(name, head, None)
-    } else {
-        Fit::No
-    }
+fn detect(head: &[u8]) -> Option<Evidence> {
+    let form = "five columns, times with a decimal point, not all addresses and sizes multiples of 512, flags";
+    LAYOUT.detect(head, form).filter(|_| in_bytes(head) == Some(false))
 }

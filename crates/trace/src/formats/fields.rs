@@ -3,8 +3,8 @@
 use headstart_types::Nanos;
 
 use super::names::NamedFiles;
-use super::scsi;
-use crate::clock::clock;
+use super::operation::{operation, Operation};
+use crate::clock::{clock, Days};
 use crate::number::{nanos, shown, whole, whole_u32};
 use crate::Record;
 
@@ -18,7 +18,7 @@ pub(super) enum Role {
     Time(u64),
     Duration(u64),
     Think(u64),
-    /// R, W, read or write; under a header also the code of a SCSI command in hexadecimal.
+    /// A word or the letters of an operation; under a header also the code of a SCSI command in hexadecimal.
     Op {
         scsi: bool,
     },
@@ -39,11 +39,20 @@ pub(super) enum Role {
     Ignored,
 }
 
+/// What the lines before have told.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The files of a column of names.
+    pub files: NamedFiles,
+    /// How many days a clock without a date has gone through.
+    pub days: Days,
+}
+
 impl Role {
     /// Whether a field looks like one of this kind.
     pub(super) fn resembles(self, field: &[u8]) -> bool {
         match self {
-            Role::Op { scsi } => is_write(field, "", scsi).is_ok(),
+            Role::Op { scsi } => operation(field, "", scsi).is_ok(),
             Role::OpDigit(read) => is_write_digit(field, "", read).is_ok(),
             Role::Flags => hexadecimal(field, "").is_ok(),
             Role::Ignored => !field.is_empty(),
@@ -52,34 +61,31 @@ impl Role {
         }
     }
 
-    /// Reads a field of the column `name` into `record`.
+    /// Reads a field of the column `name` into `record`; false where it says that the line is no read or write.
     #[inline]
-    pub(super) fn set(
-        self,
-        record: &mut Record,
-        name: &str,
-        field: &[u8],
-        files: &mut NamedFiles,
-    ) -> Result<(), String> {
+    pub(super) fn set(self, record: &mut Record, name: &str, field: &[u8], known: &mut Known) -> Result<bool, String> {
         match self {
             Role::Time(unit_ns) if memchr::memchr(b':', field).is_none() => {
                 record.time = Nanos(nanos(field, name, unit_ns)?);
             }
-            Role::Time(_) => record.time = Nanos(clock(field, name)?),
+            Role::Time(_) => record.time = Nanos(known.days.since_first(clock(field, name)?)),
             Role::Duration(unit_ns) => record.duration = Nanos(nanos(field, name, unit_ns)?),
             Role::Think(unit_ns) => record.think = Nanos(nanos(field, name, unit_ns)?),
-            Role::Op { scsi } => record.write = is_write(field, name, scsi)?,
+            Role::Op { scsi } => match operation(field, name, scsi)? {
+                Operation::Other => return Ok(false),
+                other => record.write = other == Operation::Write,
+            },
             Role::OpDigit(read) => record.write = is_write_digit(field, name, read)?,
             Role::Flags => record.write = hexadecimal(field, name)? & 1 == 0,
             Role::Process => record.pid = whole_u32(field, name)?,
             Role::File => record.file = whole_u32(field, name)?,
-            Role::FileName => record.file = files.number(field.trim_ascii())?,
+            Role::FileName => record.file = known.files.number(field.trim_ascii())?,
             Role::Address(unit) => record.offset = scaled(field, name, unit)?,
             Role::Object => record.offset = number(field, name)?,
             Role::Size(unit) => record.size = scaled(field, name, unit)?,
             Role::Ignored => {}
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Two columns of one kind are ambiguous.
@@ -104,59 +110,6 @@ pub(super) fn number(field: &[u8], column: &str) -> Result<u64, String> {
         [b'0', b'x' | b'X', ..] => hexadecimal(field, column),
         _ => whole(field, column),
     }
-}
-
-/// What logs name that is neither a read nor a write.
-pub(super) const MOVE_NOTHING: &[&str] = &[
-    "open",
-    "openat",
-    "close",
-    "lseek",
-    "seek",
-    "stat",
-    "fstat",
-    "fsync",
-    "fdatasync",
-    "sync",
-    "flush",
-    "f",
-    "trim",
-    "discard",
-    "unmap",
-    "d",
-    "mmap",
-    "truncate",
-    "ftruncate",
-];
-
-#[inline]
-fn is_write(field: &[u8], column: &str, scsi: bool) -> Result<bool, String> {
-    let op = field.trim_ascii();
-    match op {
-        b"R" | b"r" => return Ok(false),
-        b"W" | b"w" => return Ok(true),
-        _ if op.eq_ignore_ascii_case(b"read") => return Ok(false),
-        _ if op.eq_ignore_ascii_case(b"write") => return Ok(true),
-        // As Linux's block layer has it: sync, read-ahead, metadata, FUA.
-        [what @ (b'R' | b'W'), flags @ ..] if scsi && flags.iter().all(|flag| b"SAMF".contains(flag)) => {
-            return Ok(*what == b'W');
-        }
-        _ if scsi => {
-            let op = op.to_ascii_lowercase();
-            if matches!(&op[..], b"pread" | b"pread64" | b"readv" | b"preadv" | b"preadv2" | b"rd") {
-                return Ok(false);
-            }
-            if matches!(&op[..], b"pwrite" | b"pwrite64" | b"writev" | b"pwritev" | b"pwritev2" | b"wr") {
-                return Ok(true);
-            }
-        }
-        _ => {}
-    }
-    let code = std::str::from_utf8(op).ok().filter(|op| scsi && op.len() == 2);
-    let code = code.and_then(|op| u16::from_str_radix(op, 16).ok());
-    let more = if scsi { ", SCSI 28, 2a" } else { "" };
-    let wrong = || format!("{} in column {column} is no operation; allowed: R, W, read, write{more}", shown(field));
-    code.and_then(scsi::is_write).ok_or_else(wrong)
 }
 
 #[inline]

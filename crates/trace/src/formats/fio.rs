@@ -21,7 +21,7 @@ use super::columns::spaced;
 use super::names::Names;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole};
-use crate::{Carries, Fit, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError};
 
 const VERSION_2: &[u8] = b"fio version 2 iolog";
 const VERSION_3: &[u8] = b"fio version 3 iolog";
@@ -46,7 +46,12 @@ pub(crate) const FORMAT: Format = Format {
     summary: "fio's iolog, version 2 (file, action, offset, length) or 3 (with time stamps in us)",
     source: "fio's manual, trace file format",
     carries: CARRIES,
-    detect: |_, head| Fit::of(head.starts_with(VERSION_2) || head.starts_with(VERSION_3), false),
+    detect: |head| {
+        Evidence::mark(
+            head.starts_with(VERSION_2) || head.starts_with(VERSION_3),
+            "the first line is \"fio version ... iolog\"",
+        )
+    },
     open,
 };
 

@@ -1,13 +1,12 @@
 //! Text formats whose columns stand in an order that the format lays down, under a header or without one.
 //!
 //! Such a format is a [`Layout`]: a list of columns. A first line that repeats the columns' names is passed over.
-//! Requests of size 0 are left out and counted: they move nothing, and long traces of real servers hold some.
 
 use super::columns::{Columns, Separator};
 use super::fields::Role;
-use super::first_lines;
+use super::{first_lines, lines_of};
 use crate::lines::{LineParser, LineReader, Lines};
-use crate::{Carries, Fit, Record, RecordReader, Source, TraceError};
+use crate::{Carries, Evidence, Record, RecordReader, Source, TraceError};
 
 /// What a format lays down.
 pub(super) struct Layout {
@@ -16,8 +15,6 @@ pub(super) struct Layout {
     pub separator: Separator,
     /// Whether further columns may follow.
     pub more: bool,
-    /// Whether records may be a little out of order.
-    pub reorder: bool,
 }
 
 impl Layout {
@@ -28,16 +25,21 @@ impl Layout {
 
     /// The parser, for formats that do more with a line than read its columns.
     pub fn parser(&'static self) -> Fixed {
-        Fixed { layout: self, columns: self.understood(), started: false, skipped: 0 }
+        Fixed { layout: self, columns: self.understood(), started: false }
     }
 
-    /// How well a file fits: it begins with the header, its first lines have these columns, or, where there is a
-    /// suffix, its name ends in it.
-    pub fn detect(&self, name: &str, head: &[u8], suffix: Option<&str>) -> Fit {
-        let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    /// What shows that a file has these columns: it begins with the header, or its first lines have the form `form`.
+    pub fn detect(&self, head: &[u8], form: &'static str) -> Option<Evidence> {
+        let names = lines_of(head).next().is_some_and(|first| self.is_header(first));
         let columns = self.understood();
-        let content = self.is_header(first.trim_ascii()) || first_lines(head, |line| columns.resembles(line));
-        Fit::of(content, suffix.is_some_and(|suffix| name.ends_with(suffix)))
+        Evidence::mark(names, "the first line has the names of the columns")
+            .or_else(|| Evidence::form(first_lines(head, |line| columns.resembles(line)), form))
+    }
+
+    /// The first lines of a head as records, as far as their numbers are right.
+    pub fn records<'a>(&self, head: &'a [u8]) -> impl Iterator<Item = Record> + use<'a> {
+        let mut columns = self.understood();
+        lines_of(head).filter_map(move |line| columns.record(line).ok().flatten())
     }
 
     fn understood(&self) -> Columns {
@@ -61,14 +63,6 @@ pub(super) struct Fixed {
     columns: Columns,
     /// Whether the first line is behind us.
     started: bool,
-    skipped: u64,
-}
-
-impl Fixed {
-    /// Counts a request that is left out.
-    pub fn skip(&mut self) {
-        self.skipped += 1;
-    }
 }
 
 impl LineParser for Fixed {
@@ -81,11 +75,7 @@ impl LineParser for Fixed {
     }
 
     fn skipped(&self) -> u64 {
-        self.skipped
-    }
-
-    fn reorders(&self) -> bool {
-        self.layout.reorder
+        self.columns.skipped()
     }
 
     #[inline]
@@ -93,12 +83,6 @@ impl LineParser for Fixed {
         if !std::mem::replace(&mut self.started, true) && self.layout.is_header(line) {
             return Ok(None);
         }
-        match self.columns.record(line)? {
-            Some(record) if record.size == 0 => {
-                self.skip();
-                Ok(None)
-            }
-            record => Ok(record),
-        }
+        self.columns.record(line)
     }
 }

@@ -16,9 +16,28 @@ const ROLES: &[(&[&str], Role)] = &[
     ),
     (&["think", "think_time"], Role::Think(SECOND_NS)),
     (
-        &["op", "operation", "rw", "r/w", "type", "io_type", "opcode", "action", "syscall", "call"],
+        &[
+            "op",
+            "operation",
+            "rw",
+            "r/w",
+            "rwbs",
+            "type",
+            "io_type",
+            "iotype",
+            "op_type",
+            "optype",
+            "request_type",
+            "opcode",
+            "action",
+            "direction",
+            "syscall",
+            "call",
+        ],
         Role::Op { scsi: true },
     ),
+    (&["is_write"], Role::OpDigit(b'0')),
+    (&["is_read"], Role::OpDigit(b'1')),
     (&["pid", "tid", "process", "thread"], Role::Process),
     (&["file", "filename", "file_name", "path", "dev", "device", "disk", "inode"], Role::File),
     (&["offset", "off", "pos", "position", "file_offset", "address", "addr"], Role::Address(1)),
@@ -54,25 +73,37 @@ const LI07_MERGED: &str = "time(s),op(r|w),pid,file,offset,size,dur_us";
 
 /// A column by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct Named {
     pub role: Role,
     /// Whether the name has a unit.
     pub unit: bool,
 }
 
-/// The columns of a header with these names, in lower case.
-pub(super) fn roles<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Known> {
-    let merged = LI07_MERGED.split(',').eq(names.clone());
-    let ignored = |at| merged && at < 2;
-    let known = |name| role_of(name).unwrap_or(Known { role: Role::Ignored, unit: false });
-    let all = names.enumerate();
-    all.map(|(at, name)| if ignored(at) { Known { role: Role::Ignored, unit: false } } else { known(name) }).collect()
+/// Whether a header with these names is of the merged traces, whose operations are left out on purpose.
+pub(super) fn is_li07_merged<'a>(names: impl Iterator<Item = &'a str>) -> bool {
+    LI07_MERGED.split(',').eq(names)
 }
 
-fn role_of(name: &str) -> Option<Known> {
+/// The columns of a header with these names, in lower case.
+pub(super) fn roles<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Named> {
+    let merged = is_li07_merged(names.clone());
+    let ignored = |at| merged && at < 2;
+    let named = |name| role_of(name).unwrap_or(Named { role: Role::Ignored, unit: false });
+    let all = names.enumerate();
+    all.map(|(at, name)| if ignored(at) { Named { role: Role::Ignored, unit: false } } else { named(name) }).collect()
+}
+
+/// Whether a name that is not known says that the column holds operations.
+pub(super) fn says_operation(name: &str) -> bool {
+    const PARTS: [&str; 8] = ["op", "rw", "rwbs", "operation", "opcode", "optype", "iotype", "direction"];
+    let parts = |name: &str| name.split([' ', '-', '_', '(', ')', '.']).any(|part| PARTS.contains(&part));
+    parts(name) && !name.ends_with("count")
+}
+
+fn role_of(name: &str) -> Option<Named> {
     let name = name.replace([' ', '-'], "_");
     if let Some(role) = find(ROLES, &name) {
-        return Some(Known { role, unit: false });
+        return Some(Named { role, unit: false });
     }
     let (base, unit) = split_unit(&name)?;
     let role = find(ROLES, base)?;
@@ -88,7 +119,7 @@ fn role_of(name: &str) -> Option<Known> {
         other if name.ends_with([')', ']']) => other,
         _ => return None,
     };
-    Some(Known { role, unit: true })
+    Some(Named { role, unit: true })
 }
 
 /// "lat_(us)", "lat(us)", "lat[us]" and "lat_us" are "lat" in "us".

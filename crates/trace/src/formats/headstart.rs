@@ -7,7 +7,7 @@
 
 use super::csv;
 use crate::number::shown;
-use crate::{Carries, Fit, Format};
+use crate::{Carries, Evidence, Format};
 
 /// The header.
 pub(crate) const HEADER: &str = "time,op,pid,file,offset,size,dur_us";
@@ -33,13 +33,9 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| csv::open(source, accept),
 };
 
-fn detect(_name: &str, head: &[u8]) -> Fit {
+fn detect(head: &[u8]) -> Option<Evidence> {
     let header = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    if header.trim_ascii_end() == HEADER.as_bytes() {
-        Fit::Content
-    } else {
-        Fit::No
-    }
+    Evidence::mark(header.trim_ascii_end() == HEADER.as_bytes(), "the first line is headstart's own header")
 }
 
 fn accept(header: &[u8]) -> Result<(), String> {

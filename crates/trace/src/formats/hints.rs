@@ -11,7 +11,7 @@ use headstart_types::Nanos;
 
 use crate::checks::EMPTY;
 use crate::hints::{resembles, Read, Recording};
-use crate::{Carries, FileEntry, Fit, Format, Place, Record, RecordReader, TraceError, BATCH};
+use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, TraceError, BATCH};
 
 const CARRIES: Carries = Carries {
     time: true,
@@ -29,7 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "recordings of `headstart record`: the pages that a command has read, cached or not",
     source: "headstart",
     carries: CARRIES,
-    detect: |name, head| Fit::of(resembles(head), name.ends_with(".hints")),
+    detect: |head| Evidence::mark(resembles(head), "the first line is that of a recording of `headstart record`"),
     open: |source| {
         let name = source.name().to_owned();
         recording_reader(Recording::decode(source)?, &name)

@@ -8,7 +8,7 @@
 use super::{first_lines, is_text};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::whole;
-use crate::{Carries, Fit, Format, Record};
+use crate::{Carries, Evidence, Format, Record};
 
 /// Size of a block.
 const BLOCK_BYTES: u64 = 8192;
@@ -33,13 +33,10 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Lirs))),
 };
 
-fn detect(name: &str, head: &[u8]) -> Fit {
+fn detect(head: &[u8]) -> Option<Evidence> {
     let is_block = |line: &[u8]| line == b"*" || line.len() < 20 && line.iter().all(u8::is_ascii_digit);
-    // Neither digits at its start nor its name make a text of a binary file.
-    if !is_text(head) {
-        return Fit::No;
-    }
-    Fit::of(first_lines(head, is_block), name.ends_with(".trace"))
+    // Digits at its start do not make a text of a binary file.
+    Evidence::form(is_text(head) && first_lines(head, is_block), "one whole number a line")
 }
 
 struct Lirs;

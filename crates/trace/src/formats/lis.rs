@@ -10,7 +10,7 @@ use super::fields::scaled;
 use super::first_lines;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::shown;
-use crate::{Carries, Fit, Format, Record};
+use crate::{Carries, Evidence, Format, Record};
 
 /// Size of a page.
 const PAGE_BYTES: u64 = 512;
@@ -35,11 +35,11 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Lis))),
 };
 
-fn detect(name: &str, head: &[u8]) -> Fit {
+fn detect(head: &[u8]) -> Option<Evidence> {
     let four_numbers = |line: &[u8]| {
         spaced(line).count() == 4 && spaced(line).all(|field| field.len() < 20 && field.iter().all(u8::is_ascii_digit))
     };
-    Fit::of(first_lines(head, four_numbers), name.ends_with(".lis"))
+    Evidence::form(first_lines(head, four_numbers), "four whole numbers a line")
 }
 
 struct Lis;

@@ -16,7 +16,7 @@ use super::fields::{scaled, SECTOR_BYTES};
 use super::first_lines;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown};
-use crate::{Carries, Fit, Format, Record};
+use crate::{Carries, Evidence, Format, Record};
 
 /// Times are in microseconds.
 const TIME_UNIT_NS: u64 = 1_000;
@@ -51,12 +51,12 @@ fn is_cache(word: &[u8]) -> bool {
 }
 
 /// By the two words alone, so that a wrong number is reported as one.
-fn detect(_name: &str, head: &[u8]) -> Fit {
+fn detect(head: &[u8]) -> Option<Evidence> {
     let begins_right = |line: &[u8]| {
         let mut fields = spaced(line);
         matches!(fields.next(), Some(b"R" | b"W")) && fields.next().is_some_and(is_cache)
     };
-    Fit::of(first_lines(head, begins_right), false)
+    Evidence::mark(first_lines(head, begins_right), "the lines begin with R or W and Hit, Miss, Doub or Trip")
 }
 
 struct Measured {

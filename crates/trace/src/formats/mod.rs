@@ -20,9 +20,11 @@ pub(crate) mod hints;
 pub(crate) mod lirs;
 pub(crate) mod lis;
 pub(crate) mod measured;
+pub(crate) mod mqsim;
 pub(crate) mod msr;
 mod names;
 pub(crate) mod offsets;
+mod operation;
 pub(crate) mod oracle_general;
 pub(crate) mod replayer;
 mod scsi;
@@ -47,17 +49,43 @@ fn is_text(head: &[u8]) -> bool {
     whole.iter().all(|byte| !byte.is_ascii_control() || byte.is_ascii_whitespace())
 }
 
-/// Whether the first lines of a text, at least one and at most eight, are all accepted. A line that `head` cuts is
-/// not looked at unless it is the only one; blank lines are passed over.
-fn first_lines(head: &[u8], accept: impl Fn(&[u8]) -> bool) -> bool {
+/// The lines of a head without blank ones and remarks. A line that `head` cuts is left out unless it is the only one.
+fn lines_of(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |last| &head[..last]);
-    let lines = whole.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
-    let mut seen = 0;
-    for line in lines.take(8) {
-        if !accept(line) {
-            return false;
-        }
-        seen += 1;
-    }
-    seen > 0
+    let lines = whole.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.filter(|line| !line.is_empty() && !is_remark(line))
+}
+
+/// Whether the first lines of a text, at least one and at most eight, are all accepted.
+fn first_lines(head: &[u8], accept: impl Fn(&[u8]) -> bool) -> bool {
+    lines_of(head).next().is_some() && lines_of(head).take(8).all(accept)
+}
+
+/// Whether most of the first lines are accepted: messages of the tool or of the traced program may stand between them.
+fn mostly(head: &[u8], accept: impl Fn(&[u8]) -> bool) -> bool {
+    let accepted = lines_of(head).take(32).filter(|line| accept(line)).count();
+    2 * accepted > lines_of(head).take(32).count()
+}
+
+/// Whether a line is a comment or what a tracer says of itself, which may stand anywhere in the text of any tool.
+pub(crate) fn is_remark(line: &[u8]) -> bool {
+    // blkparse; bpftrace; bcc and perf-tools; the terminal.
+    const BEGINNINGS: [&[u8]; 14] = [
+        b"#",
+        b"//",
+        b"Input file ",
+        b"Attaching ",
+        b"Attached ",
+        b"Detaching",
+        b"@",
+        b"Tracing ",
+        b"Ending tracing",
+        b"Possibly lost ",
+        b"Lost ",
+        b"WARNING: ",
+        b"Warning: ",
+        b"^C",
+    ];
+    let line = line.trim_ascii_start();
+    BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
 }

@@ -27,7 +27,6 @@ static LAYOUT: Layout = Layout {
     ],
     separator: Separator::COMMA,
     more: false,
-    reorder: true,
 };
 
 pub(crate) const FORMAT: Format = Format {
@@ -44,7 +43,7 @@ pub(crate) const FORMAT: Format = Format {
         addresses: true,
         objects: false,
     },
-    detect: |name, head| LAYOUT.detect(name, head, None),
+    detect: |head| LAYOUT.detect(head, "seven columns, the fourth Read or Write, as in the traces of MSR Cambridge"),
     open: |source| {
         let parser = Msr { fixed: LAYOUT.parser(), disks: Names::default() };
         Ok(Box::new(LineReader::new(Lines::new(source), parser)))
@@ -76,10 +75,6 @@ impl LineParser for Msr {
 
     fn skipped(&self) -> u64 {
         self.fixed.skipped()
-    }
-
-    fn reorders(&self) -> bool {
-        self.fixed.reorders()
     }
 
     #[inline]

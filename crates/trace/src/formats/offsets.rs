@@ -7,7 +7,7 @@ use super::fields::number;
 use super::first_lines;
 use crate::checks::EMPTY;
 use crate::lines::{LineParser, LineReader, Lines};
-use crate::{Carries, Fit, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError};
 
 const CARRIES: Carries = Carries {
     time: false,
@@ -25,9 +25,9 @@ pub(crate) const FORMAT: Format = Format {
     summary: "one offset in bytes a line, decimal or 0x; the size is that of --request-size (workload.request_size)",
     source: "headstart",
     carries: CARRIES,
-    detect: |_, head| {
+    detect: |head| {
         let has_hexadecimal = head.split(|&byte| byte == b'\n').take(8).any(|line| line.starts_with(b"0x"));
-        Fit::of(has_hexadecimal && may_be(head), false)
+        Evidence::form(has_hexadecimal && may_be(head), "the lines are numbers, some of them hexadecimal")
     },
     open,
 };

@@ -9,7 +9,7 @@ use headstart_types::Nanos;
 
 use super::bytes::{u32_at, u64_at};
 use crate::packed::{PackedReader, RecordParser};
-use crate::{Carries, Fit, Format, Record};
+use crate::{Carries, Evidence, Format, Record};
 
 /// Length of a record.
 pub(crate) const RECORD_BYTES: usize = 24;
@@ -36,9 +36,11 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| Ok(Box::new(PackedReader::new(source, OracleGeneral))),
 };
 
-fn detect(name: &str, head: &[u8]) -> Fit {
-    let named = name.ends_with(".oracleGeneral") || name.ends_with(".oracleGeneral.bin");
-    Fit::of(plausible(head), named)
+fn detect(head: &[u8]) -> Option<Evidence> {
+    Evidence::form(
+        plausible(head),
+        "binary records of 24 bytes: the times do not decrease, the next access is later or never",
+    )
 }
 
 /// Whether the first records can be such: times do not decrease, and the next access is later or never.

@@ -8,8 +8,9 @@
 use super::columns::{spaced, Separator};
 use super::fields::{Role, SECTOR_BYTES};
 use super::fixed::Layout;
+use super::lines_of;
 use crate::number::whole;
-use crate::{Carries, Fit, Format};
+use crate::{Carries, Evidence, Format};
 
 static LAYOUT: Layout = Layout {
     columns: &[
@@ -21,7 +22,6 @@ static LAYOUT: Layout = Layout {
     ],
     separator: Separator::Space,
     more: false,
-    reorder: true,
 };
 
 pub(crate) const FORMAT: Format = Format {
@@ -42,21 +42,17 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| LAYOUT.open(source),
 };
 
-fn detect(name: &str, head: &[u8]) -> Fit {
-    if in_bytes(head) == Some(true) {
-        LAYOUT.detect(name, head, None)
-    } else {
-        Fit::No
-    }
+fn detect(head: &[u8]) -> Option<Evidence> {
+    let form = "five columns, times with a decimal point, addresses and sizes multiples of 512, 0 or 1";
+    LAYOUT.detect(head, form).filter(|_| in_bytes(head) == Some(true))
 }
 
 /// Whether the third and fourth column of the whole lines of `head` count bytes; `None` where no line has a time with
 /// a decimal point before them: five whole numbers could be of anything.
 pub(super) fn in_bytes(head: &[u8]) -> Option<bool> {
-    let whole_lines = memchr::memrchr(b'\n', head).map_or(head, |last| &head[..last]);
     let multiple = |field: &[u8]| whole(field, "").is_ok_and(|value| value % SECTOR_BYTES == 0);
     let (mut point, mut bytes) = (false, true);
-    for line in whole_lines.split(|&byte| byte == b'\n') {
+    for line in lines_of(head) {
         let mut fields = spaced(line);
         let Some(time) = fields.next() else { continue };
         point |= time.contains(&b'.');

@@ -2,7 +2,7 @@
 //!
 //! Source: Storage Performance Council, SPC Trace File Format Specification, revision 1.0.1, 2002. The address counts
 //! sectors of 512 bytes from the start of the application storage unit (ASU), the size bytes; R or W in either case;
-//! seconds since the first request, in order. Further fields may follow and are not read. The ASU is the file.
+//! seconds since the first request. Further fields may follow and are not read. The ASU is the file.
 
 use super::columns::Separator;
 use super::fields::{Role, SECTOR_BYTES};
@@ -19,7 +19,6 @@ static LAYOUT: Layout = Layout {
     ],
     separator: Separator::COMMA,
     more: true,
-    reorder: false,
 };
 
 pub(crate) const FORMAT: Format = Format {
@@ -36,6 +35,6 @@ pub(crate) const FORMAT: Format = Format {
         addresses: true,
         objects: false,
     },
-    detect: |name, head| LAYOUT.detect(name, head, Some(".spc")),
+    detect: |head| LAYOUT.detect(head, "five columns or more, the fourth R or W"),
     open: |source| LAYOUT.open(source),
 };

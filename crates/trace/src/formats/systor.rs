@@ -22,7 +22,6 @@ static LAYOUT: Layout = Layout {
     ],
     separator: Separator::COMMA,
     more: false,
-    reorder: true,
 };
 
 pub(crate) const FORMAT: Format = Format {
@@ -39,11 +38,14 @@ pub(crate) const FORMAT: Format = Format {
         addresses: true,
         objects: false,
     },
-    detect: |name, head| LAYOUT.detect(name, head, None),
-    open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Systor(LAYOUT.parser())))),
+    detect: |head| LAYOUT.detect(head, "six columns, the third R or W, as in the traces of SYSTOR 2017"),
+    open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Systor { fixed: LAYOUT.parser(), unanswered: 0 }))),
 };
 
-struct Systor(Fixed);
+struct Systor {
+    fixed: Fixed,
+    unanswered: u64,
+}
 
 /// Whether the line is of a request without an answer: an empty second or third column.
 fn unanswered(line: &[u8]) -> bool {
@@ -53,27 +55,23 @@ fn unanswered(line: &[u8]) -> bool {
 
 impl LineParser for Systor {
     fn carries(&self) -> Carries {
-        self.0.carries()
+        self.fixed.carries()
     }
 
     fn unit_bytes(&self) -> u64 {
-        self.0.unit_bytes()
+        self.fixed.unit_bytes()
     }
 
     fn skipped(&self) -> u64 {
-        self.0.skipped()
-    }
-
-    fn reorders(&self) -> bool {
-        self.0.reorders()
+        self.fixed.skipped() + self.unanswered
     }
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
         if unanswered(line) {
-            self.0.skip();
+            self.unanswered += 1;
             return Ok(None);
         }
-        self.0.parse(line)
+        self.fixed.parse(line)
     }
 }

@@ -4,15 +4,19 @@
 //! ATC 2020, and the description of its traces (SNIA IOTTA). Whole seconds since 1970; offset and size in sectors of
 //! 512 bytes; 0 reads, 1 writes. The volume is the file. With an open loop, all requests of a second arrive at its
 //! start. The traces have no header; one that repeats the names is passed over.
+//! Five numbers and a digit could be of anything. A file without the header is of this format if its times are whole
+//! seconds of this century and its offsets and sizes do not count bytes: those would all be multiples of 512.
 
 use super::columns::Separator;
 use super::fields::{Role, SECTOR_BYTES};
 use super::fixed::Layout;
-use crate::{Carries, Format};
+use crate::{Carries, Evidence, Format};
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 static LAYOUT: Layout = Layout {
     columns: &[
-        ("Timestamp", Role::Time(1_000_000_000)),
+        ("Timestamp", Role::Time(SECOND_NS)),
         ("Offset", Role::Address(SECTOR_BYTES)),
         ("Size", Role::Size(SECTOR_BYTES)),
         ("IOType", Role::OpDigit(b'0')),
@@ -20,7 +24,6 @@ static LAYOUT: Layout = Layout {
     ],
     separator: Separator::COMMA,
     more: false,
-    reorder: true,
 };
 
 pub(crate) const FORMAT: Format = Format {
@@ -37,6 +40,20 @@ pub(crate) const FORMAT: Format = Format {
         addresses: true,
         objects: false,
     },
-    detect: |name, head| LAYOUT.detect(name, head, None),
+    detect,
     open: |source| LAYOUT.open(source),
 };
+
+/// 2001 to 2096, in seconds since 1970.
+const CENTURY_NS: std::ops::Range<u64> = 1_000_000_000 * SECOND_NS..4_000_000_000 * SECOND_NS;
+
+fn detect(head: &[u8]) -> Option<Evidence> {
+    let form = "five columns: whole seconds since 1970, sectors, sectors, 0 or 1, a number";
+    let evidence = LAYOUT.detect(head, form)?;
+    let (mut whole_seconds, mut sectors) = (true, false);
+    for record in LAYOUT.records(head) {
+        whole_seconds &= record.time.0 % SECOND_NS == 0 && CENTURY_NS.contains(&record.time.0);
+        sectors |= [record.offset, record.size].iter().any(|bytes| bytes / SECTOR_BYTES % SECTOR_BYTES != 0);
+    }
+    (evidence.mark || whole_seconds && sectors).then_some(evidence)
+}

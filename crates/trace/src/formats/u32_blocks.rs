@@ -7,7 +7,7 @@
 
 use super::bytes::u32_at;
 use crate::packed::{PackedReader, RecordParser};
-use crate::{Carries, Fit, Format, Record};
+use crate::{Carries, Evidence, Format, Record};
 
 const RECORD_BYTES: usize = 4;
 /// Size of a block, for turning counts into bytes.
@@ -37,9 +37,10 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| Ok(Box::new(PackedReader::new(source, U32))),
 };
 
-fn detect(_name: &str, head: &[u8]) -> Fit {
+fn detect(head: &[u8]) -> Option<Evidence> {
     let below = head.chunks_exact(RECORD_BYTES).all(|bytes| u32_at(bytes, 0) < BLOCK_MAX);
-    Fit::of(head.len() >= RECOGNISED_MIN * RECORD_BYTES && below && memchr::memchr(0, head).is_some(), false)
+    let numbers = head.len() >= RECOGNISED_MIN * RECORD_BYTES && below && memchr::memchr(0, head).is_some();
+    Evidence::form(numbers, "binary numbers of 32 bits below 2^28")
 }
 
 struct U32;

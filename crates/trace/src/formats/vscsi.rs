@@ -15,9 +15,10 @@ use headstart_types::Nanos;
 
 use super::bytes::{u16_at, u32_at, u64_at};
 use super::fields::SECTOR_BYTES;
+use super::operation::Operation;
 use super::scsi;
 use crate::packed::{PackedReader, RecordParser};
-use crate::{Carries, Fit, Format, Record};
+use crate::{Carries, Evidence, Format, Record};
 
 const TIME_UNIT_NS: u64 = 1_000;
 
@@ -62,8 +63,11 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-fn detect(name: &str, head: &[u8]) -> Fit {
-    Fit::of(V1.fits(head) || V2.fits(head), name.ends_with(".vscsi"))
+fn detect(head: &[u8]) -> Option<Evidence> {
+    Evidence::form(
+        V1.fits(head) || V2.fits(head),
+        "binary records of 32 or 40 bytes, each with the version of vscsi traces",
+    )
 }
 
 impl Place {
@@ -85,7 +89,11 @@ impl Place {
             return Err(format!("the version is {found}; allowed: {}", self.version));
         }
         let size = u64::from(u32_at(record, self.bytes));
-        let Some(write) = scsi::is_write(u16_at(record, self.command)).filter(|_| size > 0) else { return Ok(None) };
+        let write = match scsi::operation(u16_at(record, self.command)) {
+            Some(Operation::Read) => false,
+            Some(Operation::Write) => true,
+            _ => return Ok(None),
+        };
         let sector = u64_at(record, self.sector);
         let offset = sector.checked_mul(SECTOR_BYTES);
         let offset =

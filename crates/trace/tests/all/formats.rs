@@ -54,6 +54,7 @@ fn examples() -> Vec<(&'static str, &'static str, Vec<u8>, usize)> {
         ("spc", "u.spc", b"0,303567,3584,w,0.000000\n1,55590,3072,R,0.5\n".to_vec(), 2),
         ("disksim", "p.trace", b"15849.28847 0 6198696 8 0\n15850.5 0 6198704 2048 1\n".to_vec(), 2),
         ("replayer", "q.trace", b"0.000 0 11562803200 4096 1\n".to_vec(), 1),
+        ("mqsim", "r.trace", b"11413000 0 657728 16 1\n11565000 1 31244784 64 0\n".to_vec(), 2),
         ("measured", "m.trace", b"R Hit 8 4 500.00000 100.00000\n".to_vec(), 1),
         ("lis", "c.lis", b"\n10 2 0 0\n".to_vec(), 1),
         ("lirs", "d.trace", b"0\n1\n*\n0\n\n".to_vec(), 3),
@@ -78,6 +79,9 @@ fn every_format_has_an_example_is_recognised_and_reads_alike_in_every_compressio
         assert_eq!(expected.len(), count, "{format}");
         // The suffix does not decide: the content is recognised under every name.
         for packed_name in [name.to_owned(), format!("{name}.gz"), "unnamed".to_owned()] {
+            let path = file(&directory, &packed_name, &content);
+            let (chosen, reason) = open_with(&path, "auto", request_bytes).unwrap().format().unwrap();
+            assert!(chosen == format && reason.len() > 10, "{chosen}: {reason}");
             for packed in [content.clone(), gzip(&content), bzip2(&content), xz(&content), zstd(&content)] {
                 let path = file(&directory, &packed_name, &packed);
                 assert_eq!(read(&path, "auto"), expected, "{format} as {packed_name}");

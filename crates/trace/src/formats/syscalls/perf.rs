@@ -16,7 +16,7 @@ use super::strace::{whole_lines, NO_REQUESTS};
 use super::{Calls, Style};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::nanos;
-use crate::{Carries, FileEntry, Fit, Format, Record};
+use crate::{Carries, Evidence, FileEntry, Format, Record};
 
 const TIME_UNIT_NS: u64 = 1_000_000;
 
@@ -36,7 +36,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the text of \"perf trace\": reads and writes of files; paths as far as perf has found them",
     source: "perf-trace(1)",
     carries: CARRIES,
-    detect: |_, head| Fit::of(looks_like_perf(head), false),
+    detect: |head| Evidence::mark(looks_like_perf(head), "most lines are system calls as perf trace prints them"),
     open: |source| Ok(Box::new(LineReader::new(Lines::new(source), PerfTrace::default()))),
 };
 
@@ -112,10 +112,6 @@ impl LineParser for PerfTrace {
 
     fn skipped(&self) -> u64 {
         self.calls.skipped
-    }
-
-    fn reorders(&self) -> bool {
-        true
     }
 
     fn empty(&self) -> &'static str {

@@ -15,10 +15,10 @@ use headstart_types::Nanos;
 use super::call::Call;
 use super::{Calls, Style};
 use crate::checks::EMPTY;
-use crate::clock::{clock, DAY_NS};
+use crate::clock::{clock, Days};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::nanos;
-use crate::{Carries, FileEntry, Fit, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Smaller times than this, in seconds, do not count from 1970: they are those of -r.
@@ -44,7 +44,7 @@ pub(crate) const FORMAT: Format = Format {
         addresses: true,
         objects: false,
     },
-    detect: |_, head| Fit::of(looks_like_strace(head), false),
+    detect: |head| Evidence::mark(looks_like_strace(head), "most lines are system calls as strace prints them"),
     open,
 };
 
@@ -141,22 +141,16 @@ struct Strace {
     pending: BTreeMap<u32, (String, u64)>,
     /// The number that the first process has from the beginning of others on, where it had none.
     main: Option<u32>,
-    /// Time of the last line, without and with the days that a clock does not show.
-    clock_ns: u64,
+    /// Time of the last line.
     now_ns: u64,
+    days: Days,
 }
 
 impl Strace {
     /// The time of a line, since any origin.
     fn time(&mut self, stamp: &str) -> Result<u64, String> {
         let now_ns = if stamp.contains(':') {
-            let clock_ns = clock(stamp.as_bytes(), "time")?;
-            // Over midnight; lines of several processors may stand a little out of order.
-            let midnight = clock_ns + DAY_NS / 2 < self.clock_ns;
-            // A huge relative time may stand before it: time stops at its end.
-            let days_ns = self.now_ns.saturating_sub(self.clock_ns).saturating_add(if midnight { DAY_NS } else { 0 });
-            self.clock_ns = clock_ns;
-            days_ns.saturating_add(clock_ns)
+            self.days.since_first(clock(stamp.as_bytes(), "time")?)
         } else {
             let ns = nanos(stamp.as_bytes(), "time", SECOND_NS)?;
             let relative = ns < EPOCH_MIN * SECOND_NS;
@@ -232,10 +226,6 @@ impl LineParser for Strace {
 
     fn skipped(&self) -> u64 {
         self.calls.skipped
-    }
-
-    fn reorders(&self) -> bool {
-        true
     }
 
     fn empty(&self) -> &'static str {
