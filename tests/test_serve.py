@@ -21,7 +21,7 @@ import pytest
 import headstart
 from headstart.cli import serve as command
 from tests.conftest import COMMAND, Run
-from tests.machines import PATIENCE_S, wait_until
+from tests.machines import PATIENCE_S, running, wait_until
 from tests.test_bad_input import one_line
 
 BYTES = 3_000_123
@@ -78,8 +78,9 @@ def serving(path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        said = process.stderr.readline()
-        assert said.startswith(("ready: nbd+unix:///", "ready: nbds+unix:///")), said + process.stderr.read()
+        for _ in range(words.count("--export") + (not words[0].startswith("--"))):
+            said = process.stderr.readline()
+            assert said.startswith(("ready: nbd+unix:///", "ready: nbds+unix:///")), said + process.stderr.read()
         yield process
     finally:
         process.kill()
@@ -190,6 +191,22 @@ def test_several_exports_metrics_and_a_recording_that_compare_reads(image: Path,
     assert events.count("connected") == 3 and events[-1] == "ended" and "refused" in events
     compared = run("compare", str(trace), "--policies", "demand,linux", "--cache", "1MiB", "--json", "-")
     assert compared.returncode == 0, compared.stderr
+
+
+def test_each_export_has_an_address_of_its_own(image: Path, tmp_path: Path) -> None:
+    """A line each, in which spaces and question marks do not end a name."""
+    folder = tmp_path / "a folder, 50%"
+    folder.mkdir()
+    path = folder / "socket"
+    exports = {"": image, "second disk": image, "what?": image}
+    words = [word for name in exports if name for word in ("--export", f"{name}={image}")]
+    line = [str(COMMAND), "serve", str(image), "--socket", str(path), *words]
+    with running(line) as process:
+        assert process.stderr is not None
+        said = [process.stderr.readline().rstrip("\n") for _ in exports]
+        socket = f"{tmp_path}/a%20folder%2C%2050%25/socket"
+        assert said == [f"ready: nbd+unix:///{name}?socket={socket}" for name in ("", "second%20disk", "what%3F")]
+        assert Client(path, "second disk").size == BYTES
 
 
 def test_metrics_over_http(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ pub use errno::Errno;
 pub use export::{BlockSizes, Export, Exports, Flags};
 pub use fuzz::fuzz_nbd;
 pub use request::{Command, Extent, Request, REQUEST_BYTES};
-pub use uri::{Address, Trust, Uri, UriError};
+pub use uri::{percent_encoded, Address, Trust, Uri, UriError};
 pub use wire::Violation;
 
 /// The longest payload of a read or a write, as most clients and servers have it.

@@ -3,7 +3,8 @@
 //! `nbds+unix://`, with `tls-certificates=DIR` as libnbd has it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::PORT;
@@ -147,15 +148,14 @@ fn decode(text: &str) -> Result<Vec<u8>, &'static str> {
     Ok(bytes)
 }
 
-fn encode(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte) {
-            write!(f, "{}", char::from(byte))?;
-        } else {
-            write!(f, "%{byte:02X}")?;
-        }
-    }
-    Ok(())
+/// An export's name or a socket's path as it stands in an address: `%20` for a space.
+#[must_use]
+pub fn percent_encoded(text: &[u8]) -> String {
+    let encoded = |byte: &u8| match byte {
+        byte if byte.is_ascii_alphanumeric() || b"-._~/:".contains(byte) => char::from(*byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.iter().map(encoded).collect()
 }
 
 impl fmt::Display for Uri {
@@ -167,16 +167,15 @@ impl fmt::Display for Uri {
             (Address::Unix(_), None) => f.write_str("nbd+unix:///")?,
             (Address::Unix(_), Some(trust)) => write!(f, "nbds+unix://{}/", trust.host)?,
         }
-        encode(f, &self.export)?;
+        f.write_str(&percent_encoded(self.export.as_bytes()))?;
         let mut mark = "?";
+        let encoded = |path: &Path| percent_encoded(path.as_os_str().as_bytes());
         if let Address::Unix(path) = &self.address {
-            f.write_str("?socket=")?;
-            encode(f, &path.to_string_lossy())?;
+            write!(f, "?socket={}", encoded(path))?;
             mark = "&";
         }
         if let Some(Trust { certificates: Some(path), .. }) = &self.tls {
-            write!(f, "{mark}tls-certificates=")?;
-            encode(f, &path.to_string_lossy())?;
+            write!(f, "{mark}tls-certificates={}", encoded(path))?;
         }
         Ok(())
     }

@@ -49,6 +49,9 @@ struct Web {
 
 const GO_ON: usize = usize::MAX;
 
+/// Paths that have to reach the server as they are.
+const WRITTEN: [&str; 4] = ["/a%2Fb/%20c", "//twice//two/", "/one~+two@three:4", "/caf%C3%A9%25"];
+
 impl Web {
     /// A server, and the address of its object.
     fn start(choose: impl Fn(&str, &Range<usize>, usize) -> Manner + Send + Sync + 'static) -> (Arc<Self>, String) {
@@ -85,7 +88,8 @@ impl Web {
                 _ => {}
             }
         }
-        assert!(path.starts_with("/a%20folder/image "), "{path}");
+        let path = path.strip_suffix(" HTTP/1.1")?;
+        assert!(path == "/a%20folder/image" || WRITTEN.contains(&path), "{path}");
         let number = self.requests.fetch_add(1, Ordering::SeqCst);
         let manner = (self.choose)(method, &range, number);
         let mut tag = "ETag: \"first\"\r\n".to_owned();
@@ -198,33 +202,69 @@ fn what_cannot_be_served_is_one_line() {
         );
         assert!(!error.contains('\n'), "{error}");
     }
-    let (_, name) = Web::start(|method, _, _| if method == "HEAD" { Manner::Good } else { Manner::Whole });
+    let (_, name) = Web::start(|_, _, _| Manner::Whole);
     let refused = |name: &str, writable| backing::open(name, writable, false).err().expect("it is refused").to_string();
     assert!(refused(&name, false).contains("does not answer range requests"));
     assert!(refused(&name, true).contains("can only be read; allowed: the same without --writable"));
     assert!(refused(&format!("{name}?key=secret"), false).contains("a query"));
     assert!(refused("http://127.0.0.1:1/nothing", false).contains("refused"));
+    assert!(refused("s3://bucket//key", false).contains("begins or ends with a slash"));
     assert!(refused("s3://bucket", false).contains("names no object; allowed: s3://BUCKET/KEY"));
+}
+
+#[test]
+fn paths_are_sent_as_they_are_written() {
+    let (web, name) = Web::start(|_, _, _| Manner::Good);
+    let server = name.strip_suffix("/a%20folder/image").expect("its path");
+    for path in WRITTEN {
+        let name = format!("{server}{path}");
+        reads(&opened(&name), 4096, &web.content[4096..8192]);
+    }
+}
+
+#[test]
+fn a_server_may_refuse_head() {
+    for refusal in [403, 404, 405, 501] {
+        let manner = move |method: &str, _: &Range<usize>, _| match method {
+            "HEAD" => Manner::Status(refusal),
+            _ => Manner::Good,
+        };
+        let (web, name) = Web::start(manner);
+        let object = opened(&name);
+        assert_eq!(object.size_bytes(), 1_200_000, "{refusal}");
+        reads(&object, 0, &web.content[..4096]);
+    }
+}
+
+#[test]
+fn keys_that_would_name_another_object_are_refused() {
+    for store in ["s3://bucket", "gs://bucket", "az://container"] {
+        for key in ["/key", "key/", "a//b", "%2Fkey", "a/%2F", "a%2f/b", "a/../b", "."] {
+            let error = ObjectBacking::open(&format!("{store}/{key}"), &patience(0)).err().expect("it is refused");
+            let said = ["begins or ends with a slash or has two in a row", "illegal character sequence"];
+            assert!(said.iter().any(|part| error.contains(part)), "{store}/{key}: {error}");
+        }
+    }
 }
 
 #[test]
 fn servers_in_trouble_are_asked_again_within_limits() {
     let (web, name) = Web::start(|_, _, number| match number {
-        2 | 3 => Manner::Status(503),
-        4 => Manner::Status(500),
-        7 => Manner::Broken,
-        number if number > 8 => Manner::Status(503),
+        1 | 2 => Manner::Status(503),
+        3 => Manner::Status(500),
+        6 => Manner::Broken,
+        number if number > 7 => Manner::Status(503),
         _ => Manner::Good,
     });
     let object = opened(&name);
     reads(&object, 0, &web.content[..4096]);
-    assert_eq!(web.requests.load(Ordering::SeqCst), 6);
+    assert_eq!(web.requests.load(Ordering::SeqCst), 5);
     reads(&object, 4096, &web.content[4096..8192]);
     // The connection breaks in the middle: what is missing is asked for, and put behind what came.
     reads(&object, 0, &web.content[..65536]);
-    assert_eq!(web.requests.load(Ordering::SeqCst), 9);
+    assert_eq!(web.requests.load(Ordering::SeqCst), 8);
     assert!(read(&object, 0, 4096).is_err_and(|error| error.contains("503")));
-    assert_eq!(web.requests.load(Ordering::SeqCst), 9 + 1 + 5);
+    assert_eq!(web.requests.load(Ordering::SeqCst), 8 + 1 + 5);
 }
 
 #[test]
@@ -263,7 +303,7 @@ fn an_object_that_changes_is_an_error_and_no_mixture() {
         (WEAK, WEAK, true),
         (WEAK, Manner::Good, false),
     ] {
-        let (_, name) = Web::start(move |_, _, number| if number < 2 { first } else { then });
+        let (_, name) = Web::start(move |_, _, number| if number < 1 { first } else { then });
         let got = read(&opened(&name), 0, 4096);
         assert_eq!(got.is_ok(), reads, "{first:?} {then:?} {got:?}");
         assert!(reads || got.is_err_and(|error| error.contains("changed since the start")), "{first:?} {then:?}");

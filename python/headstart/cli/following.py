@@ -25,11 +25,11 @@ WINDOW = 10
 
 
 class Following(Generic[T]):
-    """Prints a first line, keeps the status line up to date, and stops at any of the signals `ending`.
+    """Prints the first lines, keeps the status line up to date, and stops at any of the signals `ending`.
 
     Signals that are ignored at the start stay ignored: SIGHUP under nohup, SIGINT of a background job.
 
-    `beginning` formats the first line; `status` formats the activity between two updates.
+    `beginning` formats the first lines; `status` formats the activity between two updates.
     """
 
     def __init__(
@@ -72,7 +72,8 @@ class Following(Generic[T]):
     def show(self, now: T) -> None:
         """Show `now` on stderr."""
         if not self.looks:
-            print(plain(self.beginning(now)), file=sys.stderr, flush=True)
+            for line in self.beginning(now).splitlines():
+                print(plain(line), file=sys.stderr, flush=True)
             if self.live is not None:
                 self.live.start()
         self.looks.append(now)

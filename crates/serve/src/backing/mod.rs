@@ -6,7 +6,7 @@ mod joined;
 mod looks;
 mod mem;
 mod nbd;
-mod object;
+pub(crate) mod object;
 mod pool;
 mod refusal;
 mod ringed;

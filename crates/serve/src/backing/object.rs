@@ -11,8 +11,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use futures_util::TryStreamExt;
+use futures_util::{stream, TryStreamExt};
 use headstart_nbd::Errno;
+use headstart_types::Bytes;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
@@ -43,13 +44,13 @@ const METADATA_SERVERS: [&str; 2] = ["169.254.169.254", "metadata.google.interna
 const MESSAGE_CHARS_MAX: usize = 200;
 
 /// What the name of an object must be; `None` if this names none.
-pub(super) fn form(name: &str) -> Option<&'static str> {
+pub(crate) fn form(name: &str) -> Option<&'static str> {
     let (scheme, _) = name.split_once("://")?;
     FORMS.iter().find(|(each, _)| *each == scheme).map(|(_, form)| *form)
 }
 
 /// How long a read goes on trying: well within what file systems above wait for a disk.
-pub(super) fn patience() -> RetryConfig {
+pub(crate) fn patience() -> RetryConfig {
     let backoff = BackoffConfig {
         init_backoff: Duration::from_millis(100),
         max_backoff: Duration::from_secs(5),
@@ -82,22 +83,29 @@ impl ObjectBacking {
         if place.is_empty() || key.is_empty() {
             return Err("names no object".to_owned());
         }
-        let path = Path::from_url_path(key).map_err(|error| said(&error.into()))?;
+        // A web server gets the path as it is written: %2F and / need not be the same to it.
+        let path = if scheme.starts_with("http") { Path::ROOT } else { key_path(key)? };
         // There may be one already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("serve-object").enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let at_start = RetryConfig { max_retries: RETRIES_AT_START, ..retries.clone() };
-        let store = store(scheme, place, at_start).map_err(|error| said(&error))?;
-        let meta = runtime.block_on(store.head(&path)).map_err(|error| said(&error))?;
-        let mut opened = Self { store, path, name: name.to_owned(), meta, runtime };
-        if opened.meta.size > 0 {
-            let mut byte = [BytesMut::zeroed(1)];
-            let read = opened.runtime.block_on(opened.fetch(0..1, &mut byte));
-            read.map_err(|problem| format!("does not answer range requests: {problem}"))?;
-        }
-        opened.store = self::store(scheme, place, retries.clone()).map_err(|error| said(&error))?;
-        Ok(opened)
+        let open = |retries| store(scheme, place, name, retries).map_err(|error| said(&error));
+        let meta = runtime.block_on(look(&*open(at_start)?, &path))?;
+        Ok(Self { store: open(retries.clone())?, path, name: name.to_owned(), meta, runtime })
+    }
+
+    /// Reads all `ranges`, `at_once` at a time, and drops what comes.
+    ///
+    /// # Errors
+    /// One could not be read.
+    pub(crate) fn read_ranges(&self, ranges: &[Range<u64>], at_once: usize) -> Result<(), String> {
+        let read = |range: Range<u64>| async move {
+            let mut buffer = [BytesMut::zeroed((range.end - range.start) as usize)];
+            self.fetch(range, &mut buffer).await
+        };
+        let reads = stream::iter(ranges.iter().cloned().map(Ok)).try_for_each_concurrent(at_once, read);
+        self.runtime.block_on(reads)
     }
 
     /// Fills `buffers` with the bytes of `range`, and what is left of them with zeroes.
@@ -129,7 +137,7 @@ impl ObjectBacking {
             }
         }
         if missing > 0 {
-            return Err(format!("the answer is {missing} bytes short"));
+            return Err(format!("the answer is short by {}", Bytes(missing)));
         }
         slot.fill(0);
         slots.for_each(|slot| slot.fill(0));
@@ -137,8 +145,39 @@ impl ObjectBacking {
     }
 }
 
+/// The key of a store's object. The crate drops slashes at both ends, and so would read another object.
+fn key_path(key: &str) -> Result<Path, String> {
+    let plain = key.replace("%2F", "/").replace("%2f", "/");
+    if plain.starts_with('/') || plain.ends_with('/') || plain.contains("//") {
+        return Err("has a key that begins or ends with a slash or has two in a row, which cannot be read".to_owned());
+    }
+    Path::from_url_path(key).map_err(|error| said(&error.into()))
+}
+
+/// What an object is: its size and version, from a read of the first byte. Servers may refuse HEAD, which is asked only where
+/// there is no first byte, or no answer by ranges.
+async fn look(store: &dyn ObjectStore, path: &Path) -> Result<ObjectMeta, String> {
+    let first = GetOptions { range: Some((0..1).into()), ..GetOptions::default() };
+    let refused = match store.get_opts(path, first).await {
+        Ok(answer) => {
+            let meta = answer.meta.clone();
+            match answer.bytes().await {
+                Ok(bytes) if bytes.len() == 1 => return Ok(meta),
+                Ok(bytes) => format!("the answer has {} in place of one byte", Bytes(bytes.len() as u64)),
+                Err(error) => said(&error),
+            }
+        }
+        Err(error) => said(&error),
+    };
+    match store.head(path).await {
+        Ok(meta) if meta.size == 0 => Ok(meta),
+        Ok(_) => Err(format!("does not answer range requests: {refused}")),
+        Err(_) => Err(refused),
+    }
+}
+
 /// The store that an object lies in, with the credentials and options of the environment.
-fn store(scheme: &str, place: &str, retries: RetryConfig) -> Result<Box<dyn ObjectStore>, Error> {
+fn store(scheme: &str, place: &str, name: &str, retries: RetryConfig) -> Result<Box<dyn ObjectStore>, Error> {
     let client = ClientConfigKey::AllowHttp;
     Ok(match scheme {
         "s3" => {
@@ -154,7 +193,7 @@ fn store(scheme: &str, place: &str, retries: RetryConfig) -> Result<Box<dyn Obje
             Box::new(builder.with_allow_http(true).build()?)
         }
         _ => {
-            let builder = HttpBuilder::new().with_url(format!("{scheme}://{place}")).with_retry(retries);
+            let builder = HttpBuilder::new().with_url(name).with_retry(retries);
             Box::new(builder.with_config(client, "true").build()?)
         }
     })

@@ -2,9 +2,11 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use headstart_nbd::percent_encoded;
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -96,6 +98,7 @@ impl Listener {
     #[must_use]
     pub fn uri(&self, export: &str, tls: bool) -> String {
         let scheme = if tls { "nbds" } else { "nbd" };
+        let export = percent_encoded(export.as_bytes());
         match self {
             Self::Tcp(listener) => {
                 let address = listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
@@ -103,7 +106,8 @@ impl Listener {
             }
             Self::Unix(listener, path) => {
                 let path = path.clone().or_else(|| listener.local_addr().ok()?.as_pathname().map(Path::to_owned));
-                format!("{scheme}+unix:///{export}?socket={}", path.unwrap_or_default().display())
+                let path = percent_encoded(path.unwrap_or_default().as_os_str().as_bytes());
+                format!("{scheme}+unix:///{export}?socket={path}")
             }
         }
     }
