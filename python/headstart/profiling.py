@@ -4,8 +4,8 @@
     found.arm.mean_seek_ns, found.arm.competitive_depth_bytes
     Path("sdb.toml").write_text(found.profile)
 
-The device is read, directly (O_DIRECT), and never written. Times are whole nanoseconds, sizes bytes, rates bytes a
-second. The core does the work without the GIL.
+The device is read, directly (O_DIRECT), and never written; a URL names an object, which is read by ranges. Times are
+whole nanoseconds, sizes bytes, rates bytes a second. The core does the work without the GIL.
 """
 
 import dataclasses
@@ -212,6 +212,11 @@ class Found:
         return {"version": _core.__version__, **dataclasses.asdict(self)}
 
 
+def is_object(device: str) -> bool:
+    """Return whether this is the URL of an object."""
+    return "://" in device
+
+
 def profile(
     device: str | PathLike[str],
     *,
@@ -220,10 +225,11 @@ def profile(
     name: str | None = None,
     progress: Callable[[float, str], object] | None = None,
 ) -> Found:
-    """Measure the block device or file `device` for about `time_s`; `seed` is that of the places that are read.
+    """Measure the block device or file `device`, or the object at a URL, for about `time_s`.
 
-    `name` is written into the profile; the default is the file's name. `progress` is called 10 times a second with the
-    share done, 0 to 1, and the current step; an exception that it raises ends the measurement.
+    `seed` is that of the places that are read. `name` is written into the profile; the default is the file's name.
+    `progress` is called 10 times a second with the share done, 0 to 1, and the current step; an exception that it
+    raises ends the measurement.
 
     Raises:
         HeadstartError: The device has no direct I/O, stops responding, is too small, or has inconclusive times.

@@ -7,6 +7,7 @@
 //! - `server/`: connections, and the loop around all exports;
 //! - `hinted.rs`: what an earlier run has read, as hints;
 //! - `spill/`: a second level in a local file;
+//! - `profile.rs`: an object measured as a device of the simulator;
 //! - `probe.rs`: how far to read ahead where nothing is said;
 //! - `run.rs`: the command, with its report, metrics, log and recording.
 
@@ -19,6 +20,7 @@ mod machine;
 mod metrics;
 mod pages;
 pub mod probe;
+pub mod profile;
 mod queue;
 mod recording;
 mod report;

@@ -21,11 +21,16 @@ from headstart.cli.shown import plain, safe
 from headstart.cli.targets import check_distinct
 from headstart.report import charts
 from headstart.report import device as report
+from headstart.sizes import bytes_text
 
 
 def profile(
     device: Annotated[
-        str, typer.Argument(metavar="PATH|DEVICE", help="A block device or a file. It is only read, never written.")
+        str,
+        typer.Argument(
+            metavar="PATH|DEVICE|URL",
+            help="A block device, a file, or an object (s3://BUCKET/KEY, https://HOST/PATH, gs:, az:). Only read.",
+        ),
     ],
     out: Annotated[
         str | None,
@@ -54,7 +59,12 @@ def profile(
     was fitted to gives the error of the whole model. Requires Linux; block devices require root. docs/profile.md
     describes the measurements and their accuracy.
 
+    Of a URL it measures an object store: the time to the first byte, the rate of a connection, and how many requests at
+    once are worth it. The requests transfer up to some gigabytes, which may cost money.
+
     Example: headstart profile /dev/sdb --output sdb.toml --plot sdb.html
+
+    An object: headstart profile s3://bucket/data.bin --output store.toml
     """
     target = out if out is not None else f"{Path(device).stem}.toml"
     check(target, force=force)
@@ -131,9 +141,12 @@ def print_found(console: Console, found: profiling.Found) -> None:
     """Print the results as tables."""
     seconds = output.seconds(found.elapsed_ns)
     console.print(plain(found.device), style="bold", markup=False)
-    console.print(f"{found.capacity_bytes:,} bytes; {found.reads:,} reads in {seconds}", markup=False, style="dim")
+    console.print(f"{bytes_text(found.capacity_bytes)}; {found.reads:,} reads in {seconds}", markup=False, style="dim")
     console.print()
-    rows = latency(found) | (flat(found) if found.arm is None else moving(found.arm)) | together(found)
+    if profiling.is_object(found.device):
+        rows = remote(found)
+    else:
+        rows = latency(found) | (flat(found) if found.arm is None else moving(found.arm)) | together(found)
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -150,7 +163,8 @@ def print_found(console: Console, found: profiling.Found) -> None:
         error = found.arm.competitive_depth_error_bytes / 1e3
         console.print(f"competitive depth: {depth:,.1f} +- {error:,.1f} kB, {pages:,} pages of 4 KiB", style="bold")
     else:
-        console.print(f"no seeks: the model is {found.model.name}", style="bold")
+        seeks = "" if profiling.is_object(found.device) else "no seeks: "
+        console.print(f"{seeks}the model is {found.model.name}", style="bold")
 
 
 def print_model(console: Console, model: profiling.Model) -> None:
@@ -191,7 +205,7 @@ def shown(each: profiling.Parameter) -> str:
     forms: dict[str, Callable[[float], str]] = {
         "ns": lambda value: output.duration(round(value)),
         "bytes/s": lambda value: f"{value / 1e6:,.1f} MB/s",
-        "bytes": lambda value: f"{value / 1024:,.0f} KiB",
+        "bytes": lambda value: bytes_text(round(value)),
     }
     form: Callable[[float], str] = forms.get(each.unit, lambda value: f"{value:,.0f}")
     return form(each.value) + ("" if each.error is None else f" +- {form(each.error)}")
@@ -238,6 +252,17 @@ def flat(found: profiling.Found) -> dict[str, str]:
         "arm": "none: reads take the same time wherever they are",
         "one at a time": f"{best / 1e6:,.1f} MB/s at most; within 5 % of that from {saturating // 1024:,} KiB on",
     }
+
+
+def remote(found: profiling.Found) -> dict[str, str]:
+    """Return the properties of an object store; its model has them with their errors."""
+    alone, best = found.by_depth_long[0], max(found.by_depth_long, key=lambda point: point.bytes_per_s)
+    gain = f"{best.bytes_per_s / alone.bytes_per_s:,.1f} times one" if alone.bytes_per_s else ""
+    return {
+        "4 KiB read": f"{output.duration(found.latency.far_ns)} (median)",
+        f"{bytes_text(alone.request_bytes)} reads": f"{alone.bytes_per_s / 1e6:,.1f} MB/s one at a time; "
+        f"{best.bytes_per_s / 1e6:,.1f} MB/s with {best.depth} at once, {gain}",
+    } | together(found)
 
 
 def together(found: profiling.Found) -> dict[str, str]:

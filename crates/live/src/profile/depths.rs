@@ -22,6 +22,20 @@ const TIMED: (usize, usize) = (16, 2_000);
 const LONG: u32 = 512;
 const DEPTHS_LONG: std::ops::RangeInclusive<u32> = 0..=5;
 
+/// How much of a device without an arm is read.
+pub(super) struct Effort {
+    /// Each size is so many powers of two above the one before.
+    step: usize,
+    /// Reads of a size, at least.
+    timed: usize,
+    /// Sectors of the longer reads at once.
+    long: u32,
+}
+
+pub(super) const DEVICE: Effort = Effort { step: 1, timed: TIMED.0, long: LONG };
+/// Reads take long there, and may be paid for; and what a connection brings shows in longer ones.
+pub(super) const OBJECT_STORE: Effort = Effort { step: 2, timed: 6, long: 2048 };
+
 /// Random reads of one size, so many of them outstanding at all times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
@@ -75,22 +89,23 @@ pub(super) fn depths(lab: &mut Lab<'_>, arm: bool) -> Result<Vec<Point>, Error> 
 }
 
 /// Longer random reads by how many are outstanding.
-pub(super) fn long_depths(lab: &mut Lab<'_>) -> Result<Vec<Point>, Error> {
+pub(super) fn long_depths(lab: &mut Lab<'_>, effort: &Effort) -> Result<Vec<Point>, Error> {
     lab.begin(Phase::LongDepths);
     let depths: Vec<usize> = DEPTHS_LONG.map(|power| 1 << power).collect();
-    points(lab, &depths, LONG)
+    points(lab, &depths, effort.long.min(u32::try_from(lab.sectors() / 4).unwrap_or(u32::MAX)))
 }
 
 /// Random reads one at a time, by size.
-pub(super) fn sizes(lab: &mut Lab<'_>) -> Result<Vec<Timed>, Error> {
+pub(super) fn sizes(lab: &mut Lab<'_>, effort: &Effort) -> Result<Vec<Timed>, Error> {
     lab.begin(Phase::Sizes);
     let most = lab.sectors() / 4;
-    let sizes: Vec<u32> = SIZES.map(|power| 1 << power).filter(|size| u64::from(*size) <= most).collect();
+    let sizes: Vec<u32> =
+        SIZES.step_by(effort.step).map(|power| 1 << power).filter(|size| u64::from(*size) <= most).collect();
     let mut all = Vec::with_capacity(sizes.len());
     for (index, sectors) in sizes.iter().copied().enumerate() {
         let until = lab.elapsed() + Nanos(lab.left().0 / (sizes.len() - index) as u64);
         let mut times_ns = Vec::new();
-        while times_ns.len() < TIMED.0 || times_ns.len() < TIMED.1 && lab.elapsed() < until {
+        while times_ns.len() < effort.timed || times_ns.len() < TIMED.1 && lab.elapsed() < until {
             let place = align(lab.anywhere(sectors));
             times_ns.push(lab.read(place, sectors)?.took().0 as f64);
         }

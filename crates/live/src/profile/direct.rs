@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use headstart_device::SECTOR_BYTES;
-use headstart_types::{system_says, Nanos};
+use headstart_types::{system_says, Bytes, Nanos};
 use nix::errno::Errno;
 use nix::unistd::{lseek, Whence};
 
@@ -80,11 +80,6 @@ impl DirectProbe {
         clock.enter(0);
         Ok(Self { path: path.to_owned(), file, sectors, clock, buffer: Aligned::new(PAGE_BYTES) })
     }
-
-    /// The calling thread, which is to read, goes before others where that is allowed; so do those that it starts.
-    pub fn set_realtime_priority(&self) -> bool {
-        set_realtime_priority()
-    }
 }
 
 /// Whether parts of a file lie nowhere. A file system that does not say has none.
@@ -103,11 +98,16 @@ fn read_into(file: &File, path: &Path, buffer: &mut Aligned, read: Read) -> Resu
             _ => system_says(&error),
         };
         let allowed = "a device that can be read everywhere, directly, and stays where it is";
-        Error::path(path, format!("reading {bytes} bytes at byte {offset}: {why}"), allowed)
+        Error::path(path, format!("reading {} at byte {offset}: {why}", Bytes(bytes as u64)), allowed)
     })
 }
 
 impl Probe for DirectProbe {
+    /// The thread goes before others where that is allowed; so do those that it starts.
+    fn begin(&mut self) {
+        set_realtime_priority();
+    }
+
     fn sectors(&self) -> u64 {
         self.sectors
     }

@@ -2,7 +2,7 @@
 
 use headstart_analytic::competitive::{competitive_depth, whole_pages};
 use headstart_device::{Device, Mechanical, SECTOR_BYTES};
-use headstart_types::{toml_problem, DriveFacts};
+use headstart_types::{toml_problem, Bytes, DriveFacts};
 use toml::Table;
 
 use super::findings::{ArmFound, ZoneRate};
@@ -273,7 +273,7 @@ fn errors_of(arm: &ArmFound) -> String {
     let ms = |ns: u64| format!("{:.4} ms", ns as f64 / 1e6);
     let megabytes = |bytes: u64| format!("{:.3} MB/s", bytes as f64 / 1e6);
     format!(
-        "# mean seek {} +- {}, turn {} +- {}, overhead +- {}\n# mean rate {} +- {}, competitive depth {} +- {} bytes\n\
+        "# mean seek {} +- {}, turn {} +- {}, overhead +- {}\n# mean rate {} +- {}, competitive depth {} +- {}\n\
          # (the truth is within nineteen times out of twenty)\n",
         ms(arm.mean_seek_ns),
         ms(arm.mean_seek_error_ns),
@@ -282,8 +282,8 @@ fn errors_of(arm: &ArmFound) -> String {
         ms(arm.overhead_error_ns),
         megabytes(arm.mean_bytes_per_s),
         megabytes(arm.mean_error_bytes_per_s),
-        arm.competitive_depth_bytes,
-        arm.competitive_depth_error_bytes,
+        Bytes(arm.competitive_depth_bytes).rounded(),
+        Bytes(arm.competitive_depth_error_bytes).rounded(),
     )
 }
 

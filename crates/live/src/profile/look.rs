@@ -32,7 +32,7 @@ const FAST: f64 = 20_000.0;
 const SEGMENTS: usize = 64;
 
 /// What the first look gave.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct DriveTraits {
     /// Median of reads near the one before, of reads anywhere.
     pub near: Nanos,

@@ -48,15 +48,17 @@ pub use lab::{Phase, Progress, Tell};
 pub use model::ModelFound;
 pub use no_arm::NoArm;
 pub use probe::{Probe, Read, Span, ALIGNMENT};
-pub use run::profile;
+pub use run::{check, profile, profile_with};
 pub use seeks::SeekPoint;
 pub use simulated::SimulatedProbe;
 use toml::Table;
 
-use lab::Lab;
+use lab::{median, Lab};
 
 /// Smallest device whose arm can be measured, in sectors: 64 MiB.
 const LEAST_SECTORS: u64 = 1 << 17;
+/// Smallest object, in sectors: 4 MiB, of which reads of 1 MiB give the rate of a connection.
+const LEAST_SECTORS_OBJECT: u64 = 1 << 13;
 
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]
@@ -128,14 +130,17 @@ pub fn facts(name_or_profile_path: &str, keys: Table) -> Result<Option<DriveFact
 /// The device is too small or does not answer, its times say nothing, or `tell` has stopped it.
 pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tell<'_>) -> Result<Profile, Error> {
     let capacity = probe.sectors();
-    if capacity < LEAST_SECTORS {
+    let is_object_store = probe.is_object_store();
+    let (least, kind) = if is_object_store { (LEAST_SECTORS_OBJECT, "an object") } else { (LEAST_SECTORS, "a device") };
+    if capacity < least {
         return Err(Error::Unclear {
             problem: format!("{} is too small to tell anything", Bytes(capacity * SECTOR_BYTES)),
-            allowed: format!("a device of {} at least", Bytes(LEAST_SECTORS * SECTOR_BYTES)),
+            allowed: format!("{kind} of {} at least", Bytes(least * SECTOR_BYTES)),
         });
     }
     let mut lab = Lab::new(probe, settings.seed, settings.time, tell);
-    let traits = look::look(&mut lab)?;
+    // The latency of a store varies, which can look like an arm.
+    let traits = if is_object_store { look::DriveTraits::default() } else { look::look(&mut lab)? };
     let mut findings = Findings {
         schema: SCHEMA,
         capacity_bytes: capacity * SECTOR_BYTES,
@@ -159,7 +164,7 @@ pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tel
     let has_arm = traits.has_arm();
     let (mut toml, facts, parameters, device) = match has_arm {
         true => moving(&mut lab, &traits, name, &mut findings)?,
-        false => flat(&mut lab, name, &mut findings)?,
+        false => flat(&mut lab, name, is_object_store, &mut findings)?,
     };
     let check = check::check(&mut lab, &*device, has_arm)?;
     let (name, parameters) = parameters;
@@ -191,22 +196,28 @@ fn moving(
 }
 
 /// Measures a device without one.
-fn flat(lab: &mut Lab<'_>, name: &str, findings: &mut Findings) -> Result<Modelled, Error> {
-    let by_size = depths::sizes(lab)?;
+fn flat(lab: &mut Lab<'_>, name: &str, is_object_store: bool, findings: &mut Findings) -> Result<Modelled, Error> {
+    let effort = if is_object_store { &depths::OBJECT_STORE } else { &depths::DEVICE };
+    let by_size = depths::sizes(lab, effort)?;
+    if is_object_store {
+        let median = median(&by_size[0].times_ns.iter().map(|ns| Nanos::rounded(*ns)).collect::<Vec<_>>());
+        findings.latency.near_ns = median.unwrap_or_default().0;
+        findings.latency.far_ns = findings.latency.near_ns;
+    }
     findings.by_size = by_size.iter().map(depths::Timed::point).collect();
     findings.saturating_bytes = depths::saturating(&findings.by_size, false).map(|point| point.request_bytes);
     findings.by_depth = depths::depths(lab, false)?;
     findings.saturating_depth = depths::saturating(&findings.by_depth, false).map_or(1, |point| point.depth);
-    findings.by_depth_long = depths::long_depths(lab)?;
+    findings.by_depth_long = depths::long_depths(lab, effort)?;
     let samples = fit::Samples {
         capacity_bytes: findings.capacity_bytes,
         by_size,
         small: findings.by_depth.clone(),
         long: findings.by_depth_long.clone(),
     };
-    let fit = fit::fit(&samples)?;
+    let fit = if is_object_store { fit::network(&samples)? } else { fit::fit(&samples)? };
     findings.reads = lab.reads;
-    let toml = no_arm::text(findings, name) + &fit.text();
+    let toml = no_arm::text(findings, name, is_object_store) + &fit.text();
     let device = fit.device(findings.capacity_bytes)?;
     Ok((toml, None, (fit.model, fit.parameters), device))
 }

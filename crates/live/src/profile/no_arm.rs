@@ -73,18 +73,19 @@ fn text_of(path: &Path) -> io::Result<String> {
 }
 
 /// The profile of what was found, but for the table `service`.
-pub(super) fn text(findings: &Findings, name: &str) -> String {
+pub(super) fn text(findings: &Findings, name: &str, is_object_store: bool) -> String {
+    let how = if is_object_store { "requests for ranges of an object" } else { "direct reads of a device" };
     let size = Bytes(findings.saturating_bytes.unwrap_or(findings.capacity_bytes));
     let most = |of: fn(&super::Point) -> f64, points: &[super::Point]| points.iter().map(of).fold(0.0, f64::max) as u64;
     format!(
         "\
-# Measured by headstart profile {version} through direct reads of a device: {reads} of them before this was written.
+# Measured by headstart profile {version} through {how}: {reads} of them before this was written.
 #   [M]  measured
 #   [F]  fitted to what was measured, and how far off it may be: the truth is within nineteen times out of twenty
 #   [G]  guess: reads from outside do not tell
 form = \"{NO_ARM}\"
 name = {name}
-capacity = \"{capacity}\"  # [M] what the device says
+capacity = \"{capacity}\"  # [M] as it says itself
 latency = \"{latency}\"  # [M] median of reads of 4 KiB anywhere
 saturating_size = \"{size}\"  # [M] from this size on one read at a time transfers within 5 % of the most
 saturating_depth = {depth}  # [M] from so many reads of 4 KiB at once on there are within 5 % of the most

@@ -36,6 +36,14 @@ impl Span {
 /// A device that can be read, and a clock that runs while it is. [`super::SimulatedProbe`] is a simulated drive in virtual
 /// time, [`super::DirectProbe`] a real one.
 pub trait Probe {
+    /// Whether each read is a request to an object store or a web server.
+    fn is_object_store(&self) -> bool {
+        false
+    }
+
+    /// Prepares the calling thread, which makes all reads one at a time.
+    fn begin(&mut self) {}
+
     /// Its size in sectors.
     fn sectors(&self) -> u64;
 

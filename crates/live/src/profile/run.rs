@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use headstart_types::KeyError;
 
-use super::{measure, DirectProbe, Error, Phase, Profile, Progress, Settings};
+use super::{measure, DirectProbe, Error, Phase, Probe, Profile, Progress, Settings};
 
 /// How often progress is reported.
 const REFRESH: Duration = Duration::from_millis(100);
@@ -24,20 +24,42 @@ pub fn profile(
     path: &Path,
     name: &str,
     settings: &Settings,
+    tell: impl FnMut(Progress) -> bool,
+) -> Result<Profile, Error> {
+    check(settings)?;
+    profile_with(&mut DirectProbe::open(path)?, path, name, settings, tell)
+}
+
+/// Refuses a time that is too short or too long.
+///
+/// # Errors
+/// It is.
+pub fn check(settings: &Settings) -> Result<(), Error> {
+    if SECONDS.contains(&(settings.time.0 / 1_000_000_000)) {
+        return Ok(());
+    }
+    let problem = format!("{} is outside", settings.time);
+    Err(KeyError::new("time", problem, format!("from {} s to {} s", SECONDS.start(), SECONDS.end())).into())
+}
+
+/// Measures what `probe` reads, on a thread of its own; errors name `path`.
+///
+/// # Errors
+/// As for [`profile`].
+pub fn profile_with(
+    probe: &mut (dyn Probe + Send),
+    path: &Path,
+    name: &str,
+    settings: &Settings,
     mut tell: impl FnMut(Progress) -> bool,
 ) -> Result<Profile, Error> {
-    if !SECONDS.contains(&(settings.time.0 / 1_000_000_000)) {
-        let problem = format!("{} is outside", settings.time);
-        return Err(KeyError::new("time", problem, format!("from {} s to {} s", SECONDS.start(), SECONDS.end())).into());
-    }
-    let mut probe = DirectProbe::open(path)?;
     // How far it is, and whether it goes on.
     let state = Mutex::new((Progress { phase: Phase::Look, share: 0.0 }, true));
     let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {
         let measuring = scope.spawn(|| {
-            probe.set_realtime_priority();
-            measure(&mut probe, name, settings, &mut |progress| {
+            probe.begin();
+            measure(probe, name, settings, &mut |progress| {
                 let mut state = locked();
                 state.0 = progress;
                 state.1

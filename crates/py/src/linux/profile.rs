@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use headstart_live::profile::{profile as measure, Profile, Settings};
+use headstart_live::profile::{profile as measure, Profile, Progress, Settings};
+use headstart_serve::profile as object;
 use headstart_types::Nanos;
 use pyo3::prelude::*;
 
 use crate::errors::{outside, to_python};
 
-/// Measures the block device or file at `path` through direct reads, for about `time_ns`; `name` is written into the profile,
+/// Measures the block device or file at `path` through direct reads, or the object at a URL through requests for ranges, for about `time_ns`; `name` is written into the profile,
 /// `seed` is that of the random places. `on_progress` is called 10 times a second with the share done, 0 to 1, and what is
 /// under way; an exception of it ends the measurement. Returns what was found, as JSON, and the profile, TOML.
 #[pyfunction]
@@ -27,7 +28,7 @@ pub fn profile(
         || format!("profile {}, {settings:?}", path.display()),
         || {
             let mut raised = None;
-            let measured = measure(&path, name, &settings, |progress| {
+            let tell = |progress: Progress| {
                 let told = Python::with_gil(|py| {
                     py.check_signals()?;
                     match &on_progress {
@@ -38,7 +39,11 @@ pub fn profile(
                 let goes_on = told.is_ok() && raised.is_none();
                 raised = raised.take().or(told.err());
                 goes_on
-            });
+            };
+            let measured = match path.to_str().filter(|url| object::is_object(url)) {
+                Some(url) => object::profile(url, name, &settings, tell),
+                None => measure(&path, name, &settings, tell),
+            };
             match (raised, measured) {
                 (Some(raised), _) => Err(raised),
                 (None, Ok(Profile { findings, toml, .. })) => {

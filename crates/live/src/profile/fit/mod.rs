@@ -11,6 +11,7 @@ mod network;
 use std::fmt::Write;
 
 use headstart_device::{build_device, Device};
+use headstart_types::Bytes;
 use serde::Serialize;
 use toml::Table;
 
@@ -63,14 +64,16 @@ impl Fit {
         if self.model == "object-store" {
             return device_of(self.model, keys);
         }
-        keys.insert("capacity".to_owned(), toml::Value::String(headstart_types::Bytes(capacity_bytes).to_string()));
+        keys.insert("capacity".to_owned(), toml::Value::String(Bytes(capacity_bytes).to_string()));
         device_of("nvme", keys)
     }
 
     /// The table of the profile, with what is known of each key beside it.
     pub fn text(&self) -> String {
-        let mut text =
-            format!("\n[service]\nmodel = \"{}\"  # [F] of flash and object-store, what comes nearer\n", self.model);
+        let mut text = format!(
+            "\n[service]\nmodel = \"{}\"  # [F] of a device: of flash and object-store, what comes nearer\n",
+            self.model
+        );
         for parameter in &self.parameters {
             let note = match (parameter.error, parameter.value == 0.0) {
                 (Some(error), _) => format!("[F] +- {}", shown(error, parameter.unit)),
@@ -93,11 +96,12 @@ impl Fit {
 /// A number with its unit, in three or four digits.
 pub(super) fn shown(value: f64, unit: &str) -> String {
     match unit {
+        "ns" if value >= 1e9 => format!("{:.3} s", value / 1e9),
         "ns" if value >= 1e6 => format!("{:.3} ms", value / 1e6),
         "ns" if value >= 1e3 => format!("{:.3} us", value / 1e3),
         "ns" => format!("{value:.0} ns"),
         "bytes/s" => format!("{:.3} MB/s", value / 1e6),
-        "bytes" => format!("{value:.0} bytes"),
+        "bytes" => Bytes(value as u64).rounded(),
         _ => format!("{value:.1}"),
     }
 }
@@ -109,6 +113,8 @@ fn device_of(model: &str, keys: Table) -> Result<Box<dyn Device>, Error> {
         allowed: "a device, idle but for the measurement".to_owned(),
     })
 }
+
+pub(super) use network::fit as network;
 
 /// The model that comes nearest.
 pub(super) fn fit(samples: &Samples) -> Result<Fit, Error> {

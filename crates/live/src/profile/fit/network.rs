@@ -29,7 +29,7 @@ const AS_GOOD: f64 = 0.01;
 /// Rate where longer reads take no longer.
 const RATE_MOST: f64 = 1e12;
 
-pub(super) fn fit(samples: &Samples) -> Result<Fit, Error> {
+pub(in super::super) fn fit(samples: &Samples) -> Result<Fit, Error> {
     let line = Line::through(&samples.by_size);
     let short = samples.by_size.iter().filter(|timed| timed.sectors <= SHORT);
     let latencies: Vec<f64> = short

@@ -1,0 +1,104 @@
+//! Measures an object of a store, or a file of a web server, by requests for ranges of it: the parameters of the device model
+//! `object-store`. The measurement is that of devices (`headstart_live::profile`); this is what it reads through.
+
+use std::ops::Range;
+use std::path::Path;
+
+use bytes::BytesMut;
+use headstart_live::profile::{check, profile_with, Error, Probe, Profile, Progress, Read, Settings, Span};
+use headstart_live::{Clock, PathError, RealClock};
+use headstart_types::{Bytes, Nanos};
+
+use crate::backing::{object, Backing, ObjectBacking};
+
+const SECTOR_BYTES: u64 = 512;
+const ALLOWED: &str = "an object that can be read by ranges and does not change meanwhile";
+
+/// Whether this names an object of a store or a file of a web server, which [`profile`] measures.
+#[must_use]
+pub fn is_object(name: &str) -> bool {
+    object::form(name).is_some()
+}
+
+/// Measures the object at `url`. `name` is written into the profile. `tell` is called 10 times a second, and says whether to go
+/// on.
+///
+/// # Errors
+/// There is no such object, it is too small, a read fails, or `tell` has stopped it.
+pub fn profile(
+    url: &str,
+    name: &str,
+    settings: &Settings,
+    tell: impl FnMut(Progress) -> bool,
+) -> Result<Profile, Error> {
+    check(settings)?;
+    let allowed = object::form(url).unwrap_or(ALLOWED);
+    let object = ObjectBacking::open(url, &object::patience())
+        .map_err(|problem| PathError::new(Path::new(url), problem, allowed))?;
+    let clock = RealClock::new(1, 1.0);
+    clock.enter(0);
+    profile_with(&mut ObjectProbe { url, object, clock, connections: 1 }, Path::new(url), name, settings, tell)
+}
+
+/// An object, and a clock.
+struct ObjectProbe<'a> {
+    url: &'a str,
+    object: ObjectBacking,
+    clock: RealClock,
+    /// How many have been used at a time.
+    connections: usize,
+}
+
+/// The bytes of a read.
+fn range(read: Read) -> Range<u64> {
+    let from = read.sector * SECTOR_BYTES;
+    from..from + u64::from(read.sectors) * SECTOR_BYTES
+}
+
+impl ObjectProbe<'_> {
+    fn failed(&self, problem: String) -> Error {
+        PathError::new(Path::new(self.url), problem, ALLOWED).into()
+    }
+}
+
+impl Probe for ObjectProbe<'_> {
+    fn is_object_store(&self) -> bool {
+        true
+    }
+
+    fn sectors(&self) -> u64 {
+        self.object.size_bytes() / SECTOR_BYTES
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn pause(&mut self, time: Nanos) {
+        std::thread::sleep(std::time::Duration::from_nanos(time.0));
+    }
+
+    fn read(&mut self, read: Read) -> Result<Span, Error> {
+        let wanted = range(read);
+        let mut buffer = [BytesMut::zeroed((wanted.end - wanted.start) as usize)];
+        let from = self.now();
+        let done = self.object.read(wanted.start, &mut buffer);
+        let to = self.now();
+        let what = || format!("reading {} at byte {}", Bytes(wanted.end - wanted.start), wanted.start);
+        done.map(|()| Span { from, to }).map_err(|error| self.failed(format!("{}: {error}", what())))
+    }
+
+    fn read_together(&mut self, reads: &[Read], depth: usize) -> Result<Nanos, Error> {
+        let failed = |error| self.failed(format!("reading {depth} ranges at once: {error}"));
+        if depth > self.connections {
+            // New connections take some round trips, which later requests do not wait for.
+            self.object.read_ranges(&vec![0..1; depth], depth).map_err(failed)?;
+        }
+        let from = self.now();
+        let ranges: Vec<Range<u64>> = reads.iter().copied().map(range).collect();
+        self.object.read_ranges(&ranges, depth).map_err(failed)?;
+        let took = self.now() - from;
+        self.connections = self.connections.max(depth);
+        Ok(took)
+    }
+}
