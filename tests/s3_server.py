@@ -17,22 +17,22 @@ def s3_server(environment: pytest.MonkeyPatch, bucket: str, objects: Mapping[str
     moto_server: Any = pytest.importorskip("moto.server")
     server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {**KEYS, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}.items():
-        environment.setenv(name, value)
-    client = boto3.client("s3")
-    client.create_bucket(Bucket=bucket)
-    for key, path in objects.items():
-        client.upload_file(str(path), bucket, key)
-    requests: list[str] = []
-    whole = server._server.app
-
-    def listening(call: dict[str, Any], start: Any) -> Any:
-        requests.append(f"{call['REQUEST_METHOD']} {call['PATH_INFO']} {call.get('HTTP_RANGE', '')}".rstrip())
-        return whole(call, start)
-
-    server._server.app = listening
     try:
+        host, port = server.get_host_and_port()
+        for name, value in {**KEYS, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}.items():
+            environment.setenv(name, value)
+        client = boto3.client("s3")
+        client.create_bucket(Bucket=bucket)
+        for key, path in objects.items():
+            client.upload_file(str(path), bucket, key)
+        requests: list[str] = []
+        whole = server._server.app
+
+        def listening(call: dict[str, Any], start: Any) -> Any:
+            requests.append(f"{call['REQUEST_METHOD']} {call['PATH_INFO']} {call.get('HTTP_RANGE', '')}".rstrip())
+            return whole(call, start)
+
+        server._server.app = listening
         yield requests
     finally:
         server.stop()

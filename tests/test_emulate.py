@@ -114,7 +114,9 @@ def test_python_says_when_it_ends(image: Path) -> None:
 
 
 @mounts
-@pytest.mark.skipif(not shutil.which("setpriv") or os.geteuid() != 0, reason="needs root, to be without a right of it")
+@pytest.mark.skipif(
+    not shutil.which("setpriv") or os.geteuid() != 0, reason="SKIPPED: needs root, to be without a right of it"
+)
 def test_without_the_right_to_mount_it_says_so(image: Path) -> None:
     mount = image.parent / "mount"
     without = ["setpriv", "--inh-caps=-sys_admin", "--bounding-set=-sys_admin"]
@@ -135,7 +137,7 @@ def test_without_the_right_to_mount_it_says_so(image: Path) -> None:
         (("hp97560", "image", "mount", "--scheduler", "clok"), 'scheduler: unknown scheduler "clok" (did you mean'),
         (("hp97560", "missing", "mount"), "missing: No such file or directory; allowed: a regular file or"),
         (("hp97560", "mount", "mount"), "mount: is neither; allowed: a regular file or a block device"),
-        (("hp97560", "large", "mount"), "large: is larger than the drive: 2000000000 bytes; allowed: at most 13"),
+        (("hp97560", "large", "mount"), "large: is larger than the drive: 2GB; allowed: at most 13"),
         (("hp97560", "image", "missing"), "missing: No such file or directory; allowed: an empty folder"),
         (("hp97560", "image", "."), ".: is not empty; allowed: an empty folder"),
         (("hp97560", "image", "/proc"), "/proc: something is mounted there; allowed: an empty folder"),

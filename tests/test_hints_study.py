@@ -150,7 +150,7 @@ def test_the_page_has_marks_and_its_table_all_disks_of_the_study() -> None:
     assert "| import pandas | plain |" in table[0]
 
 
-@pytest.mark.skipif(platform.why_not() is not None, reason=f"no emulated disk here: {platform.why_not()}")
+@pytest.mark.skipif(platform.why_not() is not None, reason=f"SKIPPED: no emulated disk here: {platform.why_not()}")
 def test_a_file_system_on_an_emulated_drive_has_cold_caches(tmp_path: Path) -> None:
     (tmp_path / "pg" / "data").mkdir(parents=True)
     (tmp_path / "pg" / "data" / "base").write_bytes(b"x" * 5000)
@@ -170,7 +170,7 @@ def test_a_file_system_on_an_emulated_drive_has_cold_caches(tmp_path: Path) -> N
     assert not platform.is_mounted(disk.root)
 
 
-@pytest.mark.skipif(platform.why_not() is not None, reason=f"no emulated disk here: {platform.why_not()}")
+@pytest.mark.skipif(platform.why_not() is not None, reason=f"SKIPPED: no emulated disk here: {platform.why_not()}")
 def test_a_cold_disk_has_nothing_in_the_buffer_of_the_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"y" * 40_000_000)
     with disks.emulated("seagate-exos-x20", tmp_path) as disk:
@@ -190,7 +190,7 @@ def test_a_cold_disk_has_nothing_in_the_buffer_of_the_drive(tmp_path: Path, monk
         assert on_the_way_ns() == 0, "they are in the buffer"
 
 
-@pytest.mark.skipif(platform.why_not() is not None, reason=f"no emulated disk here: {platform.why_not()}")
+@pytest.mark.skipif(platform.why_not() is not None, reason=f"SKIPPED: no emulated disk here: {platform.why_not()}")
 def test_caches_that_another_mount_namespace_keeps_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"y" * 300_000)
     with disks.emulated("ibm-36gb-10k", tmp_path) as disk:

@@ -29,9 +29,9 @@ KERNEL_DEFAULT_KB = "128"
 """Of a device that does not turn and names no size that it prefers."""
 
 REASON = platform.why_not()
-lives = pytest.mark.skipif(REASON is not None, reason=f"no live study here: {REASON}")
+lives = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED: no live study here: {REASON}")
 TOOLLESS = image.missing_tools()
-makes = pytest.mark.skipif(bool(TOOLLESS), reason=f"no image can be made: {', '.join(TOOLLESS)} not installed")
+makes = pytest.mark.skipif(bool(TOOLLESS), reason=f"SKIPPED: no image can be made: {', '.join(TOOLLESS)} not installed")
 
 
 @makes

@@ -171,7 +171,7 @@ def test_small_files_and_files_with_holes_are_refused(run: Run, tmp_path: Path) 
     assert files(tmp_path) == {"small", "holes"}
 
 
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv, to be without the rights of root")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="SKIPPED: needs setpriv, to be without the rights of root")
 def test_without_the_right_to_read_it_says_so(run: Run, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_bytes(bytes(1 << 20))

@@ -18,7 +18,7 @@ from tests.machines import wait_until
 TRACING = Path("/sys/kernel/tracing")
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or not (TRACING / "events/filemap/mm_filemap_get_pages").is_dir(),
-    reason="recording needs root, Linux 6.12 and a tracefs",
+    reason="SKIPPED: recording needs root, Linux 6.12 and a tracefs",
 )
 
 

@@ -176,7 +176,7 @@ def test_a_command_outlives_this_and_the_next_start_cleans_up(hints: Path, tmp_p
     wait_until(witness.exists)
     assert run("--hints", str(hints), "--", "true").returncode == 0
     if not left:
-        pytest.skip("nothing is traced here: no tracefs, or not root")
+        pytest.skip("SKIPPED: nothing is traced here: no tracefs, or not root")
     # The kernel takes its time, and nobody waits for it.
     wait_until(lambda: not any(each.exists() for each in left))
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -40,10 +40,17 @@ def why_not() -> str | None:
         return "/dev/fuse does not exist or is not accessible"
     if not Path("/dev/loop-control").exists():
         return "/dev/loop-control does not exist: no loop devices"
+    if read_only_sysfs():
+        return f"{BLOCK_DEVICES} is read-only: no device can be set"
     if "ext4" not in Path("/proc/filesystems").read_text(encoding="ascii"):
         return "the kernel has no ext4"
     missing = [*missing_tools(), *(tool for tool in TOOLS if shutil.which(tool) is None)]
     return f"not installed: {', '.join(missing)}" if missing else None
+
+
+def read_only_sysfs() -> bool:
+    """Return whether no device's queue can be set here, as in many containers."""
+    return not os.access(BLOCK_DEVICES, os.W_OK)
 
 
 def run(*words: str) -> str:
@@ -200,7 +207,9 @@ def detach(device: Path, found: dict[str, str]) -> None:
     # It is removed when the last process with an open descriptor closes it.
     if not wait_for(lambda: not (BLOCK_DEVICES / device.name / "loop").exists()):
         raise HeadstartError(f"{device}: cannot be detached: another process has it open")
-    (BLOCK_DEVICES / device.name / "queue" / "read_ahead_kb").write_text(found[device.name], encoding="ascii")
+    # The next device is detached even if this one cannot be set.
+    with suppress(OSError):
+        (BLOCK_DEVICES / device.name / "queue" / "read_ahead_kb").write_text(found[device.name], encoding="ascii")
 
 
 @contextmanager
