@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -66,6 +67,32 @@ def test_a_closed_pipe_is_quiet() -> None:
         errors = process.stderr.read()
         process.wait()
     assert (process.returncode, errors) == (141, b"")
+
+
+def test_a_reader_that_leaves_costs_no_file(tmp_path: Path) -> None:
+    """As of `headstart compare ... | head -1`."""
+    trace = tmp_path / "trace.csv"
+    trace.write_text("offset,size\n" + "".join(f"{at * 8192},8192\n" for at in range(40)))
+    # More than a pipe and Python's buffer hold.
+    policies = ",".join(f"aggressive:batch_size={size}" for size in range(1, 400))
+    words = [str(COMMAND), "compare", str(trace), "--policies", policies, "--json", str(tmp_path / "out.json")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+        process.wait()
+    assert (process.returncode, errors) == (141, b"")
+    assert len(json.loads((tmp_path / "out.json").read_text())["rows"]) == 399
+
+
+def test_help_groups_the_commands(run: Run) -> None:
+    panels = re.findall(r"╭─ (.*?) ─+╮(.*?)╰", run("--help").stdout, re.DOTALL)
+    groups = {title: re.findall(r"^│ ([a-z]+) ", text, re.MULTILINE) for title, text in panels}
+    assert list(groups) == ["Options", "Simulate", "Your machine", "Reference"]
+    assert {"compare", "advise", "trace"} <= set(groups["Simulate"])
+    assert {"record", "run", "tune", "serve"} <= set(groups["Your machine"])
+    assert {"list", "schema"} <= set(groups["Reference"])
 
 
 def test_ctrl_c_is_quiet_and_at_once(tmp_path: Path) -> None:

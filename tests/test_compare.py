@@ -11,6 +11,7 @@ import sys
 import termios
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,6 +112,22 @@ def test_a_frame_of_the_same_rows() -> None:
     planned = comparison.plan(GLIMPSE, policies=POLICIES, disks=[1, 4], cache=512).run(jobs=1)
     assert frame.to_dict("records") == planned.to_dict()["rows"]
     assert len(frame) == 6
+
+
+def test_single_values_are_lists_of_one() -> None:
+    one = headstart.compare(GLIMPSE, policies="demand", cache="4M", device="nvme", workload={"limit": 500})
+    several = headstart.compare(GLIMPSE, policies=["demand"], cache=["4MiB"], device=["nvme"], workload={"limit": 500})
+    assert list(one["elapsed_ns"]) == list(several["elapsed_ns"])
+    found = headstart.curve(GLIMPSE, policies="lru", cache=100, overrides="workload.limit=500")
+    assert [(point.policy, point.blocks) for point in found.points] == [("demand:lru", 100)]
+
+
+@pytest.mark.parametrize("cache", [10.5, "10.5", [512, 0.5]])
+def test_a_part_of_a_block_is_no_cache(cache: Any) -> None:
+    share = cache[1] if isinstance(cache, list) else cache
+    said = f"^cache: {share} is no whole number of blocks; allowed: blocks such as 1280, a size such as 10MiB"
+    with pytest.raises(headstart.HeadstartError, match=said):
+        comparison.plan(GLIMPSE, policies="demand", cache=cache).run()
 
 
 def test_without_pandas_the_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def test_objects_are_cached_by_bytes(tmp_path: Path, run: Run) -> None:
         (("--rate", "0.1", "--sample-blocks", "9"), ("given beside rate", "one of the two")),
         (("--cache", "much"), ("cache", '"much"')),
         (("--cache", "0"), ("cache", "at least one block")),
-        (("--cache", "1KiB"), ("1024 bytes is less than one block",)),
+        (("--cache", "1KiB"), ("1KiB is less than one block",)),
         (("--policies", "most"), ('"most"', "demand")),
         (("--policies", "lruu"), ('policies (--policies): "lruu"', '(did you mean "lru"?); allowed: lru, ', "demand")),
         (("--policies", "lru:x=1"), ("x",)),

@@ -106,8 +106,10 @@ def test_the_gain_of_read_ahead_is_that_of_the_arithmetic_in_the_docs(think_us: 
 def test_a_policy_that_does_not_fit_is_a_row_with_its_reason(app_csv: Path, run: Run, tmp_path: Path) -> None:
     words = ("compare", app_csv, "--device", "nvme", "--policies", "demand,competitive,linux")
     done = run(*words, "--json", "out.json", "--html", "page.html")
-    assert (done.returncode, done.stderr) == (0, "")
     found = json.loads((tmp_path / "out.json").read_text())
+    # It was named: the exit status says it too.
+    reason = found["rows"][1]["error"]
+    assert (done.returncode, done.stderr) == (2, f"headstart: --policies: competitive does not run: {reason}\n")
     assert [row["error"] is None for row in found["rows"]] == [True, False, True]
     refused = found["rows"][1]
     assert refused["policy"] == "competitive" and refused["elapsed_ns"] is None

@@ -145,7 +145,7 @@ NUMBERS = {"seek": "7.53ms", "rotation": "3ms", "rate": "37.3MB/s"}
         ({**NUMBERS, "seek": 0, "rotation": 0}, "seek: there is no switch to amortise; allowed: "),
         ({"drive": "ibm-36gb-10k", "concurrency": [0]}, "concurrency: a number is out of range; allowed: 1 to 65536"),
         ({"drive": "ibm-36gb-10k", "concurrency": [1.5]}, r"concurrency: 1\.5; allowed: whole numbers"),
-        ({"drive": "ibm-36gb-10k", "dataset": "1TB"}, "dataset: 1000000000000 bytes do not fit .*; allowed: up to "),
+        ({"drive": "ibm-36gb-10k", "dataset": "1TB"}, "dataset: 1TB do not fit .*; allowed: up to "),
     ],
 )
 def test_mistakes_are_one_line(arguments: dict[str, Any], line: str) -> None:

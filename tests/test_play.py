@@ -100,7 +100,7 @@ def test_mistakes_are_told_in_one_line(run: Run, trace: Path, tmp_path: Path) ->
             ((missing, "--to", server.uri), "No such file"),
             # The trace is looked at before the server.
             ((missing, "--to", f"nbd+unix:///?socket={missing}"), f"{missing}: No such file"),
-            ((str(trace), "--to", small.uri), "beyond the export's 4096"),
+            ((str(trace), "--to", small.uri), "beyond the export's 4KiB"),
             ((str(trace), "--to", server.uri, "--arrival", "open"), "arrival (--arrival): the trace carries no times"),
             ((str(trace), "--to", server.uri, "--speed", "0"), "speed (--speed): 0 is out of range"),
             ((str(trace), "--to", server.uri, "--depth", "0"), "depth (--depth): 0 is out of range"),

@@ -2,10 +2,15 @@
 
 import gzip
 import json
+import re
 import struct
 from pathlib import Path
 
+import pytest
+
 import headstart
+from headstart.report.text import duration_text
+from headstart.sizes import size_bytes
 from tests.conftest import CSCOPE_1, Run
 
 
@@ -24,6 +29,36 @@ def test_info_by_hand(run: Run, tmp_path: Path) -> None:
     readable = run("trace", "info", "tiny.csv.gz")
     assert "66.7%" in readable.stdout
     assert "2.000 s" in readable.stdout
+
+
+def test_sizes_have_units(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "large.csv").write_text("offset,size\n0,3145728\n6291456,65536\n")
+    shown = dict(line.split("  ", 1) for line in run("trace", "info", "large.csv").stdout.splitlines() if "  " in line)
+    counts = {name: text.strip() for name, text in shown.items() if name.strip().endswith("bytes")}
+    assert counts["bytes"] == "3.06 MiB"
+    assert not any(re.search(r"\d{5}|\d,\d{3}", text) for text in counts.values()), counts
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("10M", 10_485_760), ("4k", 4096), ("1.5g", 1_610_612_736), ("10MB", 10_000_000), ("77", 77)]
+)
+def test_sizes_are_understood_as_fio_and_dd_have_them(text: str, count: int) -> None:
+    assert size_bytes(text) == count
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 s"),
+        (999, "999 ns"),
+        (1_234, "1.23 us"),
+        (999_600, "1.00 ms"),
+        (999_700_000, "1.00 s"),
+        (1.2e12, "1,200 s"),
+    ],
+)
+def test_no_time_rounds_to_a_thousand_of_the_smaller_unit(ns: float, text: str) -> None:
+    assert duration_text(ns) == text
 
 
 def test_convert_keeps_the_references(run: Run, tmp_path: Path) -> None:

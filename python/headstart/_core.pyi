@@ -257,6 +257,9 @@ def curve(
 ) -> str:
     """Return the misses over the size of a cache."""
 
+def size_bytes(text: str) -> int:
+    """Return the bytes of a size as users write it: "10M"."""
+
 def is_trace(path: str | PathLike[str]) -> bool:
     """Return whether the file is a trace of a format that is recognised."""
 

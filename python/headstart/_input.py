@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from os import PathLike, fspath
+from typing import Any
 
 from headstart._core import HeadstartError
 
@@ -31,6 +32,13 @@ def name(value: str | PathLike[str], what: str) -> str:
         problem = f"{plain(text)}: the name of the {what} is not in UTF-8"
         raise HeadstartError(f"{problem}; allowed: a name in UTF-8, or a link of such a name to the file") from error
     return text
+
+
+def listed(values: Any) -> list[Any]:
+    """Return a list of values, from a list or a single value; paths as text."""
+    if isinstance(values, str | PathLike) or not isinstance(values, Iterable):
+        values = [values]
+    return [fspath(value) if isinstance(value, PathLike) else value for value in values]
 
 
 def meant(name: str, names: Iterable[str]) -> str:

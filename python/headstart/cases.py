@@ -60,6 +60,11 @@ def cache_keys(size: str | int) -> dict[str, Any]:
     try:
         return {"blocks": int(text)}
     except ValueError:
+        if text.replace(".", "", 1).isdigit():
+            problem = f"cache: {text} is no whole number of blocks"
+            raise HeadstartError(
+                f"{problem}; allowed: blocks such as 1280, a size such as 10MiB, a share such as 5%"
+            ) from None
         return {"size": text}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headstart import custom
 from headstart._core import HeadstartError
+from headstart._input import listed
 from headstart.cases import BASELINE, DEFAULT_CACHE, DEFAULT_DEVICE, Case, Plan, cache_keys, cache_text, settings
 from headstart.compared import COPIED, SCHEMA, Comparison, Refusal, Row, Setting, pandas
 from headstart.policies import kind, policy_keys, toml_value
@@ -48,17 +49,17 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 def plan(
     trace: Source,
     *,
-    policies: Sequence[Any] | None = None,
+    policies: Any | Sequence[Any] | None = None,
     disks: int | Sequence[int] | None = None,
     cache: str | int | Sequence[str | int] | None = None,
     device: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
-    coordinators: Sequence[str] | None = None,
+    coordinators: str | Sequence[str] | None = None,
     scheduler: str | None = None,
     driver_overhead: str | None = None,
     issue: str | None = None,
     workload: Mapping[str, Any] | None = None,
     seed: int | None = None,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
 ) -> Plan:
     """Return the plan that `compare` runs; the parameters are those of `compare`."""
     own = _scenario_of(trace)
@@ -89,21 +90,22 @@ def plan(
     if policies is None and own is None:
         policies = DEFAULT_POLICIES
     if policies is not None:
-        policies = [custom.text_of(policy) for policy in policies]
-    overridden = any(each.partition("=")[0].strip() == "device.model" for each in overrides)
+        policies = [custom.text_of(policy) for policy in listed(policies)]
+    overrides = listed(overrides)
+    overridden = any(text.partition("=")[0].strip() == "device.model" for text in overrides)
     return Plan(
         scenario=scenario,
         settings=tuple(
             settings(
-                _some("device", _each(device), "names of `headstart list devices`"),
-                _some("cache", _each(cache), "sizes, numbers of blocks, shares of the distinct blocks"),
-                _some("disks", _each(disks), "whole numbers from 1"),
+                _some("device", listed(device), "names of `headstart list devices`"),
+                _some("cache", listed(cache), "sizes, numbers of blocks, shares of the distinct blocks"),
+                _some("disks", listed(disks), "whole numbers from 1"),
             )
         ),
         policies=(None,) if policies is None else _some("policies", policies, "names of `headstart list policies`"),
         coordinators=(None,)
         if coordinators is None
-        else _some("coordinators", coordinators, "names of `headstart list coordinators`"),
+        else _some("coordinators", listed(coordinators), "names of `headstart list coordinators`"),
         overrides=tuple(overrides),
         with_disks=with_disks,
         default_device=device == DEFAULT_DEVICE and own_device is None and not overridden,
@@ -129,13 +131,6 @@ def _name_of(model: Any) -> str | None:
     return None if found is None else str(found)
 
 
-def _each(values: Any) -> Sequence[Any]:
-    """Return a list of values, from a list or a single value."""
-    if isinstance(values, str | int | os.PathLike):
-        values = [values]
-    return [os.fspath(value) if isinstance(value, os.PathLike) else value for value in values]
-
-
 def _some(what: str, values: Sequence[T], allowed: str) -> tuple[T, ...]:
     """Return the values without repetitions; refuse an empty list."""
     if not values:
@@ -146,17 +141,17 @@ def _some(what: str, values: Sequence[T], allowed: str) -> tuple[T, ...]:
 def compare(
     trace: Source,
     *,
-    policies: Sequence[Any] | None = None,
+    policies: Any | Sequence[Any] | None = None,
     disks: int | Sequence[int] | None = None,
     cache: str | int | Sequence[str | int] | None = None,
     device: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
-    coordinators: Sequence[str] | None = None,
+    coordinators: str | Sequence[str] | None = None,
     scheduler: str | None = None,
     driver_overhead: str | None = None,
     issue: str | None = None,
     workload: Mapping[str, Any] | None = None,
     seed: int | None = None,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
     jobs: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> "pd.DataFrame":
@@ -168,7 +163,7 @@ def compare(
     Args:
         trace: Path of a trace; a [workload] section such as {"generator": "synth"}; or a scenario, as the path of a
             TOML file or as a mapping with a "workload".
-        policies: Names; "demand:min" also selects a replacement, "fixed-horizon:horizon=124" sets a key.
+        policies: Names, or one name; "demand:min" also selects a replacement, "fixed-horizon:horizon=124" sets a key.
         disks: Numbers of independent disks; 1 if `None`.
         cache: Sizes ("10MiB", the default), numbers of blocks (1280), or shares of the distinct blocks ("5%"); with
             several levels, those of the first.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from headstart import _core
 from headstart._core import HeadstartError
-from headstart._input import meant
+from headstart._input import listed, meant
 from headstart.cases import Case, Plan, in_threads
 from headstart.compared import Setting, pandas
 from headstart.comparison import Source, plan
@@ -156,7 +156,7 @@ def _replacement(policy: str) -> tuple[str, dict[str, Any]]:
 def curve(
     trace: Source,
     *,
-    policies: Sequence[str] = DEFAULT_POLICIES,
+    policies: str | Sequence[str] = DEFAULT_POLICIES,
     cache: Sequence[str | int] | str | int | None = None,
     points: int = DEFAULT_POINTS,
     rate: float | None = None,
@@ -166,7 +166,7 @@ def curve(
     admit: str | None = None,
     workload: Mapping[str, Any] | None = None,
     seed: int | None = None,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
     jobs: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Curve:
@@ -202,12 +202,13 @@ def curve(
         if value is not None and value < 1:
             raise HeadstartError(f"{name}: {value}; allowed: a whole number from 1")
     sizes = _sizes(cache, points)
+    policies, overrides = listed(policies), listed(overrides)
     for policy in policies:
         _check_name(policy)
     names = list(dict.fromkeys(full_name(policy) for policy in policies))
     # A cache of one block fits everywhere: each run has its own.
     planned_of = functools.partial(
-        plan, trace, cache=1, device=device, workload=workload, seed=seed, overrides=list(overrides)
+        plan, trace, cache=1, device=device, workload=workload, seed=seed, overrides=overrides
     )
     planned = planned_of(policies=names)
     planned.check()
@@ -249,7 +250,7 @@ def curve(
     runs = _Runs(planned, found, seeds if sampled else 1, jobs, functools.partial(tell, "runs"))
     ran = runs.points(by_runs) if by_runs else {}
     passed = dict(zip(in_passes, found["lines"], strict=False))
-    each = [ran[name] if name in ran else _of_line(name, passed[name], found) for name in names]
+    lines = [ran[name] if name in ran else _of_line(name, passed[name], found) for name in names]
     notes = [*found["notes"], *runs.notes]
     if found["needs_runs"] and in_passes:
         notes.append(f"{found['needs_runs']}: every policy is run")
@@ -263,7 +264,7 @@ def curve(
         device=planned.settings[0].device if device is not None else None,
         rate=found["rate"],
         seeds=found["seeds"],
-        points=tuple(point for line in each for point in line),
+        points=tuple(point for line in lines for point in line),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -272,7 +273,7 @@ def _sizes(cache: Sequence[str | int] | str | int | None, points: int) -> list[s
     if cache is None:
         steps = [index / max(points - 1, 1) for index in range(points)] if points > 1 else [1.0]
         return [f"{100 * SMALLEST_SHARE ** (1 - step):.6g}%" for step in steps]
-    given = [cache] if isinstance(cache, str | int) else cache
+    given = listed(cache)
     if not given:
         raise HeadstartError("cache: none given; allowed: sizes, numbers of blocks, shares of the distinct blocks")
     return list(dict.fromkeys(str(size) for size in given))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, cast
 
 from headstart import _core, custom, results
+from headstart._input import listed
 from headstart.registry import catalog
 
 Scenario = Mapping[str, Any] | str | PathLike[str]
@@ -218,7 +219,7 @@ def simulate(
     scenario: Scenario,
     *,
     policy: Any = None,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
     progress: Progress | None = None,
     traces: Traces | None = None,
 ) -> Result:
@@ -232,7 +233,7 @@ def simulate(
         HeadstartError: The scenario, the trace or the device's profile is wrong.
     """
     source = source_of(scenario)
-    laid_over = [*([] if policy is None else [f"policy={_toml(custom.section_of(policy))}"]), *overrides]
+    laid_over = [*([] if policy is None else [f"policy={_toml(custom.section_of(policy))}"]), *listed(overrides)]
     text = _core.simulate(**source, overrides=laid_over, on_progress=progress, traces=_shared(traces))
     calls, time_ns = _core.python_cost()
     return dataclasses.replace(Result.from_json(text), python_calls=calls, python_ns=time_ns)
@@ -249,15 +250,15 @@ def _toml(value: Any) -> str:
         raise _core.HeadstartError(f"policy: {error}; allowed: text, numbers, lists and tables") from error
 
 
-def explain(scenario: Scenario, *, overrides: Sequence[str] = ()) -> str:
+def explain(scenario: Scenario, *, overrides: str | Sequence[str] = ()) -> str:
     """Return the scenario with all defaults, as TOML. The trace is not read."""
-    return _core.explain(**source_of(scenario), overrides=list(overrides))
+    return _core.explain(**source_of(scenario), overrides=listed(overrides))
 
 
 def lower_bound(
     scenario: Scenario,
     *,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
     progress: Progress | None = None,
     traces: Traces | None = None,
 ) -> results.LowerBound:
@@ -269,5 +270,5 @@ def lower_bound(
     `progress` can stop the computation, as in `simulate`; the share stays 0.
     """
     source = source_of(scenario)
-    bound = _core.lower_bound(**source, overrides=list(overrides), on_progress=progress, traces=_shared(traces))
+    bound = _core.lower_bound(**source, overrides=listed(overrides), on_progress=progress, traces=_shared(traces))
     return cast("results.LowerBound", json.loads(bound))

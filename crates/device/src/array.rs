@@ -37,7 +37,8 @@ pub(crate) const CONCAT: ArrayRow = ArrayRow {
 /// A volume that does not fit on its disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "block {block} of {block_bytes} bytes lies at sector {sector} of disk {disk}, which has {capacity_sectors} sectors"
+    "block {block} of {} lies at sector {sector} of disk {disk}, which has {capacity_sectors} sectors",
+    Bytes(*block_bytes)
 )]
 pub struct CapacityError {
     /// The block that does not fit.

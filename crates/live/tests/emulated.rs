@@ -312,8 +312,7 @@ fn mistakes_are_named_and_nothing_is_mounted() {
     File::create(&large).and_then(|file| file.set_len(36_400_000_001)).expect("a file may have holes");
     let (profile, keys) = ("ibm-36gb-10k".to_owned(), toml::Table::new());
     let error = refused(&Settings { profile, keys, image: large.clone(), ..good.clone() });
-    let rest =
-        "is larger than the drive: 36400000001 bytes; allowed: at most 36400000000 bytes, what ibm-36gb-10k holds";
+    let rest = "is larger than the drive: 36400000001B; allowed: at most 36.4GB, what ibm-36gb-10k holds";
     assert_eq!(error, named(&large, rest));
     // Mount points.
     let allowed = "allowed: an empty folder where nothing is mounted";

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use headstart_nbd::client::{Client, ClientError, Completion};
 use headstart_nbd::Command;
 use headstart_trace::sha256_file;
-use headstart_types::Nanos;
+use headstart_types::{Bytes, Nanos};
 use nix::sys::prctl::set_timerslack;
 
 use crate::plan::{Plan, Planned};
@@ -252,7 +252,9 @@ impl Replay<'_> {
                 sent.failed = true;
                 let Planned { offset, length, .. } = sent.planned;
                 let said = if message.is_empty() { String::new() } else { format!(" ({message:?})") };
-                self.tally.first_error.get_or_insert(format!("{length} bytes at {offset}: {errno}{said}"));
+                self.tally
+                    .first_error
+                    .get_or_insert(format!("{} at byte {offset}: {errno}{said}", Bytes(length.into())));
             }
             Err(source) => {
                 let (uri, requests) = (self.settings.to.to_string(), self.tally.requests);

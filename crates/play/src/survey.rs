@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use headstart_nbd::client::ServerExport;
 use headstart_nbd::Flags;
 use headstart_trace::{open_with, Carries, Record, RecordReader};
-use headstart_types::KeyError;
+use headstart_types::{Bytes, KeyError};
 
 use crate::{Addresses, Arrival, Error, Settings, Writes};
 
@@ -96,8 +96,9 @@ pub fn survey(settings: &Settings, export: &ServerExport, go_on: &mut dyn FnMut(
             let known = ends.entry(record.file).or_insert(0_u64);
             *known = end.max(*known);
             if settings.addresses == Addresses::Error && end > size_bytes {
-                let problem =
-                    format!("offset {} + {} bytes is beyond the export's {size_bytes}", record.offset, record.size);
+                let (last, has) = (Bytes(end), Bytes(size_bytes));
+                let size = Bytes(record.size);
+                let problem = format!("a request of {size} that ends at {last} is beyond the export's {has}");
                 return Err(reader
                     .bad(record, &problem, "an export that is large enough, or addresses = \"wrap\"")
                     .into());
@@ -112,7 +113,8 @@ pub fn survey(settings: &Settings, export: &ServerExport, go_on: &mut dyn FnMut(
             next = next.saturating_add(end.div_ceil(FILE_UNIT).saturating_mul(FILE_UNIT));
         }
         if settings.addresses == Addresses::Error && next > size_bytes {
-            let problem = format!("its {} files take {next} bytes; the export has {size_bytes}", files.len());
+            let problem =
+                format!("its {} files take {}; the export has {}", files.len(), Bytes(next), Bytes(size_bytes));
             return Err(
                 KeyError::new("trace", problem, "an export that is large enough, or addresses = \"wrap\"").into()
             );

@@ -219,7 +219,7 @@ fn failed_requests_are_counted_and_told() {
     );
     let report = bed.report();
     assert_eq!((report.requests, report.errors, report.bytes_read), (4, 2, 8192));
-    let expected = "2 requests failed; the first: 4096 bytes at 8192: input/output error (\"a bad sector\")";
+    let expected = "2 requests failed; the first: 4KiB at byte 8192: input/output error (\"a bad sector\")";
     assert!(report.notes.iter().any(|note| note == expected), "{:?}", report.notes);
 }
 
@@ -241,7 +241,7 @@ fn the_caller_can_stop_it() {
 fn what_does_not_fit_is_refused_before_anything_is_sent() {
     let beyond = Bed::new("op,offset,size\nW,0,512\nR,1048064,1024\n");
     let error = beyond.error();
-    assert!(error.contains("line 3") && error.contains("beyond the export's 1048576"), "{error}");
+    assert!(error.contains("line 3") && error.contains("beyond the export's 1MiB"), "{error}");
     let mut wrapped = Bed::new("offset,size\n1048064,1024\n2097152,512\n");
     wrapped.settings.addresses = Addresses::Wrap;
     assert_eq!(wrapped.report().bytes_read, 512 + 512, "cut at the end, and from the start");

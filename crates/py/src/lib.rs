@@ -49,6 +49,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(model::model_trace, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_terms, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::size_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(traces::is_trace, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;

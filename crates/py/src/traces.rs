@@ -21,6 +21,12 @@ fn bytes(key: &str, text: &str) -> PyResult<u64> {
     }
 }
 
+/// The bytes of a size as users write it.
+#[pyfunction]
+pub fn size_bytes(text: &str) -> PyResult<u64> {
+    text.parse().map(|Bytes(bytes)| bytes).map_err(|problem| to_python(KeyError::new("size", problem, Bytes::ALLOWED)))
+}
+
 fn block_bytes(text: &str) -> PyResult<u64> {
     bytes("block_size", text)
 }

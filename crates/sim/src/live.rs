@@ -9,7 +9,7 @@ use headstart_engine::parallel::{DiskTimes, Member, Outcome as Played, Setup};
 use headstart_engine::Counts;
 use headstart_layout::Places;
 use headstart_scenario::{Input, ProcessKeys, Scenario};
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{Bytes, KeyError, Nanos};
 
 use crate::build::{self, Parts};
 use crate::outcome::{check, intervals, names, of_counts, of_member, Outcome};
@@ -51,8 +51,8 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
     }
     let blocks = context.disk_of.len() as u64;
     if blocks.saturating_mul(block_bytes) > BYTES_MAX {
-        let problem = format!("{blocks} blocks of {block_bytes} bytes do not fit in memory");
-        return Err(refused("workload.block_size", problem, format!("{BYTES_MAX} bytes in all")).into());
+        let problem = format!("{blocks} blocks of {} do not fit in memory", Bytes(block_bytes));
+        return Err(refused("workload.block_size", problem, format!("{} in all", Bytes(BYTES_MAX))).into());
     }
     let first = build::first_levels(scenario);
     let about = (storage.drives().len(), references.distinct);

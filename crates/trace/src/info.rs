@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use headstart_types::KeyError;
+use headstart_types::{Bytes, KeyError};
 use serde::Serialize;
 
 use crate::analysis::{Analysis, Analyst};
@@ -70,7 +70,7 @@ pub(crate) fn blocks_of(
     let first = record.offset / block_bytes;
     let count = (record.offset + (record.size - 1)) / block_bytes - first + 1;
     if count > REQUEST_BLOCKS_MAX {
-        let problem = format!("a request of {} bytes is {count} blocks of {block_bytes} bytes", record.size);
+        let problem = format!("a request of {} is {count} blocks of {}", Bytes(record.size), Bytes(block_bytes));
         let allowed = format!("at most {REQUEST_BLOCKS_MAX} blocks a request");
         return Err(reader.bad(record, &problem, &allowed));
     }

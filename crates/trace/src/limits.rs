@@ -2,7 +2,7 @@
 //!
 //! Every distinct block is remembered. A line of a trace is a few bytes and can name 2^64 of them.
 
-use headstart_types::KeyError;
+use headstart_types::{Bytes, KeyError};
 
 use crate::{Record, RecordReader, TraceError};
 
@@ -27,8 +27,8 @@ pub fn check_distinct(count: u64, requests: u64, record: &Record, reader: &dyn R
         return Ok(());
     }
     let problem = format!(
-        "with this request of {} bytes there are {count} distinct blocks, more than {}",
-        record.size,
+        "with this request of {} there are {count} distinct blocks, more than {}",
+        Bytes(record.size),
         limit(requests)
     );
     Err(reader.bad(record, &problem, "larger blocks, smaller requests, or fewer of them"))

@@ -9,13 +9,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::units::{from_text, parse_scaled, schema};
 
-/// A number of bytes. Written by users with a unit ("8KiB", "10MiB", "1MB"); serialized as a plain integer.
+/// A number of bytes. Written by users with a unit in either case ("8KiB", "10M", "1MB"); serialized as a plain integer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    const UNITS: [(&str, u64); 9] = [
+    /// Display takes the first that fits, so that the short forms come last.
+    const UNITS: [(&str, u64); 13] = [
         ("B", 1),
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),
@@ -25,11 +26,35 @@ impl Bytes {
         ("MB", 1_000_000),
         ("GB", 1_000_000_000),
         ("TB", 1_000_000_000_000),
+        // As dd, fio and qemu-img have them.
+        ("K", 1 << 10),
+        ("M", 1 << 20),
+        ("G", 1 << 30),
+        ("T", 1 << 40),
     ];
 
     /// What a user may write for a size.
     pub const ALLOWED: &'static str =
-        "a size with a unit, such as \"8KiB\" or \"10MiB\" (B, KiB, MiB, GiB, TiB, kB, MB, GB, TB)";
+        "a size with a unit, such as \"8KiB\" or \"10M\" (B; KiB or K, MiB or M, GiB or G, TiB or T; kB, MB, GB, TB)";
+
+    /// With three digits, for messages in which the exact number does not matter: "5.90 MiB".
+    #[must_use]
+    pub fn rounded(self) -> String {
+        let (mut size, mut unit) = (self.0 as f64, "B");
+        for larger in ["KiB", "MiB", "GiB", "TiB"] {
+            if size < 999.5 || self.0 < 1024 {
+                break;
+            }
+            (size, unit) = (size / 1024.0, larger);
+        }
+        let decimals = match size {
+            _ if unit == "B" => 0,
+            ..9.995 => 2,
+            ..99.95 => 1,
+            _ => 0,
+        };
+        format!("{size:.decimals$} {unit}")
+    }
 }
 
 impl fmt::Display for Bytes {
@@ -85,12 +110,39 @@ mod tests {
 
     #[test]
     fn parses_exactly_what_users_write() {
-        for (text, bytes) in [("8KiB", 8192), ("10MiB", 10 << 20), ("1.5KiB", 1536), ("512B", 512), ("1MB", 1_000_000)]
-        {
+        for (text, bytes) in [
+            ("8KiB", 8192),
+            ("10MiB", 10 << 20),
+            ("1.5KiB", 1536),
+            ("512B", 512),
+            ("1MB", 1_000_000),
+            ("10M", 10_485_760),
+            ("4k", 4096),
+            ("1.5G", 1_610_612_736),
+            ("2 T", 2_199_023_255_552),
+            ("64KB", 64_000),
+            ("64kib", 65_536),
+            ("3mb", 3_000_000),
+        ] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }
-        for text in ["8", "8K", "-8KiB", "0.3B", "KiB"] {
+        for text in ["8", "8X", "8Ki", "K", "-8KiB", "0.3B", "KiB"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rounds_to_three_digits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (6_189_056, "5.90 MiB"),
+            (1_023_000, "999 KiB"),
+            (1_023_900, "0.98 MiB"),
+            (36_400_000_000, "33.9 GiB"),
+            (5 << 50, "5120 TiB"),
+        ] {
+            assert_eq!(Bytes(bytes).rounded(), text);
         }
     }
 

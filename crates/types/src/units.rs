@@ -35,12 +35,13 @@ pub fn from_text<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
 
 /// The schema of a number with one of `units`: a `unit` is a "time" or a "size".
 pub(crate) fn schema(unit: &str, units: &[(&str, u64)]) -> Schema {
-    let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+    let either_case = |letter: char| format!("[{}{}]", letter.to_ascii_lowercase(), letter.to_ascii_uppercase());
+    let names: Vec<String> = units.iter().map(|(name, _)| name.chars().map(either_case).collect()).collect();
     let pattern = format!("^ *([0-9]+\\.?[0-9]*|\\.[0-9]+) *({}) *$", names.join("|"));
     json_schema!({"type": "string", "x-unit": unit, "pattern": pattern})
 }
 
-/// Splits `text` into a decimal number and its unit, and returns number * scale(unit) as a whole number.
+/// Splits `text` into a decimal number and its unit, in either case, and returns number * scale(unit) as a whole number.
 ///
 /// The arithmetic is exact (no binary fractions): "0.1us" is 100 ns, and a result that is not whole is refused.
 pub(crate) fn parse_scaled(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
@@ -50,13 +51,14 @@ pub(crate) fn parse_scaled(text: &str, units: &[(&str, u64)]) -> Result<u64, Str
     if text.starts_with('-') {
         return Err(format!("\"{text}\" is negative"));
     }
-    let scale = units.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale).ok_or_else(|| {
-        if unit.is_empty() {
-            format!("\"{text}\" has no unit")
-        } else {
-            format!("\"{text}\" has an unknown unit")
-        }
-    })?;
+    let scale =
+        units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, scale)| *scale).ok_or_else(|| {
+            if unit.is_empty() {
+                format!("\"{text}\" has no unit")
+            } else {
+                format!("\"{text}\" has an unknown unit")
+            }
+        })?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
         return Err(format!("\"{text}\" is not a number with a unit"));

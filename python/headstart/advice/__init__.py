@@ -18,6 +18,7 @@ from typing import Any
 
 from headstart import custom
 from headstart._core import HeadstartError
+from headstart._input import listed
 from headstart.advice.result import Advice, Confidence, DeviceAdvice, Timed
 from headstart.advice.runs import LINUX, TOO_FEW, Measured, Runs
 from headstart.advice.search import SettingSearch, Trace, search_all
@@ -48,8 +49,8 @@ def advise(
     block_size: str = BLOCK_SIZE,
     workload: Mapping[str, Any] | None = None,
     seed: int = 1,
-    policies: Sequence[Any] = (),
-    overrides: Sequence[str] = (),
+    policies: Any | Sequence[Any] = (),
+    overrides: str | Sequence[str] = (),
     jobs: int | None = None,
     progress: Callable[[float, str], object] | None = None,
 ) -> Advice:
@@ -81,8 +82,9 @@ def advise(
         )
     source = dict(trace) if isinstance(trace, Mapping) else {"trace": fspath(trace)}
     section = {"block_size": block_size, **source, **(workload or {})}
+    policies, overrides = listed(policies), listed(overrides)
     _refuse(section, overrides)
-    names = [fspath(each) for each in _each(DEVICES if device is None else device)]
+    names = listed(DEVICES if device is None else device)
     if not names:
         raise HeadstartError("device: none given; allowed: names of `headstart list devices`")
     plan = planned(
@@ -96,7 +98,7 @@ def advise(
     plan.check()
     extra = [custom.text_of(policy) for policy in policies]
     found = _look(plan, section, deadline)
-    sizes = [str(_default_cache(found))] if cache is None else [str(size) for size in _each(cache)]
+    sizes = [str(_default_cache(found))] if cache is None else [str(size) for size in listed(cache)]
     named = [
         (name, Setting(device=HDD if name == "hdd" else name, cache=size, disks=1))
         for name in dict.fromkeys(names)
@@ -127,10 +129,6 @@ def advise(
             dataclasses.replace(searches[setting].advice(runs.given_up), device=name) for name, setting in named
         ),
     )
-
-
-def _each(values: Any) -> list[Any]:
-    return [values] if isinstance(values, str | int | PathLike) else list(values)
 
 
 def _refuse(section: Mapping[str, Any], overrides: Sequence[str]) -> None:

@@ -28,34 +28,41 @@ class Command(NamedTuple):
 OF_ANOTHER = {"context_settings": {"allow_interspersed_args": False}}
 """Options after the first argument belong to the command to run."""
 
-COMMANDS = {
-    "simulate": Command("simulate", "simulate"),
-    "show": Command("show", "show"),
-    "compare": Command("compare", "compare"),
-    "curve": Command("curve", "curve"),
-    "advise": Command("advise", "advise"),
-    "sweep": Command("sweep", "sweep"),
-    "trace": Command("trace", None),
-    "device": Command("device", None),
-    "model": Command("model", None),
-    "example": Command("example", "example"),
-    "list": Command("listing", "list_registry"),
-    "schema": Command("schema", "schema"),
-    "parallel": Command("parallel", "parallel"),
-    # Its old name.
-    "rapid": Command("parallel", "parallel", {"hidden": True}),
-    "record": Command("record", "record", OF_ANOTHER),
-    "hints": Command("hints", None),
-    "forecast": Command("forecast", "forecast"),
-    "emulate": Command("emulate", "emulate"),
-    "serve": Command("serve", "serve"),
-    "play": Command("play", "play"),
-    "tune": Command("tune", "tune"),
-    "profile": Command("profile", "profile"),
-    "run": Command("run", "run", OF_ANOTHER),
-    "reproduce": Command("reproduce", "reproduce"),
+GROUPS: dict[str, dict[str, Command]] = {
+    "Simulate": {
+        "simulate": Command("simulate", "simulate"),
+        "show": Command("show", "show"),
+        "compare": Command("compare", "compare"),
+        "curve": Command("curve", "curve"),
+        "advise": Command("advise", "advise"),
+        "sweep": Command("sweep", "sweep"),
+        "parallel": Command("parallel", "parallel"),
+        # Its old name.
+        "rapid": Command("parallel", "parallel", {"hidden": True}),
+        "trace": Command("trace", None),
+        "model": Command("model", None),
+    },
+    "Your machine": {
+        "record": Command("record", "record", OF_ANOTHER),
+        "run": Command("run", "run", OF_ANOTHER),
+        "forecast": Command("forecast", "forecast"),
+        "hints": Command("hints", None),
+        "profile": Command("profile", "profile"),
+        "tune": Command("tune", "tune"),
+        "serve": Command("serve", "serve"),
+        "play": Command("play", "play"),
+        "emulate": Command("emulate", "emulate"),
+    },
+    "Reference": {
+        "list": Command("listing", "list_registry"),
+        "schema": Command("schema", "schema"),
+        "device": Command("device", None),
+        "example": Command("example", "example"),
+        "reproduce": Command("reproduce", "reproduce"),
+    },
 }
 """Every command by its name, in the order of the help."""
+COMMANDS = {name: (group, command) for group, commands in GROUPS.items() for name, command in commands.items()}
 
 
 @functools.cache
@@ -70,12 +77,12 @@ def tree(only: str | None = None) -> typer.Typer:
     )
     app.callback()(root)
     for name in [only] if only in COMMANDS else COMMANDS:
-        module, function, settings = COMMANDS[name]
+        group, (module, function, settings) = COMMANDS[name]
         found = import_module(f"headstart.cli.{module}")
         if function is None:
-            app.add_typer(found.app, name=name)
+            app.add_typer(found.app, name=name, rich_help_panel=group)
         else:
-            app.command(name, **(settings or {}))(getattr(found, function))
+            app.command(name, rich_help_panel=group, **(settings or {}))(getattr(found, function))
     return app
 
 

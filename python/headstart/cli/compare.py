@@ -86,6 +86,7 @@ def compare(
         str | None,
         typer.Option(
             help="Names, separated by commas. demand:min selects a replacement, aggressive:batch_size=8 sets a key, "
+            "and the exit status is 2 if a named policy does not run. "
             f"linux/ra sets the policies of two levels. Default: {','.join(comparison.DEFAULT_POLICIES)}."
         ),
     ] = None,
@@ -198,6 +199,9 @@ def compare(
     if json is not None:
         output.write_json(json, output.as_json(done.to_dict()))
     pages.write(html, figures, lambda: comparison_page(done), lambda: comparison_figures(done))
+    refused = next((case for case in done.cases if isinstance(case, comparison.Refusal)), None)
+    if policies is not None and refused is not None:
+        raise HeadstartError(f"--policies: {refused.policy} does not run: {refused.reason}")
 
 
 def _names(option: str, text: str | None) -> list[str] | None:

@@ -6,6 +6,7 @@
 
 import functools
 import inspect
+import io
 import os
 import sys
 from typing import Any
@@ -85,9 +86,33 @@ def _mistake(line: str) -> int:
     return MISTAKE
 
 
+class Stdout(io.FileIO):
+    """Stdout of which the reader may leave: from then on output is dropped, and the command still writes its files."""
+
+    closed_by_reader = False
+
+    def write(self, data: Any, /) -> int:
+        """Write to the pipe, or to nothing."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            self.closed_by_reader = True
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            return len(memoryview(data))
+
+
 def run_and_exit(commands: typer.Typer) -> None:
     """Run `commands` with the process's arguments and exit."""
+    pipe = None
+    # `None` if the process was started with stdout closed.
+    if sys.stdout is not None and not sys.stdout.isatty():
+        pipe = Stdout(sys.stdout.fileno(), "w", closefd=False)
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(pipe), encoding=sys.stdout.encoding, errors=sys.stdout.errors)
     status = run(sys.argv[1:], commands)
+    if status == DONE and pipe is not None and pipe.closed_by_reader:
+        status = PIPE_CLOSED
     if status == STOPPED:
         # Do not wait for a run on another thread.
         os._exit(STOPPED)

@@ -99,7 +99,7 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _places(found: model.Competitive) -> Table:
-    table = _table("depth by place", "place", "MB/s", "depth kB", f"pages of {found.page_bytes:,} B")
+    table = _table("depth by place", "place", "MB/s", "depth kB", f"pages of {found.page_bytes // 1024:,} KiB")
     for depth in found.average.depths:
         rate, size = f"{depth.bytes_per_s / 1e6:,.2f}", f"{depth.depth_bytes / 1e3:,.1f}"
         table.add_row(depth.place, rate, size, f"{depth.depth_pages:,}")

@@ -12,6 +12,7 @@ from headstart.cli import options, output
 from headstart.cli.model_open import simulated
 from headstart.cli.progress import watched
 from headstart.model.scenarios import PARTS
+from headstart.sizes import bytes_text
 
 
 def traced(
@@ -58,11 +59,11 @@ def _show(console: Console, found: model.TraceModel, checked: model.Check | None
         *((f"  {part.removesuffix('_ns')}", output.seconds(round(found.disk[part]))) for part in PARTS),
         ("requests", f"{of.requests:,}"),
         ("  writes", f"{of.writes:,}"),
-        ("  mean size", f"{of.request:,.0f} B"),
+        ("  mean size", bytes_text(round(of.request))),
         ("  to another file", f"{of.switches:,}"),
         ("sequential runs", f"{of.runs:,}"),
-        ("  mean length", f"{of.run_length:,.0f} B"),
-        ("data", f"{of.data_span:,} B"),
+        ("  mean length", bytes_text(round(of.run_length))),
+        ("data", bytes_text(of.data_span)),
     ):
         table.add_row(name, value)
     console.print(table)

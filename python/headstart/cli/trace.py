@@ -14,6 +14,7 @@ from headstart.cli.progress import watched
 from headstart.cli.shown import plain
 from headstart.comparison import policy_keys
 from headstart.report.trace import ANALYSIS, in_words, info_figures, info_page
+from headstart.sizes import bytes_text
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -194,6 +195,8 @@ def _readable(name: str, value: Any) -> str:
             return f"{value:.1%}"
         case int() | float() if "_ns" in name:
             return output.seconds(round(value))
+        case int() if name.endswith("bytes"):
+            return bytes_text(value)
         case int():
             return f"{value:,}"
         case _:

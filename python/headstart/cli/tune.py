@@ -285,7 +285,7 @@ def described(device: tuning.Device) -> str:
 
 def why(depth: tuning.Depth) -> str:
     """Return how a depth was computed."""
-    pages = f"{depth.pages:,} page{'s' * (depth.pages != 1)} of {depth.page_bytes:,} B"
+    pages = f"{depth.pages:,} page{'s' * (depth.pages != 1)} of {depth.page_bytes // 1024:,} KiB"
     if depth.saturating_bytes is not None and depth.bytes_per_second is not None:
         return (
             f"{depth.profile}: one read at a time of {depth.saturating_bytes // 1024:,} KiB transfers within 5 % of "

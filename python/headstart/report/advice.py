@@ -9,20 +9,11 @@ from rich.table import Table
 from headstart._input import plain
 from headstart.advice.result import Advice, DeviceAdvice, Timed
 from headstart.advice.search import NEAR, STREAMS_MIN
+from headstart.report.text import duration_text as time_text
 from headstart.sizes import bytes_text, size_text
 
 FAR = 10.0
 """Further above the bound than this many times, the distance is given as a factor."""
-
-
-def time_text(nanoseconds: int) -> str:
-    """Return a time with three digits or more, in the unit that fits."""
-    for unit, name in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
-        value = nanoseconds / unit
-        if abs(value) >= 1:
-            digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
-            return f"{value:,.{digits}f} {name}"
-    return f"{nanoseconds} ns" if nanoseconds else "0 s"
 
 
 def policy_text(timed: Timed) -> str:

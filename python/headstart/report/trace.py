@@ -10,6 +10,7 @@ from headstart import plot
 from headstart._input import plain
 from headstart.report.figures import Figure
 from headstart.report.page import facts, notes, page, table
+from headstart.report.text import duration_text
 from headstart.sizes import bytes_text
 
 ANALYSIS = ("sizes_by_power_of_two", "reuse", "popularity", "windows")
@@ -22,16 +23,6 @@ FIT_MIN = 0.8
 """Minimum coefficient of determination for naming a distribution; chosen here, not taken from a source."""
 
 Info = Mapping[str, Any]
-
-
-def duration_text(nanoseconds: float) -> str:
-    """Return a time with two digits, in a suitable unit."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if nanoseconds >= size:
-            return (
-                f"{nanoseconds / size:,.2g} {unit}" if nanoseconds < 100 * size else f"{nanoseconds / size:,.0f} {unit}"
-            )
-    return f"{nanoseconds:.0f} ns"
 
 
 def within(powers: Sequence[int], share: float) -> int | None:
@@ -52,7 +43,7 @@ def in_words(found: Info) -> dict[str, str]:
     if again:
         lines["stack distance"] = _spread(reuse["stack_distances"], lambda blocks: f"{blocks:,}") + " blocks"
         if found["time_span_ns"]:
-            lines["reuse time"] = _spread(reuse["times_ns"], duration_text)
+            lines["reuse time"] = _spread(reuse["times_ns"], lambda ns: duration_text(ns, 2))
     first, *more = (f"{100 * top:g}%: {share:.0%}" for top, share in popularity["top_shares"])
     lines["top blocks"] = ", ".join([f"{first} of the references", *more])
     lines["referenced once"] = f"{popularity['once_share']:.1%} of the blocks"

@@ -1,6 +1,6 @@
 //! The model's input: the file system, the disk, the work.
 
-use headstart_types::KeyError;
+use headstart_types::{Bytes, KeyError};
 
 /// All parameters but the seek curve, which [`Seeks`](super::Seeks) holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -173,15 +173,15 @@ impl FileSystem {
         in_range("direct_blocks", self.direct_blocks, 0, 1 << 32)?;
         whole_blocks("cluster", self.cluster_bytes, block)?;
         if self.fragment_bytes == 0 || block % self.fragment_bytes != 0 {
-            let problem = format!("{} does not divide the block of {block} bytes", self.fragment_bytes);
+            let problem = format!("{} does not divide the block of {}", Bytes(self.fragment_bytes), Bytes(block));
             return Err(KeyError::new("fragment", problem, "a divisor of the block's size"));
         }
         if let Prefetch::Doubling { first_bytes, limit_bytes } = self.prefetch {
             whole_blocks("prefetch_first", first_bytes, block)?;
             whole_blocks("prefetch_limit", limit_bytes, block)?;
             if first_bytes > limit_bytes {
-                let problem = format!("{first_bytes} bytes, which is above prefetch_limit");
-                return Err(KeyError::new("prefetch_first", problem, format!("at most {limit_bytes} bytes")));
+                let problem = format!("{}, which is above prefetch_limit", Bytes(first_bytes));
+                return Err(KeyError::new("prefetch_first", problem, format!("at most {}", Bytes(limit_bytes))));
             }
         }
         duration("system_call", self.system_call_ns)?;
@@ -217,8 +217,8 @@ fn whole_blocks(key: &str, bytes: u64, block: u64) -> Result<(), KeyError> {
     if bytes != 0 && bytes % block == 0 && bytes <= BLOCK_BYTES_MAX {
         return Ok(());
     }
-    let problem = format!("{bytes} bytes are not a whole number of blocks of {block}");
-    Err(KeyError::new(key, problem, format!("a multiple of the block's size, up to {BLOCK_BYTES_MAX} bytes")))
+    let problem = format!("{} is not a whole number of blocks of {}", Bytes(bytes), Bytes(block));
+    Err(KeyError::new(key, problem, format!("a multiple of the block's size, up to {}", Bytes(BLOCK_BYTES_MAX))))
 }
 
 fn duration(key: &str, ns: f64) -> Result<(), KeyError> {

@@ -76,7 +76,7 @@ fn a_block_beyond_the_disks_is_named() {
     assert!(layout.check_capacity(7, Some(64)).is_ok());
     assert!(layout.check_capacity(u64::MAX / 64, None).is_ok());
     let error = layout.check_capacity(8, Some(64)).unwrap_err();
-    assert_eq!(error.to_string(), "block 8 of 8192 bytes lies at sector 64 of disk 0, which has 64 sectors");
+    assert_eq!(error.to_string(), "block 8 of 8KiB lies at sector 64 of disk 0, which has 64 sectors");
 }
 
 proptest! {

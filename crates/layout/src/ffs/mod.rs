@@ -23,7 +23,7 @@ mod keys;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use headstart_types::{stream_seed, KeyError};
+use headstart_types::{stream_seed, Bytes, KeyError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -181,8 +181,8 @@ impl Laying {
         let of_device = volume.blocks.map(|blocks| blocks.saturating_mul(block_bytes));
         let bytes = match (keys.size.map(|size| size.0), of_device) {
             (Some(size), Some(most)) if size > most => {
-                let problem = format!("{size} bytes are more than the devices hold");
-                return Err(KeyError::new("workload.placement.size", problem, format!("at most {most}B")));
+                let problem = format!("{} is more than the devices hold", Bytes(size));
+                return Err(KeyError::new("workload.placement.size", problem, format!("at most {}", Bytes(most))));
             }
             (Some(bytes), _) | (None, Some(bytes)) => bytes,
             (None, None) => {
@@ -192,7 +192,7 @@ impl Laying {
         };
         let groups = keys.groups(bytes, block_bytes);
         if groups == 0 {
-            let allowed = format!("cylinder groups of at most {bytes}B");
+            let allowed = format!("cylinder groups of at most {}", Bytes(bytes));
             return Err(KeyError::new("workload.placement.cylinder_group", "larger than the file system", allowed));
         }
         let header = Header::new(keys.cylinder_group.0, keys.fragment.0, block_bytes);

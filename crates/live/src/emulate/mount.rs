@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use headstart_device::{build_device, build_scheduler, Drive, SECTOR_BYTES};
-use headstart_types::{system_says, Nanos};
+use headstart_types::{system_says, Bytes, Nanos};
 use nix::unistd::{getgid, getuid};
 use toml::Table;
 
@@ -78,8 +78,8 @@ pub(super) fn arm_of<A: Answer>(
     let opened = Image::open(image)?;
     let capacity_bytes = device.capacity_sectors().map(|sectors| sectors * SECTOR_BYTES);
     if let Some(most) = capacity_bytes.filter(|most| opened.bytes > *most) {
-        let problem = format!("is larger than the drive: {} bytes", opened.bytes);
-        return Err(Error::path(image, problem, format!("at most {most} bytes, what {profile} holds")));
+        let problem = format!("is larger than the drive: {}", Bytes(opened.bytes));
+        return Err(Error::path(image, problem, format!("at most {}, what {profile} holds", Bytes(most))));
     }
     let about = About {
         profile: profile.to_owned(),

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use headstart_policy::Space;
-use headstart_types::{Block, Nanos};
+use headstart_types::{Block, Bytes, Nanos};
 use rustc_hash::FxBuildHasher;
 
 use super::disk::{Done, Why};
@@ -389,8 +389,8 @@ impl<Q: Queues> Conductor<Q> {
         report.cached_bytes = looked.cached * PAGE_BYTES;
         report.stale_bytes = looked.stale * PAGE_BYTES;
         if looked.denied > 0 {
-            let bytes = looked.denied * PAGE_BYTES;
-            report.notes.push(format!("{bytes} bytes of metadata are not prefetched: the device may not be read"));
+            let size = Bytes(looked.denied * PAGE_BYTES).rounded();
+            report.notes.push(format!("{size} of metadata are not prefetched: the device may not be read"));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use headstart_types::DriveFacts;
+use headstart_types::{Bytes, DriveFacts};
 use nix::fcntl::Flock;
 
 use super::cautions;
@@ -257,7 +257,11 @@ impl Tuner {
     fn remark(&self, profile: u64) -> Option<String> {
         // A tenth: sizes of one make differ by less.
         let device = self.device.size_bytes.filter(|device| profile.abs_diff(*device) > profile / 10)?;
-        Some(format!("the device has {device} bytes, the drive of the profile {profile}"))
+        Some(format!(
+            "the device has {}, the drive of the profile {}",
+            Bytes(device).rounded(),
+            Bytes(profile).rounded()
+        ))
     }
 
     fn report(

@@ -114,7 +114,7 @@ impl Spill {
         let (path, file_bytes) = parse(text)?;
         let layout = Layout::of(file_bytes, page_bytes);
         if !(SLOTS_MIN..=SLOTS_MAX).contains(&layout.slots) {
-            let problem = format!("{} has room for {} pages of {page_bytes} bytes", text, layout.slots);
+            let problem = format!("{} has room for {} pages of {}", text, layout.slots, Bytes(page_bytes));
             return Err(refused(problem, &format!("{SLOTS_MIN} to {SLOTS_MAX} pages")));
         }
         let named = || printable_path(path);

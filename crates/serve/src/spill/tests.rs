@@ -180,7 +180,7 @@ fn files_of_others_are_left_alone() {
     assert!(refused.contains("is in use by another server"), "{refused}");
     drop(first);
     let refused = kept.try_open(63, Some("a"), false).err().expect("it is refused");
-    assert!(refused.contains("has room for 63 pages of 4096 bytes; allowed: 64 to 268435456 pages"), "{refused}");
+    assert!(refused.contains("has room for 63 pages of 4KiB; allowed: 64 to 268435456 pages"), "{refused}");
     for text in ["file", ":4MiB", "file:much", "/nowhere/at/all:4MiB"] {
         assert!(Spill::open(text, (1 << 20, 4096), None, false).is_err(), "{text}");
     }

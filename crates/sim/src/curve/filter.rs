@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use headstart_policy::registry::ReplacementRow;
 use headstart_trace::reuse::Key;
 use headstart_trace::{Carries, Record, RecordReader, TraceError, BATCH};
-use headstart_types::{Block, KeyError, Nanos};
+use headstart_types::{Block, Bytes, KeyError, Nanos};
 use rustc_hash::FxBuildHasher;
 use toml::Table;
 
@@ -98,7 +98,7 @@ impl Filtered {
         let end = record.offset + record.size;
         let (first, last) = (record.offset / block_bytes, (end - 1) / block_bytes);
         if last - first >= REQUEST_BLOCKS_MAX {
-            let problem = format!("a request of {} bytes is more than {REQUEST_BLOCKS_MAX} blocks", record.size);
+            let problem = format!("a request of {} is more than {REQUEST_BLOCKS_MAX} blocks", Bytes(record.size));
             return Err(self.reader.bad(record, &problem, "larger blocks"));
         }
         let mut open = false;

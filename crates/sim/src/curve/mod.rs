@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use headstart_policy::registry::ReplacementRow;
 use headstart_scenario::Scenario;
 use headstart_trace::reuse::{Key, Sample, Shards};
-use headstart_types::{Block, KeyError};
+use headstart_types::{Block, Bytes, KeyError};
 use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 use toml::Table;
@@ -266,7 +266,7 @@ fn resolved(size: CurveSize, unit: Option<u64>, whole: u64) -> Result<SizeOf, Ke
         (CurveSize::Blocks(blocks), Some(unit)) => {
             Ok(SizeOf { blocks: Some(blocks), bytes: blocks.saturating_mul(unit) })
         }
-        (CurveSize::Bytes(bytes), Some(unit)) if bytes < unit => Err(few(&format!("{bytes} bytes"))),
+        (CurveSize::Bytes(bytes), Some(unit)) if bytes < unit => Err(few(&Bytes(bytes).to_string())),
         (CurveSize::Bytes(bytes), _) => Ok(SizeOf { blocks: unit.map(|unit| bytes / unit), bytes }),
         (CurveSize::Share(share), _) => {
             let units = ((whole as f64 * share).round() as u64).max(1);

@@ -2,7 +2,7 @@
 
 use headstart_scenario::{BlockSize, ComputeKey, WorkloadKeys};
 use headstart_trace::{Carries, Record};
-use headstart_types::Nanos;
+use headstart_types::{Bytes, Nanos};
 
 use super::records::Records;
 use crate::Error;
@@ -136,7 +136,7 @@ impl Cutter {
 
     #[cold]
     fn too_large(&self, record: &Record, records: &Records) -> Error {
-        let problem = format!("a request of {} bytes is more than {REQUEST_BLOCKS_MAX} blocks", record.size);
+        let problem = format!("a request of {} is more than {REQUEST_BLOCKS_MAX} blocks", Bytes(record.size));
         records.bad(record, &problem, "larger blocks (workload.block_size)")
     }
 

@@ -72,7 +72,7 @@ impl GeneratorContext {
         if blocks.checked_mul(self.block_bytes).is_some() {
             return Ok(());
         }
-        let problem = format!("{blocks} blocks of {} bytes are too much", self.block_bytes);
+        let problem = format!("{blocks} blocks of {} are too much", headstart_types::Bytes(self.block_bytes));
         Err(KeyError::new("blocks", problem, "below 2^64 bytes in all"))
     }
 }

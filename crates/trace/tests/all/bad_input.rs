@@ -326,12 +326,11 @@ fn a_small_file_is_not_allowed_many_blocks() {
     let lines: String = (0..60u64).map(|i| format!("{i},R,1,0,{},34359738368,1\n", i * 34_359_738_368)).collect();
     let path = file(&scratch("huge"), "huge.csv", format!("{HEADER}{lines}").as_bytes());
     let open = || headstart_trace::open(&path, "auto").unwrap();
-    let expected =
-        "huge.csv, line 6: with this request of 34359738368 bytes there are 20971520 distinct blocks, more than \
+    let expected = "huge.csv, line 6: with this request of 32GiB there are 20971520 distinct blocks, more than \
         16797696; allowed: larger blocks, smaller requests, or fewer of them";
     let error = headstart_trace::info(&mut *open(), Some(8192)).unwrap_err().to_string();
     assert!(error.ends_with(expected), "{error}");
     let error = headstart_trace::info(&mut *open(), Some(1)).unwrap_err().to_string();
-    assert!(error.contains(", line 2: a request of 34359738368 bytes is 34359738368 blocks of 1 bytes"), "{error}");
+    assert!(error.contains(", line 2: a request of 32GiB is 34359738368 blocks of 1B"), "{error}");
     assert_eq!(headstart_trace::info(&mut *open(), Some(1 << 30)).unwrap().distinct_blocks, 60 * 32);
 }

@@ -216,8 +216,7 @@ fn values_that_do_not_fit_the_target_are_errors() {
     assert!(refuse("id,size\n1,5000000000\n", 1).contains("size 5000000000 is too large"));
     assert!(refuse("time,id\n0,1\n4294967296,1\n", 1).contains("record 2: time 4294967296 s is too large"));
     assert!(refuse("file,offset,size\n1,1125899906842624,1\n", 512).contains("allowed: blocks below 2^40"));
-    assert!(refuse("offset,size\n0,1125899906842624\n", 512)
-        .contains("t.csv, line 2: a request of 1125899906842624 bytes is"));
+    assert!(refuse("offset,size\n0,1125899906842624\n", 512).contains("t.csv, line 2: a request of 1024TiB is"));
     assert!(refuse("offset,size\n0,1\n", 0).starts_with("block_size: is 0"));
 }
 

@@ -2,7 +2,7 @@
 
 use headstart_analytic::file_system::SeekCurve;
 use headstart_device::{build_device, DeviceError, SECTOR_BYTES};
-use headstart_types::{DriveFacts, KeyError, RateBand};
+use headstart_types::{Bytes, DriveFacts, KeyError, RateBand};
 use toml::Table;
 
 use crate::Error;
@@ -63,8 +63,8 @@ pub fn places(name: &str, keys: &Table, dataset: Option<f64>) -> Result<Places, 
     let capacity = (device.capacity_sectors().unwrap_or(held).min(held) * SECTOR_BYTES) as f64;
     let dataset = dataset.unwrap_or(capacity);
     if dataset > capacity {
-        let problem = format!("{dataset} bytes do not fit on the drive");
-        return Err(KeyError::new("dataset", problem, format!("up to {capacity} bytes")).into());
+        let problem = format!("{} do not fit on the drive", Bytes(dataset as u64));
+        return Err(KeyError::new("dataset", problem, format!("up to {}", Bytes(capacity as u64))).into());
     }
     Ok(on(&facts, dataset))
 }

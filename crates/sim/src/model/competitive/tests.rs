@@ -109,7 +109,7 @@ fn mistakes_say_what_is_allowed() {
     begins(with("rate", json!("fast")), "rate: \"fast\" ");
     begins(json!({"seek": 0, "rotation": 0, "rate": 1e6}), "seek: there is no switch to amortise; allowed: ");
     begins(json!({"drive": "ibm-36gb-10k", "concurrency": [0]}), "concurrency: a number is out of range; ");
-    begins(json!({"drive": "ibm-36gb-10k", "dataset": "40GB"}), "dataset: 40000000000 bytes do not fit ");
+    begins(json!({"drive": "ibm-36gb-10k", "dataset": "40GB"}), "dataset: 40GB do not fit ");
 }
 
 /// Mean seek of a simulated drive, in milliseconds: 20,000 reads at random places, `depth` of them outstanding.

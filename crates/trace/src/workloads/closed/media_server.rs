@@ -100,7 +100,8 @@ impl Clips {
         }
         let audio_max = audio_max(mean, video, (video_min + largest) as f64 / 2.0, smallest);
         if !(smallest as f64..=video_min as f64).contains(&audio_max) {
-            let problem = format!("{} would need audio clips of up to {audio_max:.0} bytes", Bytes(mean));
+            let problem =
+                format!("{} would need audio clips of up to {}", Bytes(mean), Bytes(audio_max as u64).rounded());
             let allowed = "a mean for which that lies between smallest and video_min";
             return Err(KeyError::new("mean", problem, allowed));
         }
