@@ -22,6 +22,10 @@ WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 # `headstart run` without Python: it has to start at once.
 LAUNCHER := rustc --release --locked --package headstart-live --bin headstart-run
 
+# Shows a command as a user types it, and runs it from $(BIN).
+, := ,
+shown = @echo '$$ $(1)'; $(BIN)/$(1)
+
 .PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench fuzz-system serve-bench live-study hints-study serve-study serve-model serve-fuzz results docs docs-check site
 
 help: ## list the tasks
@@ -55,9 +59,9 @@ sdist: setup ## build the source distribution, with docs, examples and tests, in
 	$(BIN)/maturin sdist --out dist
 
 demo: setup ## the main job: five policies on a real program's trace, on 1 to 16 disks; advice for a log of strace, and its page
-	$(BIN)/headstart compare examples/traces/cscope2.csv.xz --disks 1,2,4,8,16 --cache 10MiB --device hp97560 \
-		--policies demand:min,fixed-horizon,aggressive,reverse-aggressive,forestall
-	$(BIN)/headstart advise examples/traces/sqlite.strace.xz --device hdd,nvme,object-store --html target/demo.html
+	$(call shown,headstart compare examples/traces/cscope2.csv.xz --disks 1$(,)2$(,)4$(,)8$(,)16 --cache 10MiB --device hp97560 \
+		--policies demand:min$(,)fixed-horizon$(,)aggressive$(,)reverse-aggressive$(,)forestall)
+	$(call shown,headstart advise examples/traces/sqlite.strace.xz --device hdd$(,)nvme$(,)object-store --html target/demo.html)
 	@echo "open the page: $(CURDIR)/target/demo.html"
 
 test: test-rust test-py ## all tests, what CI runs

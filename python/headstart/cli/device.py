@@ -80,6 +80,7 @@ def show(name: Name, settings: Set = None, json: options.Json = None) -> None:
         print_device(output.console(), found)
 
 
+RATE = "bytes_per_second"
 TOLD = {"name", "rpm", "surfaces", "head_switch", "write_settle", "nominal_service", "zones", "seek"}
 """Keys of a drive with an arm that have their own lines in the output."""
 
@@ -115,7 +116,7 @@ def facts(found: devices.Device) -> dict[str, str]:
         for key, value in found.keys.items()
         if key not in told and (found.mechanics is None or key not in TOLD)
     }
-    told.update({key.replace("_", " "): _key_text(value) for key, value in own.items() if key != "name"})
+    told.update(_key_line(key, value) for key, value in own.items() if key != "name")
     read = found.random_read_8kib
     parts = ("seek", "rotation", "transfer", "overhead", "wait")
     times = {part: getattr(read, f"{part}_ns") for part in parts}
@@ -181,8 +182,14 @@ def _rate(bytes_per_s: int) -> str:
     return f"{bytes_per_s / 1e6:,.2f} MB/s"
 
 
-def _key_text(value: Any) -> str:
-    return keys_text(value) if isinstance(value, dict) else keys_text({"": value}).removeprefix("=")
+def _key_line(key: str, value: Any) -> tuple[str, str]:
+    """Return a key of a device and its value as text, rates with a unit."""
+    if isinstance(value, dict):
+        rates = {name: _rate(rate) for name, rate in value.items() if name == RATE}
+        return key.replace("_", " "), keys_text({**value, **rates})
+    if key.endswith(RATE):
+        return key.removesuffix(RATE).replace("_", " ") + "rate", _rate(value)
+    return key.replace("_", " "), keys_text({"": value}).removeprefix("=")
 
 
 @app.command("plot")
