@@ -63,6 +63,11 @@ impl Admission {
         Self { objects, checks: Checks::default(), order: has_times.then(Order::default), skipped: 0 }
     }
 
+    /// The same for records in any order: all are held until the end.
+    pub(crate) fn of_any_order(self) -> Self {
+        Self { order: self.order.map(|_| Order::whole()), ..self }
+    }
+
     /// Takes a record, its time as recorded: hands it out, or holds it back until its turn comes.
     #[inline]
     pub(crate) fn admit(&mut self, mut record: Record, into: &mut Vec<Record>) -> Result<(), String> {

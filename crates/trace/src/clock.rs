@@ -40,6 +40,27 @@ impl Days {
     }
 }
 
+/// As [`clock`], of a time as web servers log it: "06/Feb/2019:00:00:38 +0000".
+pub(crate) fn dated(field: &[u8], column: &str) -> Result<u64, String> {
+    const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    let parts = match field {
+        [day @ .., b'+' | b'-', _, _, _, _] if day.len() == 21 && day[2] == b'/' && day[6] == b'/' => day.split_at(12),
+        _ => (&b""[..], field),
+    };
+    let month = parts.0.get(3..6).and_then(|name| MONTHS.chunks(3).position(|known| known == name));
+    let converted = month.map(|month| {
+        let date = format!("{}-{:02}-{}", text(&parts.0[7..11]), month + 1, text(&parts.0[..2]));
+        format!("{date}T{}{}", text(&parts.1[..8]), text(&field[21..]))
+    });
+    converted.and_then(|converted| parse(converted.as_bytes())).ok_or_else(|| {
+        format!("{} in column {column} is no time; allowed: as in 06/Feb/2019:00:00:38 +0000", shown(field))
+    })
+}
+
+fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
 fn parse(text: &[u8]) -> Option<u64> {
     let colon = memchr::memchr(b':', text)?;
     let start = colon.checked_sub(2)?;

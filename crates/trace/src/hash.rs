@@ -5,6 +5,13 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
+/// A number for a name: of a billion names hardly two have the same.
+pub(crate) fn of(name: &[u8]) -> u64 {
+    let mut mix = Mix::default();
+    mix.write(name);
+    mix.finish()
+}
+
 /// Builds the fixed hash.
 pub(crate) type Build = BuildHasherDefault<Mix>;
 

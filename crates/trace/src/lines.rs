@@ -120,6 +120,14 @@ pub(crate) trait LineParser: Send {
     fn skipped(&self) -> u64 {
         0
     }
+    /// Whether records may stand in any order. The whole trace is then held: some 60 bytes a record.
+    fn any_order(&self) -> bool {
+        false
+    }
+    /// A further record of the last line; at the end of the lines, one that was held back until then.
+    fn further(&mut self, _ended: bool) -> Option<Record> {
+        None
+    }
     /// The problem of a trace without records.
     fn empty(&self) -> &'static str {
         EMPTY
@@ -147,19 +155,24 @@ impl<P: LineParser> LineReader<P> {
     /// Reads the rest of `lines`.
     pub(crate) fn new(lines: Lines, parser: P) -> Self {
         let Carries { time, objects, .. } = parser.carries();
-        Self { lines, parser, admission: Admission::new(time, objects), lost: 0 }
+        let admission = Admission::new(time, objects);
+        let admission = if parser.any_order() { admission.of_any_order() } else { admission };
+        Self { lines, parser, admission, lost: 0 }
     }
 
     /// Takes the next line; false at the end of the lines.
     #[inline]
     fn step(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
-        let Some(line) = self.lines.next()? else { return Ok(false) };
+        if let Some(record) = self.parser.further(false) {
+            return self.admit(record, into).map(|()| true);
+        }
+        let Some(line) = self.lines.next()? else {
+            let Some(record) = self.parser.further(true) else { return Ok(false) };
+            return self.admit(record, into).map(|()| true);
+        };
         let admitted = match self.parser.parse(line) {
             Ok(None) => Ok(()),
-            Ok(Some(record)) => {
-                let stands_at = self.lines.number();
-                self.admission.admit(Record { stands_at, ..record }, into)
-            }
+            Ok(Some(record)) => return self.admit(record, into).map(|()| true),
             Err(_) if is_remark(line) => {
                 self.lost += u64::from(says_lost(line));
                 Ok(())
@@ -167,6 +180,13 @@ impl<P: LineParser> LineReader<P> {
             Err(problem) => Err(problem),
         };
         admitted.map(|()| true).map_err(|problem| self.lines.bad(problem))
+    }
+
+    /// Takes a record of the last line.
+    #[inline]
+    fn admit(&mut self, record: Record, into: &mut Vec<Record>) -> Result<(), TraceError> {
+        let stands_at = self.lines.number();
+        self.admission.admit(Record { stands_at, ..record }, into).map_err(|problem| self.lines.bad(problem))
     }
 }
 

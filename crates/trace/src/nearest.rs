@@ -4,10 +4,10 @@ use crate::formats::lacks_sectors;
 
 /// How a file begins, and what to do.
 const BEGINNINGS: &[(&[u8], &str)] = &[
-    (b"PERFILE2", "looks like the binary file of perf record; perf trace -o FILE prints a trace that can be read"),
+    (b"PERFILE2", "looks like the binary file of perf record; perf trace -o FILE prints a trace of calls, perf script one of block events"),
     (b"PAR1", "looks like Parquet; write it as CSV: python -c \"import pandas; pandas.read_parquet('F').to_csv('F.csv')\""),
     (b"SQLite format 3", "looks like an SQLite database; export the table as CSV: sqlite3 -csv -header F 'select ...'"),
-    (b"tracing", "looks like the text or binary of trace-cmd; record with blktrace or strace instead"),
+    (b"\x17\x08\x44tracing", "looks like the binary file of trace-cmd; trace-cmd report prints block events that can be read"),
     // BLK_IO_TRACE_MAGIC and version 7, in either order of bytes.
     (b"\x07\x74\x61\x65", "looks like the binary file of blktrace; blkparse -i FILE prints a trace that can be read"),
     (b"% time ", "looks like the summary of strace -c, which has no calls; record without -c: strace -f -y -ttt -T -o FILE CMD"),

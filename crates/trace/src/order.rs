@@ -99,6 +99,11 @@ impl Order {
         }
     }
 
+    /// Holds all records until the end: those of a trace that follows files or processes one by one.
+    pub(crate) fn whole() -> Self {
+        Self::new(Window { span: Nanos(u64::MAX), held_min: usize::MAX, held_max: usize::MAX })
+    }
+
     /// Takes a record, its time as recorded.
     #[inline]
     pub(crate) fn push(&mut self, record: Record) -> Result<(), String> {

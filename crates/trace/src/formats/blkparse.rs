@@ -26,7 +26,7 @@ mod pairing;
 
 use std::collections::VecDeque;
 
-use event::{Action, Event};
+pub(super) use event::{device, device_number, Action, Event};
 use pairing::Pairing;
 
 use super::fields::SECTOR_BYTES;
@@ -60,11 +60,16 @@ pub(crate) const FORMAT: Format = Format {
     detect: |head| {
         Evidence::mark(mostly(head, event::resembles), "most lines are \"major,minor cpu sequence seconds pid action\"")
     },
-    open: |source| Ok(Box::new(Blkparse::open(source)?)),
+    open: |source| Ok(Box::new(Blkparse::open(source, event::parse, NO_EVENTS)?)),
 };
 
-struct Blkparse {
+/// Finds the event of a line; `None` where it is of something else.
+type Parse = fn(&[u8]) -> Result<Option<Event>, String>;
+
+/// Reads events of the block layer as requests, whatever tool wrote them.
+pub(super) struct Blkparse {
     lines: Lines,
+    parse: Parse,
     /// What was read ahead to decide.
     ahead: VecDeque<Event>,
     /// What makes a request.
@@ -78,13 +83,14 @@ struct Blkparse {
 }
 
 impl Blkparse {
-    fn open(source: Source) -> Result<Self, TraceError> {
-        let problem = if source.head().is_empty() { EMPTY } else { NO_EVENTS };
+    /// Starts reading; `none` is the problem of a text without events.
+    pub(super) fn open(source: Source, parse: Parse, none: &str) -> Result<Self, TraceError> {
+        let problem = if source.head().is_empty() { EMPTY } else { none };
         let empty = source.bad(Place::File, problem.to_owned());
         let mut lines = Lines::new(source);
         let mut ahead = VecDeque::new();
         while ahead.len() < SURVEY {
-            let Some(event) = next_event(&mut lines)? else { break };
+            let Some(event) = next_event(&mut lines, parse)? else { break };
             ahead.push_back(event);
         }
         let has = |action: Action| ahead.iter().any(|event| event.action == action);
@@ -92,6 +98,7 @@ impl Blkparse {
         let request = actions.into_iter().find(|action| has(*action)).ok_or(empty)?;
         Ok(Self {
             lines,
+            parse,
             request,
             completions: request != Action::Completed && has(Action::Completed),
             ahead,
@@ -122,7 +129,7 @@ impl Blkparse {
     fn step(&mut self) -> Result<(), TraceError> {
         let event = match self.ahead.pop_front() {
             Some(event) => Some(event),
-            None => next_event(&mut self.lines)?,
+            None => next_event(&mut self.lines, self.parse)?,
         };
         match event {
             None => self.ended = true,
@@ -140,10 +147,10 @@ impl Blkparse {
 }
 
 /// The next line that matters.
-fn next_event(lines: &mut Lines) -> Result<Option<Event>, TraceError> {
+fn next_event(lines: &mut Lines, parse: Parse) -> Result<Option<Event>, TraceError> {
     loop {
         let Some(line) = lines.next()? else { return Ok(None) };
-        match event::parse(line) {
+        match parse(line) {
             Ok(None) => {}
             Ok(event) => return Ok(event),
             Err(problem) => return Err(lines.bad(problem)),

@@ -310,8 +310,17 @@ pub(super) fn spaced(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
 }
 
+/// The fields of a line without quotes, without spaces around them.
+#[inline]
+pub(super) fn separated(line: &[u8], separator: Separator) -> Box<dyn Iterator<Item = &[u8]> + '_> {
+    match separator {
+        Separator::Space => Box::new(spaced(line)),
+        Separator::Byte(byte) => Box::new(line.split(move |&each| each == byte).map(<[u8]>::trim_ascii)),
+    }
+}
+
 /// The fields of a line with quotes in it.
-fn unquoted(line: &[u8], separator: Separator) -> Result<csv::ByteRecord, String> {
+pub(super) fn unquoted(line: &[u8], separator: Separator) -> Result<csv::ByteRecord, String> {
     let Separator::Byte(delimiter) = separator else { return Ok(spaced(line).collect()) };
     let mut fields = csv::ByteRecord::new();
     let mut builder = csv::ReaderBuilder::new();

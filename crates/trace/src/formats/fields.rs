@@ -11,6 +11,9 @@ use crate::Record;
 /// Size of a sector, in every format that counts in sectors.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
+/// Nanoseconds of a second.
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
+
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {

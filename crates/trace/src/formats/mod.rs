@@ -3,37 +3,54 @@
 //! are for binary records.
 
 pub(crate) mod alibaba;
+pub(crate) mod baleen;
 pub(crate) mod biosnoop;
 pub(crate) mod blkparse;
 mod bytes;
+pub(crate) mod cloudfront;
 mod columns;
 pub(crate) mod csv;
+pub(crate) mod darshan;
 pub(crate) mod dbench;
+pub(crate) mod dftracer;
 pub(crate) mod disksim;
+pub(crate) mod etw;
 mod fields;
 mod files;
 pub(crate) mod fio;
+pub(crate) mod fio_lat;
+pub(crate) mod fiu;
 mod fixed;
+pub(crate) mod ftrace;
 mod header;
 pub(crate) mod headstart;
 pub(crate) mod hints;
+pub(crate) mod ibm_cos;
 pub(crate) mod lirs;
 pub(crate) mod lis;
 pub(crate) mod measured;
+pub(crate) mod meta;
 pub(crate) mod mqsim;
 pub(crate) mod msr;
 mod names;
 pub(crate) mod offsets;
 mod operation;
 pub(crate) mod oracle_general;
+pub(crate) mod procmon;
 pub(crate) mod replayer;
+pub(crate) mod rocksdb;
+pub(crate) mod s3_log;
 mod scsi;
 pub(crate) mod spc;
 pub(crate) mod syscalls;
 pub(crate) mod systor;
+mod table;
 pub(crate) mod tencent;
+pub(crate) mod thesios;
+pub(crate) mod twitter;
 pub(crate) mod u32_blocks;
 pub(crate) mod vscsi;
+pub(crate) mod webcachesim;
 
 pub(crate) use biosnoop::lacks_sectors;
 pub(crate) use files::{read_table, table_beside, table_path, HEADER as TABLE_HEADER};
@@ -54,6 +71,37 @@ fn lines_of(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |last| &head[..last]);
     let lines = whole.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !line.is_empty() && !is_remark(line))
+}
+
+/// Offset and size of a request for the bytes from `first` to `last` of an object of `size` bytes; of all of them, where
+/// there are none.
+fn ranged(first: Option<u64>, last: Option<u64>, size: u64) -> (u64, u64) {
+    let first = first.unwrap_or(0);
+    let end = last.map_or(size, |last| size.min(last.saturating_add(1)));
+    (first, end.saturating_sub(first))
+}
+
+/// A path of a URL without "%20" and the like.
+fn unescaped(path: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    if !path.contains(&b'%') {
+        return path.into();
+    }
+    let mut plain = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&first, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                plain.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                plain.push(first);
+                rest = after;
+            }
+        }
+    }
+    plain.into()
 }
 
 /// Whether the first lines of a text, at least one and at most eight, are all accepted.

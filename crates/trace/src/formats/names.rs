@@ -64,6 +64,13 @@ impl NamedFiles {
         }
     }
 
+    /// The file has this path.
+    pub fn rename(&mut self, file: u32, path: String) {
+        if let Some(entry) = self.entries.get_mut(file as usize) {
+            entry.path = path;
+        }
+    }
+
     /// The file is at least so large.
     pub fn has_size(&mut self, file: u32, bytes: u64) {
         if let Some(entry) = self.entries.get_mut(file as usize) {

@@ -6,7 +6,7 @@ use headstart_types::Nanos;
 use crate::common::{drain, file, records, scratch, vscsi_1, vscsi_2};
 
 /// What every block trace carries.
-const BLOCKS: Carries = Carries {
+pub const BLOCKS: Carries = Carries {
     time: true,
     duration: false,
     think: false,
@@ -19,7 +19,7 @@ const BLOCKS: Carries = Carries {
 
 /// Reads `content`, recognised and by name alike, and returns the records, what they carry, the unit and how many
 /// were left out.
-fn read(test: &str, format: &str, content: impl AsRef<[u8]>) -> (Vec<Record>, Carries, u64, u64) {
+pub fn read(test: &str, format: &str, content: impl AsRef<[u8]>) -> (Vec<Record>, Carries, u64, u64) {
     let path = file(&scratch(test), "trace", content);
     let mut reader = open(&path, format).unwrap();
     let all = drain(&mut *reader).unwrap();
@@ -32,15 +32,15 @@ fn read(test: &str, format: &str, content: impl AsRef<[u8]>) -> (Vec<Record>, Ca
 }
 
 /// A record of (ns, file, bytes, bytes).
-fn at(time: u64, file: u32, offset: u64, size: u64) -> Record {
+pub fn at(time: u64, file: u32, offset: u64, size: u64) -> Record {
     Record { time: Nanos(time), file, offset, size, ..Record::default() }
 }
 
-fn write(record: Record) -> Record {
+pub fn write(record: Record) -> Record {
     Record { write: true, ..record }
 }
 
-fn took(record: Record, ns: u64) -> Record {
+pub fn took(record: Record, ns: u64) -> Record {
     Record { duration: Nanos(ns), ..record }
 }
 

@@ -2,9 +2,11 @@
 
 mod bad_input;
 mod block_formats;
+mod cache_formats;
 mod common;
 mod convert;
 mod csv_as_written;
+mod event_formats;
 mod formats;
 mod fuzz_mutated;
 mod fuzz_short;

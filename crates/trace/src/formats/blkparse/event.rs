@@ -9,7 +9,7 @@ use crate::Record;
 
 /// The actions that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
+pub(in crate::formats) enum Action {
     Queued,
     Issued,
     Completed,
@@ -17,7 +17,7 @@ pub(super) enum Action {
 
 /// A line that matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Event {
+pub(in crate::formats) struct Event {
     pub action: Action,
     pub time: Nanos,
     /// major * 2^20 + minor.
@@ -96,13 +96,17 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<Event>, String> {
 /// What a line must be, for error texts.
 const LINE: &str = "\"major,minor cpu sequence seconds pid action type sector + sectors\"";
 
-/// "major,minor" as Linux numbers devices within: 12 bits of major, 20 of minor.
-fn device(field: &[u8]) -> Result<u32, String> {
-    let wrong = || format!("{} in column device is no device; allowed: major,minor", shown(field));
-    let comma = memchr::memchr(b',', field).ok_or_else(wrong)?;
-    let (major, minor) = (whole(&field[..comma], "device"), whole(&field[comma + 1..], "device"));
-    match (major, minor) {
-        (Ok(major @ ..0x1000), Ok(minor @ ..0x10_0000)) => Ok((major << 20 | minor) as u32),
-        _ => Err(wrong()),
+/// "major,minor" as Linux numbers devices within.
+pub(in crate::formats) fn device(field: &[u8]) -> Result<u32, String> {
+    let comma = memchr::memchr(b',', field).unwrap_or(field.len());
+    let number = device_number(&field[..comma], field.get(comma + 1..).unwrap_or_default());
+    number.map_err(|_| format!("{} in column device is no device; allowed: major,minor", shown(field)))
+}
+
+/// The number of a device: 12 bits of major, 20 of minor.
+pub(in crate::formats) fn device_number(major: &[u8], minor: &[u8]) -> Result<u32, String> {
+    match (whole(major, "major")?, whole(minor, "minor")?) {
+        (major @ ..0x1000, minor @ ..0x10_0000) => Ok((major << 20 | minor) as u32),
+        _ => Err(format!("the device {},{} is too large; allowed: up to 4095,1048575", shown(major), shown(minor))),
     }
 }
