@@ -160,7 +160,7 @@ impl<P: LineParser> LineReader<P> {
         Self { lines, parser, admission, lost: 0 }
     }
 
-    /// Takes the next line; false at the end of the lines.
+    /// Takes the next record or line; false at the end of the lines.
     #[inline]
     fn step(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         if let Some(record) = self.parser.further(false) {

@@ -1,9 +1,16 @@
-//! `biosnoop`: the table that bcc's biosnoop prints, "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)", with -Q also QUE(ms).
+//! `biosnoop`: the tables of biosnoop (bcc and libbpf-tools) and of iosnoop (perf-tools): one completed request a line.
 //!
-//! Source: the manual page of bcc's tool and its examples; libbpf-tools' biosnoop prints the same columns. A line is printed when a
-//! request completes: it was issued LAT, and with -Q another QUE, before. Sectors are of 512 bytes. T is R or W, or the
-//! flags of blktrace, of which those with D are discards. Requests without sectors or bytes (flushes) and discards are left out and
-//! counted. The disk is the file; the command may hold spaces.
+//! Source: the tools' manual pages, examples and the code that prints. The header says which columns there are:
+//!
+//! | tool | columns |
+//! | --- | --- |
+//! | biosnoop | TIME(s) or TIMESTAMP, COMM, PID, DISK, T, SECTOR, BYTES, with -P also P, with -Q also QUE(ms), LAT(ms) |
+//! | iosnoop | with -s STARTs, with -t ENDs, COMM, PID, TYPE, DEV, BLOCK, BYTES, LATms |
+//!
+//! Times are those of the completion, but STARTs; a request was issued LAT and QUE before. Without any there are no times.
+//! Sectors and blocks are of 512 bytes; the disk is the file. The command may hold spaces, and the disk may be missing where the
+//! tool has not seen the beginning of a request: the columns are found from the right. Requests without sectors or bytes, and
+//! those that move no data, are left out and counted.
 //!
 //! biosnoop.bt of bpftrace prints neither sectors nor sizes: no trace can be made of it.
 
@@ -11,8 +18,11 @@ use headstart_types::Nanos;
 
 use super::columns::spaced;
 use super::fields::{scaled, SECTOR_BYTES};
+use super::lines_of;
 use super::names::NamedFiles;
+use super::operation::{operation, Operation};
 use crate::checks::EMPTY;
+use crate::clock::{clock, Days};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole, whole_u32};
 use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
@@ -35,62 +45,103 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "biosnoop",
-    summary: "the table of bcc's biosnoop, best with -Q; the disk is the file, 512-byte sectors",
-    source: "biosnoop(8) of bcc",
+    summary:
+        "the tables of biosnoop (bcc, best with -Q) and iosnoop (perf-tools); the disk is the file, 512-byte sectors",
+    source: "biosnoop(8) of bcc, iosnoop(8) of perf-tools",
     carries: CARRIES,
     detect: |head| {
-        Evidence::mark(header(head).is_some_and(|columns| has(&columns, "SECTOR")), "the header is biosnoop's")
+        let found = header(head).is_some_and(|columns| understood(&columns));
+        Evidence::mark(found, "the header is that of biosnoop or iosnoop")
     },
     open,
 };
 
-/// The columns of the first line, if it is biosnoop's.
+/// What the columns are called by the tools, ours first.
+const SECTOR: [&str; 2] = ["SECTOR", "BLOCK"];
+const TYPE: [&str; 2] = ["T", "TYPE"];
+const DISK: [&str; 2] = ["DISK", "DEV"];
+const LATENCY: [&str; 2] = ["LAT(ms)", "LATms"];
+/// Of the end of a request, and of its start.
+const END: [&str; 3] = ["TIME(s)", "ENDs", "TIMESTAMP"];
+const START: [&str; 1] = ["STARTs"];
+
+/// The columns of the first line, if it is biosnoop's or iosnoop's.
 fn header(head: &[u8]) -> Option<Vec<String>> {
-    let first = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty())?;
+    let first = lines_of(head).next()?;
     let names: Vec<String> = spaced(first).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-    let is_biosnoop = names.first().is_some_and(|name| name.starts_with("TIME(")) && has(&names, "LAT(ms)");
-    is_biosnoop.then_some(names)
+    let all = [&["COMM"][..], &["PID"], &LATENCY];
+    all.iter().all(|names_of| place_of(&names, names_of).is_some()).then_some(names)
 }
 
-fn has(columns: &[String], name: &str) -> bool {
-    columns.iter().any(|column| column == name)
+fn place_of(columns: &[String], names: &[&str]) -> Option<usize> {
+    columns.iter().position(|column| names.contains(&column.as_str()))
+}
+
+/// Whether the columns say where requests are and how large.
+fn understood(columns: &[String]) -> bool {
+    let needed = [&SECTOR[..], &TYPE, &DISK, &["BYTES"]];
+    needed.iter().all(|names| place_of(columns, names).is_some())
 }
 
 /// Whether the text is of bpftrace's biosnoop.bt, which prints no sectors.
 pub(crate) fn lacks_sectors(head: &[u8]) -> bool {
-    header(head).is_some_and(|columns| !has(&columns, "SECTOR"))
+    header(head).is_some_and(|columns| place_of(&columns, &SECTOR).is_none() && columns[0].starts_with("TIME("))
 }
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
         return Err(source.bad(Place::File, EMPTY.to_owned()));
     }
-    let allowed = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms), with QUE(ms) before LAT(ms) or not";
+    let allowed = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms), with QUE(ms) before LAT(ms) or not, \
+        or COMM PID TYPE DEV BLOCK BYTES LATms, with STARTs or ENDs before COMM or not";
     let mut lines = Lines::new(source);
     let columns = loop {
         match lines.next()? {
             None => return Err(lines.bad(EMPTY.to_owned())),
-            Some(line) if line.trim_ascii().is_empty() => {}
+            Some(line) if lines_of(line).next().is_none() => {}
             Some(line) => {
-                let wrong = format!("the header {} is not biosnoop's; allowed: {allowed}", shown(line));
-                let needed = ["COMM", "PID", "DISK", "T", "SECTOR", "BYTES"];
-                let columns = header(line).filter(|columns| needed.iter().all(|name| has(columns, name)));
+                let wrong = format!("the header {} is not of biosnoop or iosnoop; allowed: {allowed}", shown(line));
+                let columns = header(line).filter(|columns| understood(columns));
                 break columns.ok_or_else(|| lines.bad(wrong))?;
             }
         }
     };
-    Ok(Box::new(LineReader::new(lines, Biosnoop { columns, disks: NamedFiles::default(), skipped: 0 })))
+    let parser = Biosnoop { columns, disks: NamedFiles::default(), days: Days::default(), skipped: 0 };
+    Ok(Box::new(LineReader::new(lines, parser)))
 }
 
 struct Biosnoop {
     columns: Vec<String>,
     disks: NamedFiles,
+    days: Days,
     skipped: u64,
+}
+
+/// A number of milliseconds; a negative one stands for none.
+fn milliseconds(field: &[u8], name: &str) -> Result<u64, String> {
+    if field.starts_with(b"-") {
+        return Ok(0);
+    }
+    nanos(field, name, MILLISECOND_NS)
+}
+
+impl Biosnoop {
+    /// The time in a field, since long before the first; a request that ended before the first has a negative one.
+    fn time(&mut self, field: &[u8]) -> Result<u64, String> {
+        if field.contains(&b':') {
+            return Ok(self.days.since_first(clock(field, "time")?).saturating_add(BEFORE_FIRST_NS));
+        }
+        match field.strip_prefix(b"-") {
+            Some(before) => Ok(BEFORE_FIRST_NS.saturating_sub(nanos(before, "time", SECOND_NS)?)),
+            None => Ok(nanos(field, "time", SECOND_NS)?.saturating_add(BEFORE_FIRST_NS)),
+        }
+    }
 }
 
 impl LineParser for Biosnoop {
     fn carries(&self) -> Carries {
-        CARRIES
+        let timed = place_of(&self.columns, &END).or(place_of(&self.columns, &START)).is_some();
+        Carries { time: timed, ..CARRIES }
     }
 
     fn unit_bytes(&self) -> u64 {
@@ -110,35 +161,51 @@ impl LineParser for Biosnoop {
         if fields.is_empty() {
             return Ok(None);
         }
-        // A command of several words makes more fields than columns.
-        let Some(more) = fields.len().checked_sub(self.columns.len()) else {
-            let count = self.columns.len();
+        let count = self.columns.len();
+        let from_left = |names: &[&str]| place_of(&self.columns, names).map(|at| fields[at.min(fields.len() - 1)]);
+        let from_right = |names: &[&str]| {
+            let behind = count - place_of(&self.columns, names)?;
+            fields.len().checked_sub(behind).map(|at| fields[at])
+        };
+        let required = |names: &[&str]| from_right(names).unwrap_or_default();
+        let sector = required(&SECTOR);
+        // Command and disk may be empty; a command of several words makes more fields than columns.
+        let missing = matches!(sector, b"-1" | b"18446744073709551615");
+        if fields.len() + if missing { 2 } else { 1 } < count {
             return Err(format!("{} has {} columns; allowed: {count}", shown(line), fields.len()));
-        };
-        let command = self.columns.iter().position(|name| name == "COMM").unwrap_or_default();
-        let field = |name: &str| {
-            let at = self.columns.iter().position(|column| column == name)?;
-            Some(fields[if at > command { at + more } else { at }])
-        };
-        let required = |name: &str| field(name).unwrap_or_default();
-        let ms = |name: &str| field(name).map_or(Ok(0), |field| nanos(field, name, MILLISECOND_NS));
-        let kind = required("T");
-        let write = kind.contains(&b'W');
-        let moves = (write || kind.contains(&b'R')) && !kind.contains(&b'D') && required("SECTOR") != b"-1";
-        if !moves || whole(required("BYTES"), "BYTES")? == 0 {
+        }
+        let bytes = whole(required(&["BYTES"]), "BYTES");
+        if missing || bytes == Ok(0) {
             self.skipped += 1;
             return Ok(None);
         }
-        let duration = ms("LAT(ms)")?.saturating_add(ms("QUE(ms)")?);
-        let ended = nanos(fields[0], "TIME(s)", SECOND_NS)?.saturating_add(BEFORE_FIRST_NS);
+        let operation = operation(required(&TYPE), TYPE[0], false)?;
+        if operation == Operation::Other {
+            self.skipped += 1;
+            return Ok(None);
+        }
+        let (disk, pid) = match (required(&DISK), required(&["PID"])) {
+            (disk, pid) if fields.len() >= count => (disk, pid),
+            (pid, _) => (&b""[..], pid),
+        };
+        let queued = from_right(&["QUE(ms)"]).map_or(Ok(0), |field| milliseconds(field, "QUE(ms)"))?;
+        let duration = milliseconds(required(&LATENCY), LATENCY[0])?.saturating_add(queued);
+        let (start, end) = (from_left(&START), from_left(&END));
+        let (size, offset) = (bytes?, scaled(sector, SECTOR[0], SECTOR_BYTES)?);
+        let pid = whole_u32(pid, "PID")?;
+        let issued = match (start, end) {
+            (Some(start), _) => self.time(start)?,
+            (None, Some(end)) => self.time(end)?.saturating_sub(duration),
+            (None, None) => 0,
+        };
         let record = Record {
-            time: Nanos(ended.saturating_sub(duration)),
+            time: Nanos(issued),
             duration: Nanos(duration),
-            offset: scaled(required("SECTOR"), "SECTOR", SECTOR_BYTES)?,
-            size: whole(required("BYTES"), "BYTES")?,
-            pid: whole_u32(required("PID"), "PID")?,
-            file: self.disks.number(required("DISK"))?,
-            write,
+            offset,
+            size,
+            pid,
+            file: self.disks.number(disk)?,
+            write: operation == Operation::Write,
             ..Record::default()
         };
         self.disks.reaches(&record);

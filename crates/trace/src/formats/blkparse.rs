@@ -16,7 +16,8 @@
 //! completion has 0. Requests are handed out in order of issue, so those behind one that is not complete wait, up to
 //! [`OPEN_MAX`] of them.
 //!
-//! A type with D is a discard; it and what has no sectors (a flush) is left out. Otherwise W writes and R reads. The
+//! Discards, flushes and what else moves no data is left out and counted. Times before blkparse's start, which it prints as
+//! unsigned numbers, are put where they belong. The
 //! device is the file, as major * 2^20 + minor. Processes are carried, except by completions. Where a stack of devices
 //! (dm, md) was traced whole, a request shows up on each.
 //! Cost: logarithmic in the requests in flight. Memory: the requests in flight.
@@ -58,7 +59,10 @@ pub(crate) const FORMAT: Format = Format {
         objects: false,
     },
     detect: |head| {
-        Evidence::mark(mostly(head, event::resembles), "most lines are \"major,minor cpu sequence seconds pid action\"")
+        Evidence::mark(
+            mostly(head, |_| false, event::resembles),
+            "most lines are \"major,minor cpu sequence seconds pid action\"",
+        )
     },
     open: |source| Ok(Box::new(Blkparse::open(source, event::parse, NO_EVENTS)?)),
 };
@@ -78,6 +82,7 @@ pub(super) struct Blkparse {
     pairing: Pairing,
     order: Order,
     checks: Checks,
+    skipped: u64,
     /// Whether all lines are read.
     ended: bool,
 }
@@ -93,7 +98,7 @@ impl Blkparse {
             let Some(event) = next_event(&mut lines, parse)? else { break };
             ahead.push_back(event);
         }
-        let has = |action: Action| ahead.iter().any(|event| event.action == action);
+        let has = |action: Action| ahead.iter().any(|event| event.action == action && event.size > 0);
         let actions = [Action::Queued, Action::Issued, Action::Completed];
         let request = actions.into_iter().find(|action| has(*action)).ok_or(empty)?;
         Ok(Self {
@@ -105,6 +110,7 @@ impl Blkparse {
             pairing: Pairing::new(OPEN_MAX),
             order: Order::default(),
             checks: Checks::default(),
+            skipped: 0,
             ended: false,
         })
     }
@@ -133,6 +139,7 @@ impl Blkparse {
         };
         match event {
             None => self.ended = true,
+            Some(event) if event.size == 0 => self.skipped += u64::from(event.action == self.request),
             Some(event) if event.action == self.request => {
                 let mut record = event.record(self.request != Action::Completed);
                 record.stands_at = self.lines.number();
@@ -175,6 +182,10 @@ impl RecordReader for Blkparse {
             into.push(record);
         }
         Ok(!into.is_empty())
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {

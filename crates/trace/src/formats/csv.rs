@@ -18,7 +18,7 @@
 use super::columns::Columns;
 use super::files::table_beside;
 use super::header::HEADER_ALLOWED;
-use super::is_remark;
+use super::{is_remark, lacks_sectors};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
 
@@ -51,6 +51,9 @@ fn detect(head: &[u8]) -> Option<Evidence> {
 /// Where the header stands: the first line, or one below comments and what a tracer says at its start. A sentence that has a
 /// column's name in it is no header: the line below it has other fields.
 fn header_at(head: &[u8]) -> Option<usize> {
+    if lacks_sectors(head) {
+        return None;
+    }
     let lines = || head.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)).enumerate();
     for (at, line) in lines() {
         if line.trim_ascii().is_empty() {

@@ -109,10 +109,11 @@ fn first_lines(head: &[u8], accept: impl Fn(&[u8]) -> bool) -> bool {
     lines_of(head).next().is_some() && lines_of(head).take(8).all(accept)
 }
 
-/// Whether most of the first lines are accepted: messages of the tool or of the traced program may stand between them.
-fn mostly(head: &[u8], accept: impl Fn(&[u8]) -> bool) -> bool {
-    let accepted = lines_of(head).take(32).filter(|line| accept(line)).count();
-    2 * accepted > lines_of(head).take(32).count()
+/// Whether most of the first lines without those to `skip` are accepted: messages of the tool or of the traced program may
+/// stand between them.
+fn mostly(head: &[u8], skip: impl Fn(&[u8]) -> bool, accept: impl Fn(&[u8]) -> bool) -> bool {
+    let lines = || lines_of(head).filter(|line| !skip(line)).take(32);
+    2 * lines().filter(|line| accept(line)).count() > lines().count()
 }
 
 /// Whether a line is a comment or what a tracer says of itself, which may stand anywhere in the text of any tool.

@@ -1,5 +1,6 @@
 //! Readers and writers of traces: samples of every format, broken input, and workloads.
 
+mod as_tools_print;
 mod bad_input;
 mod block_formats;
 mod cache_formats;
@@ -11,6 +12,7 @@ mod formats;
 mod fuzz_mutated;
 mod fuzz_short;
 mod hints;
+mod moving_calls;
 #[path = "common/mutate.rs"]
 mod mutate;
 mod patterns;

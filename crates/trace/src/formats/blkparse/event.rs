@@ -2,8 +2,10 @@
 
 use headstart_types::Nanos;
 
+use crate::clock::DAY_NS;
 use crate::formats::columns::spaced;
 use crate::formats::fields::{scaled, SECTOR_BYTES};
+use crate::formats::operation::{operation, Operation};
 use crate::number::{nanos, shown, whole, whole_u32};
 use crate::Record;
 
@@ -24,7 +26,7 @@ pub(in crate::formats) struct Event {
     pub device: u32,
     pub pid: u32,
     pub write: bool,
-    /// In bytes, both; the size is not zero.
+    /// In bytes, both; the size is zero where no data is moved.
     pub offset: u64,
     pub size: u64,
 }
@@ -72,25 +74,44 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<Event>, String> {
         b"" => return Err(format!("{} has no action; allowed: {LINE}", shown(line))),
         _ => return Ok(None),
     };
-    let write = kind.contains(&b'W');
-    if kind.contains(&b'D') || !write && !kind.contains(&b'R') {
-        return Ok(None);
-    }
+    let operation = operation(kind, "type", false)?;
     // What has no "+" is no request for blocks: a flush, or a command that was passed through.
-    let (Some(sector), Some(b"+"), Some(sectors)) = (fields.next(), fields.next(), fields.next()) else {
-        return Ok(None);
+    let (offset, size) = match (fields.next(), fields.next(), fields.next()) {
+        (Some(sector), Some(b"+"), Some(sectors)) if operation != Operation::Other => {
+            (scaled(sector, "sector", SECTOR_BYTES)?, scaled(sectors, "sectors", SECTOR_BYTES)?)
+        }
+        _ => (0, 0),
     };
-    let size = scaled(sectors, "sectors", SECTOR_BYTES)?;
-    let event = Event {
+    Ok(Some(Event {
         action,
-        time: Nanos(nanos(seconds, "time", 1_000_000_000)?),
+        time: time(seconds)?,
         device: device(first)?,
         pid: whole_u32(pid, "pid")?,
-        write,
-        offset: scaled(sector, "sector", SECTOR_BYTES)?,
+        write: operation == Operation::Write,
+        offset,
         size,
+    }))
+}
+
+/// Added to all times: some lie before the start that blkparse counts from.
+const BEFORE_START_NS: u64 = DAY_NS;
+
+/// A time since a day before blkparse's start. blkparse prints a time before its start as the unsigned number that the
+/// difference is in 64 bits, its seconds cut to 32 bits or not: what is less than a day below such an end is before the start.
+/// No trace is 40 years long.
+fn time(seconds: &[u8]) -> Result<Nanos, String> {
+    /// 2^64 ns with the seconds modulo 2^32.
+    const END_CUT_NS: u64 = 1_266_874_889_709_551_616;
+    let ns = nanos(seconds, "time", 1_000_000_000)?;
+    let before = match END_CUT_NS.checked_sub(ns) {
+        Some(before) => before,
+        None => u64::MAX - ns + 1,
     };
-    Ok((size > 0).then_some(event))
+    if before <= BEFORE_START_NS {
+        return Ok(Nanos(BEFORE_START_NS - before));
+    }
+    let too_large = || format!("{} in column time is too large; allowed: up to 584 years", shown(seconds));
+    ns.checked_add(BEFORE_START_NS).map(Nanos).ok_or_else(too_large)
 }
 
 /// What a line must be, for error texts.

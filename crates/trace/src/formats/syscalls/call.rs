@@ -26,35 +26,12 @@ impl<'a> Call<'a> {
         }
         let mut arguments = [""; ARGUMENTS_MAX];
         let mut count = 0;
-        let (mut start, mut depth) = (open + 1, 0_u32);
-        let bytes = text.as_bytes();
-        let mut at = open + 1;
-        let mut put = |argument: &'a str| {
+        let close = cut(text, open + 1, |argument| {
             if let Some(place) = arguments.get_mut(count) {
-                *place = argument.trim();
+                *place = argument;
             }
             count += 1;
-        };
-        let close = loop {
-            match *bytes.get(at)? {
-                b'"' => at = end_of_string(bytes, at)?,
-                b'<' if at > start && bytes[at - 1].is_ascii_digit() || text[..at].ends_with("AT_FDCWD") => {
-                    at = end_of_name(bytes, at)?;
-                }
-                b'(' | b'[' | b'{' => depth += 1,
-                b')' if depth == 0 => {
-                    put(&text[start..at]);
-                    break at;
-                }
-                b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-                b',' if depth == 0 => {
-                    put(&text[start..at]);
-                    start = at + 1;
-                }
-                _ => {}
-            }
-            at += 1;
-        };
+        })?;
         let result = text[close + 1..].trim_start().strip_prefix('=')?.trim_start();
         Some(Self { name, arguments, result })
     }
@@ -73,6 +50,46 @@ impl<'a> Call<'a> {
     pub fn number(&self) -> Option<u64> {
         leading_number(self.result)
     }
+}
+
+/// Cuts `text` from `start` on at the commas outside strings, brackets and names, up to the bracket that closes; gives where
+/// that is, or `None` where there is none.
+fn cut<'a>(text: &'a str, mut start: usize, mut put: impl FnMut(&'a str)) -> Option<usize> {
+    let (bytes, mut at, mut depth) = (text.as_bytes(), start, 0_u32);
+    loop {
+        match *bytes.get(at)? {
+            b'"' => at = end_of_string(bytes, at)?,
+            b'<' if at > start && bytes[at - 1].is_ascii_digit() || text[..at].ends_with("AT_FDCWD") => {
+                at = end_of_name(bytes, at)?;
+            }
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' if depth == 0 => {
+                put(text[start..at].trim());
+                return Some(at);
+            }
+            b')' | b']' | b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                put(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// What stands in an array or a structure, "[a, b]" or "{a=1, b=2}"; empty where the text is of another form.
+pub(super) fn members(text: &str) -> Vec<&str> {
+    let mut members = Vec::new();
+    if text.starts_with(['[', '{']) {
+        cut(text, 1, |member| members.push(member));
+    }
+    members
+}
+
+/// The field `name` of a structure.
+pub(super) fn field<'a>(members: &[&'a str], name: &str) -> Option<&'a str> {
+    members.iter().find_map(|member| member.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// The digits, or hexadecimal digits behind "0x", with which a text begins.
@@ -133,6 +150,16 @@ mod tests {
         for text in ["", "read", "read(3", "Read(3) = 1", "read(3) 1", "(3) = 1", "read(\"x) = 1", "read(3<x) = 1"] {
             assert_eq!(Call::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn members_of_arrays_and_structures() {
+        let list = members(r#"[{a=1, b="},{", c=[1, 2], d=7</x, {y>}, {a=2}, 0x5, ...]"#);
+        assert_eq!(list.len(), 4);
+        let first = members(list[0]);
+        assert_eq!([field(&first, "a"), field(&first, "d"), field(&first, "e")], [Some("1"), Some("7</x, {y>"), None]);
+        assert_eq!(members(field(&first, "c").unwrap()), ["1", "2"]);
+        assert!(members("NULL").is_empty() && members("[1, 2").len() < 2);
     }
 
     #[test]

@@ -3,18 +3,25 @@
 //! - Files are told apart by path. A descriptor's offset is followed from its opening on: reads and writes move it, `lseek`
 //!   sets it, `dup`s share it. A child has a copy of its parent's table of descriptors with shared offsets, a thread the same
 //!   table (POSIX, fork(2), clone(2)).
-//! - read, pread64, readv, preadv, preadv2 and sendfile read; write, pwrite64, writev, pwritev and pwritev2 write. The size is
-//!   what was moved, not what was requested. Calls that fail move nothing; calls that move 0 bytes are left out and counted.
+//! - read, pread64, readv, preadv and preadv2 read; write, pwrite64, writev, pwritev and pwritev2 write; sendfile, splice and
+//!   copy_file_range read from one descriptor and write to another (`transfer`), io_submit hands over a list of requests (`aio`).
+//!   The size is what was moved, not what was requested. Calls that fail move nothing; calls that move 0 bytes are left out and
+//!   counted.
+//! - A write to a file that was opened for appending goes to its end, pwrite64 included, as Linux has it.
 //! - Calls on sockets, pipes, terminals and other devices of characters, and on files below /proc and /sys, which no disk holds,
 //!   are left out and counted in the note.
-//! - Reads through mappings are no calls: mappings of files are counted in the note.
+//! - Reads through mappings and through the rings of io_uring are no calls: both are counted in the note.
 //!
 //! Cost: logarithmic in the open descriptors and the files. Memory: those.
 
+mod aio;
 mod call;
 mod descriptors;
 pub(crate) mod perf;
 pub(crate) mod strace;
+mod transfer;
+
+use std::collections::{BTreeMap, VecDeque};
 
 use headstart_types::Nanos;
 
@@ -37,6 +44,10 @@ struct LeftOut {
     inherited: u64,
     /// Mappings of files.
     mappings: u64,
+    /// Calls on rings of io_uring.
+    rings: u64,
+    /// Requests that io_submit has handed over and the tracer does not show.
+    hidden: u64,
     /// Lines that are no calls.
     lines: u64,
 }
@@ -46,9 +57,40 @@ struct LeftOut {
 struct Calls {
     descriptors: Descriptors,
     files: NamedFiles,
+    /// Where files end at present, as far as the trace shows it.
+    ends: BTreeMap<u32, u64>,
+    submitted: aio::Submitted,
+    /// Requests that are not handed out yet.
+    out: VecDeque<Record>,
     left_out: LeftOut,
     /// Calls that moved 0 bytes.
     skipped: u64,
+}
+
+/// The thread of a call, when it began and how long it took.
+#[derive(Debug, Clone, Copy)]
+struct Issued {
+    pid: u32,
+    time: Nanos,
+    duration: Nanos,
+}
+
+/// Where a call reads or writes.
+#[derive(Debug, Clone, Copy)]
+struct End<'a> {
+    fd: u32,
+    name: Option<&'a str>,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// At the descriptor's offset, which moves.
+    Offset,
+    /// Here; the offset stays.
+    At(u64),
+    /// At a place that the tracer does not show; the offset stays.
+    Hidden,
 }
 
 /// How a call names its arguments.
@@ -75,111 +117,113 @@ impl Style {
 }
 
 impl Calls {
-    /// Takes a call of thread `pid` that began at `time` and took `duration`; its record, if it is a request.
-    fn take(
-        &mut self,
-        pid: u32,
-        call: &Call,
-        style: Style,
-        time: Nanos,
-        duration: Nanos,
-    ) -> Result<Option<Record>, String> {
-        let at = |index, names: &[&str]| style.argument(call, index, names);
-        let position = |index| leading_number(at(index, &["pos", "pos_l", "offset"]));
-        let (write, position) = match call.name {
-            "read" | "readv" => (false, None),
-            "write" | "writev" => (true, None),
-            "pread64" | "pread" | "preadv" | "preadv2" => (false, position(3)),
-            "pwrite64" | "pwrite" | "pwritev" | "pwritev2" => (true, position(3)),
-            "sendfile" | "sendfile64" => return self.sendfile(pid, call, style, time, duration),
-            _ => {
-                self.follow(pid, call, style)?;
-                return Ok(None);
+    /// Takes a call; what it requests is handed out by [`Calls::pop`].
+    fn take(&mut self, issued: Issued, call: &Call, style: Style) -> Result<(), String> {
+        self.give_up(issued.time);
+        let (write, placed) = match call.name {
+            "read" | "readv" => (false, false),
+            "write" | "writev" => (true, false),
+            "pread64" | "pread" | "preadv" | "preadv2" => (false, true),
+            "pwrite64" | "pwrite" | "pwritev" | "pwritev2" => (true, true),
+            "sendfile" | "sendfile64" | "splice" | "copy_file_range" | "tee" | "vmsplice" => {
+                return self.transfer(issued, call, style);
+            }
+            "io_submit" => return self.submit(issued, call, style),
+            "io_getevents" | "io_pgetevents" | "io_getevents_time64" | "io_pgetevents_time64" => {
+                self.collect(issued, call);
+                return Ok(());
+            }
+            "io_destroy" => {
+                self.destroy(call);
+                return Ok(());
+            }
+            name => {
+                self.left_out.rings += u64::from(name.starts_with("io_uring_"));
+                return self.follow(issued.pid, call, style);
             }
         };
-        let (Some(size), Some((fd, name))) = (call.number(), style.fd(call)) else { return Ok(None) };
-        self.request(pid, fd, name, position, size, write, time, duration)
+        let (Some(size), Some((fd, name))) = (call.number(), style.fd(call)) else { return Ok(()) };
+        // preadv2 and pwritev2 take -1 for the offset of the descriptor.
+        let position = placed.then(|| leading_number(style.argument(call, 3, &["pos", "pos_l", "offset"]))).flatten();
+        let place = position.map_or(Place::Offset, Place::At);
+        let appends = call.name == "pwritev2" && (4..6).any(|index| call.at(index).contains("RWF_APPEND"));
+        match self.target_of(issued.pid, End { fd, name, place })? {
+            Some(Target::File(_)) if size == 0 => self.skipped += 1,
+            Some(Target::File(file)) => {
+                let record = self.request(issued, End { fd, name, place }, file, size, write, appends)?;
+                self.give(record);
+            }
+            other => self.leave_out(other),
+        }
+        Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)] // One call of one kind; a struct would be built once and taken apart once.
-    fn request(
-        &mut self,
-        pid: u32,
-        fd: u32,
-        name: Option<&str>,
-        position: Option<u64>,
-        size: u64,
-        write: bool,
-        time: Nanos,
-        duration: Nanos,
-    ) -> Result<Option<Record>, String> {
+    /// The next request, if there is one.
+    fn pop(&mut self) -> Option<Record> {
+        self.out.pop_front()
+    }
+
+    /// Hands out a request.
+    fn give(&mut self, record: Record) {
+        let end = self.ends.entry(record.file).or_default();
+        *end = (*end).max(record.offset + record.size);
+        self.files.reaches(&record);
+        self.out.push_back(record);
+    }
+
+    /// What a descriptor leads to; `None` where the trace shows neither its opening nor its name.
+    fn target_of(&mut self, pid: u32, end: End) -> Result<Option<Target>, String> {
+        let End { fd, name, .. } = end;
         if self.descriptors.find(pid, fd).is_none() {
-            let Some(name) = name else {
-                self.left_out.unknown += 1;
-                return Ok(None);
-            };
+            let Some(name) = name else { return Ok(None) };
             let opened = self.opened(name)?;
             self.left_out.inherited += u64::from(matches!(opened.target, Target::File(_)));
             self.descriptors.open(pid, fd, opened);
         }
         let Some(opened) = self.descriptors.find(pid, fd) else { return Ok(None) };
-        let file = match opened.target {
-            Target::File(file) => file,
-            Target::Unnamed(number) => {
-                // A name that turns up later than the opening.
-                let path = name.map_or_else(|| format!("(file {number})"), ToOwned::to_owned);
-                let target = self.target(&path)?;
-                let Some(opened) = self.descriptors.find(pid, fd) else { return Ok(None) };
-                opened.target = target;
-                match target {
-                    Target::File(file) => file,
-                    _ => return Ok(self.leave_out(target)),
-                }
-            }
-            other => return Ok(self.leave_out(other)),
-        };
-        if size == 0 {
-            self.skipped += 1;
-            return Ok(None);
+        let Target::Unnamed(number) = opened.target else { return Ok(Some(opened.target)) };
+        // A name that turns up later than the opening.
+        let path = name.map_or_else(|| format!("(file {number})"), ToOwned::to_owned);
+        let target = self.target(&path)?;
+        if let Some(opened) = self.descriptors.find(pid, fd) {
+            opened.target = target;
         }
-        let Some(opened) = self.descriptors.find(pid, fd) else { return Ok(None) };
-        let offset = match position {
-            Some(position) => position,
-            None if write && opened.append => self.files.size_of(file),
-            None => opened.offset,
-        };
-        let end = offset.checked_add(size).ok_or("the end of the request is too large; allowed: below 2^64")?;
-        if position.is_none() {
-            opened.offset = end;
-        }
-        let record = Record { time, duration, offset, size, pid, file, write, ..Record::default() };
-        self.files.reaches(&record);
-        Ok(Some(record))
+        Ok(Some(target))
     }
 
-    fn leave_out(&mut self, target: Target) -> Option<Record> {
-        match target {
-            Target::Pseudo => self.left_out.pseudo += 1,
-            _ => self.left_out.streams += 1,
-        }
-        None
-    }
-
-    /// sendfile reads from its second descriptor.
-    fn sendfile(
+    /// A request of `size` bytes of `file`, to which `end` leads; `appends` where the call itself asks for the end of the file.
+    fn request(
         &mut self,
-        pid: u32,
-        call: &Call,
-        style: Style,
-        time: Nanos,
-        duration: Nanos,
-    ) -> Result<Option<Record>, String> {
-        let source = descriptor(style.argument(call, 1, &["in_fd"]));
-        let (Some(size), Some((fd, name))) = (call.number(), source) else { return Ok(None) };
-        // "NULL", or "[0] => [4096]".
-        let position = leading_number(style.argument(call, 2, &["offset"]).trim_start_matches('['));
-        let position = position.filter(|_| style == Style::Strace);
-        self.request(pid, fd, name, position, size, false, time, duration)
+        issued: Issued,
+        end: End,
+        file: u32,
+        size: u64,
+        write: bool,
+        appends: bool,
+    ) -> Result<Record, String> {
+        let Issued { pid, time, duration } = issued;
+        let at_end = self.ends.get(&file).copied().unwrap_or_default();
+        let mut unknown = Opened::of(Target::File(file));
+        let opened = self.descriptors.find(pid, end.fd).unwrap_or(&mut unknown);
+        let offset = match end.place {
+            _ if write && (opened.append || appends) => at_end,
+            Place::At(position) => position,
+            Place::Offset | Place::Hidden => opened.offset,
+        };
+        let after = offset.checked_add(size).ok_or("the end of the request is too large; allowed: below 2^64")?;
+        if matches!(end.place, Place::Offset) {
+            opened.offset = after;
+        }
+        Ok(Record { time, duration, offset, size, pid, file, write, ..Record::default() })
+    }
+
+    fn leave_out(&mut self, target: Option<Target>) {
+        let LeftOut { streams, pseudo, unknown, .. } = &mut self.left_out;
+        *match target {
+            None => unknown,
+            Some(Target::Pseudo) => pseudo,
+            Some(_) => streams,
+        } += 1;
     }
 
     /// A call that opens, closes, copies or moves descriptors, or makes processes.
@@ -194,12 +238,18 @@ impl Calls {
                     Style::Strace => unquoted(call.at(at)),
                     Style::Perf => call.named("filename").and_then(unquoted),
                 };
-                let append =
-                    (at..at + 3).any(|index| call.at(index).contains("APPEND") && !call.at(index).starts_with('"'));
+                let flag =
+                    |name| (at..at + 3).any(|index| call.at(index).contains(name) && !call.at(index).starts_with('"'));
+                let append = flag("APPEND");
                 let opened = match named.map(str::to_owned).or_else(|| Some(self.within(pid, call, style, path?))) {
                     Some(path) => Opened { append, ..self.opened(&path)? },
                     None => Opened { append, ..self.descriptors.unnamed() },
                 };
+                if let Target::File(file) = opened.target {
+                    if flag("TRUNC") || call.name == "creat" {
+                        self.ends.insert(file, 0);
+                    }
+                }
                 self.descriptors.open(pid, made, opened);
             }
             "close" => {
@@ -215,6 +265,21 @@ impl Calls {
             "fcntl" | "fcntl64" if style.argument(call, 1, &["cmd"]).contains("DUPFD") => {
                 if let Some((fd, _)) = style.fd(call) {
                     self.descriptors.copy(pid, fd, made);
+                }
+            }
+            "fcntl" | "fcntl64" if style.argument(call, 1, &["cmd"]).contains("SETFL") => {
+                let append = style.argument(call, 2, &["arg"]).contains("APPEND");
+                let opened = style.fd(call).and_then(|(fd, _)| self.descriptors.find(pid, fd));
+                if let Some(opened) = opened {
+                    opened.append = append;
+                }
+            }
+            "ftruncate" | "ftruncate64" => {
+                let known =
+                    style.fd(call).and_then(|(fd, _)| self.descriptors.find(pid, fd)).map(|opened| opened.target);
+                let length = leading_number(style.argument(call, 1, &["length"]));
+                if let (Some(Target::File(file)), Some(length)) = (known, length) {
+                    self.ends.insert(file, length);
                 }
             }
             "lseek" | "_llseek" => {
@@ -234,6 +299,7 @@ impl Calls {
                 let size = (1..3).find_map(|index| call.at(index).split("st_size=").nth(1)).and_then(leading_number);
                 if let (Some(Target::File(file)), Some(size)) = (known, size) {
                     self.files.has_size(file, size);
+                    self.ends.insert(file, size);
                 }
             }
             "mmap" | "mmap2" => {
@@ -308,7 +374,7 @@ impl Calls {
 
     /// What was left out, in words.
     fn note(&self, more: Option<&str>) -> Option<String> {
-        let LeftOut { streams, pseudo, unknown, inherited, mappings, lines } = self.left_out;
+        let LeftOut { streams, pseudo, unknown, inherited, mappings, rings, hidden, lines } = self.left_out;
         let listed = |parts: &[(u64, &str)], between: &str| {
             let parts = parts.iter().filter(|(count, _)| *count > 0);
             parts.map(|(count, what)| what.replace('#', &count.to_string())).collect::<Vec<_>>().join(between)
@@ -321,6 +387,11 @@ impl Calls {
         let calls = listed(&calls, ", ");
         let others = [
             (mappings, "mappings of files: #; what is read through them is in no trace of system calls"),
+            (
+                rings,
+                "calls on rings of io_uring: #; what is read and written through rings is in no trace of system calls",
+            ),
+            (hidden, "requests of io_submit that the trace does not show: # (strace -v shows all)"),
             (inherited, "descriptors open before the trace began: #; their offsets count from their first use"),
             (lines, "lines passed over that are no system calls: #"),
         ];

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use headstart_types::Nanos;
 
 use super::call::Call;
-use super::strace::{whole_lines, NO_REQUESTS};
-use super::{Calls, Style};
+use super::strace::NO_REQUESTS;
+use super::{Calls, Issued, Style};
+use crate::formats::mostly;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::nanos;
 use crate::{Carries, Evidence, FileEntry, Format, Record};
@@ -71,8 +72,7 @@ impl<'a> Line<'a> {
 
 /// Whether most of the first lines are perf's: messages of the program may stand between them.
 fn looks_like_perf(head: &[u8]) -> bool {
-    let lines = || whole_lines(head).take(32);
-    2 * lines().filter(|line| Line::parse(line).is_some()).count() > lines().count()
+    mostly(head, |_| false, |line| Line::parse(line).is_some())
 }
 
 #[derive(Default)]
@@ -83,13 +83,13 @@ struct PerfTrace {
 }
 
 impl PerfTrace {
-    fn call(&mut self, pid: u32, text: &str, time_ns: u64, duration: &str) -> Result<Option<Record>, String> {
+    fn call(&mut self, pid: u32, text: &str, time_ns: u64, duration: &str) -> Result<(), String> {
         let Some(call) = Call::parse(text) else {
             self.calls.left_out.lines += 1;
-            return Ok(None);
+            return Ok(());
         };
         let duration_ns = if duration.is_empty() { 0 } else { nanos(duration.as_bytes(), "duration", TIME_UNIT_NS)? };
-        self.calls.take(pid, &call, Style::Perf, Nanos(time_ns), Nanos(duration_ns))
+        self.calls.take(Issued { pid, time: Nanos(time_ns), duration: Nanos(duration_ns) }, &call, Style::Perf)
     }
 }
 
@@ -129,7 +129,8 @@ impl LineParser for PerfTrace {
         if let Some(continued) = rest.strip_prefix("... [continued]: ") {
             let Some((text, time_ns)) = self.pending.remove(&pid) else { return Ok(None) };
             let (_, result) = continued.rsplit_once(" = ").unwrap_or_default();
-            return self.call(pid, &format!("{text} = {result}"), time_ns, duration);
+            self.call(pid, &format!("{text} = {result}"), time_ns, duration)?;
+            return Ok(self.calls.pop());
         }
         if time == "?" {
             return Ok(None);
@@ -139,6 +140,11 @@ impl LineParser for PerfTrace {
             self.pending.insert(pid, (piece.to_owned(), time_ns));
             return Ok(None);
         }
-        self.call(pid, rest, time_ns, duration)
+        self.call(pid, rest, time_ns, duration)?;
+        Ok(self.calls.pop())
+    }
+
+    fn further(&mut self, _ended: bool) -> Option<Record> {
+        self.calls.pop()
     }
 }

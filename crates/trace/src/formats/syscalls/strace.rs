@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 use headstart_types::Nanos;
 
 use super::call::Call;
-use super::{Calls, Style};
+use super::{Calls, Issued, Style};
 use crate::checks::EMPTY;
 use crate::clock::{clock, Days};
+use crate::formats::{lines_of, mostly};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::nanos;
 use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
@@ -23,16 +24,14 @@ use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, S
 const SECOND_NS: u64 = 1_000_000_000;
 /// Smaller times than this, in seconds, do not count from 1970: they are those of -r.
 const EPOCH_MIN: u64 = 100_000_000;
-/// Lines by which the format is recognised.
-const DETECT_LINES: usize = 32;
 /// The problem of a log without requests.
 pub(super) const NO_REQUESTS: &str =
     "the trace has no records: no call that is shown reads or writes a file; allowed: one or \
-    more (record with openat, close, lseek, read, pread64 and write: strace -f -y -ttt -T -e trace=%desc,%process)";
+    more (record with openat, close, lseek, read, pread64 and write: strace -f -y -ttt -T -e trace=%desc,%process,io_submit,io_getevents)";
 
 pub(crate) const FORMAT: Format = Format {
     name: "strace",
-    summary: "strace's text, best of \"strace -f -y -ttt -T -e trace=%desc,%process\": reads and writes of files",
+    summary: "strace's text, best of \"strace -f -y -ttt -T -e trace=%desc,%process,io_submit,io_getevents\": reads and writes of files",
     source: "strace(1)",
     carries: Carries {
         time: true,
@@ -48,6 +47,40 @@ pub(crate) const FORMAT: Format = Format {
     open,
 };
 
+/// Where in a line a message of strace's own begins that stands behind the beginning of a call: it is printed at once, even into
+/// an unfinished line.
+fn message_at(line: &str) -> Option<usize> {
+    const MESSAGES: [&str; 4] =
+        ["strace: Process ", "strace: [ Process ", "strace: Exit of unknown pid ", "strace: WARNING: "];
+    let at = MESSAGES.iter().filter_map(|message| line.rfind(message)).max()?;
+    // As strace was called: "/usr/bin/strace".
+    let path = ["/usr/local/bin/", "/usr/bin/", "/bin/", "./"].iter().find(|path| line[..at].ends_with(**path));
+    Some(at - path.map_or(0, |path| path.len()))
+}
+
+/// What stands before the mark of a call that is cut in two, at the end of the line: data may hold the mark too.
+fn unfinished(rest: &str) -> Option<&str> {
+    rest.trim_end().strip_suffix("<unfinished ...>")
+}
+
+/// A frame of the stack (-k).
+fn is_frame(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"> ")
+}
+
+/// A number of a process, with its name (-Y): "1234", "1234<my app>". Gives it and the rest.
+fn process_of(text: &str) -> Option<(u32, &str)> {
+    let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    // No more digits than a process has; a time has a dot or a colon.
+    let pid = (end < 9).then(|| text[..end].parse().ok()).flatten()?;
+    let rest = &text[end..];
+    let rest = match rest.strip_prefix('<') {
+        Some(named) => named.split_once('>')?.1,
+        None => rest,
+    };
+    Some((pid, rest))
+}
+
 /// A line without what stands before the call.
 struct Line<'a> {
     pid: Option<u32>,
@@ -60,13 +93,10 @@ impl<'a> Line<'a> {
         let mut rest = std::str::from_utf8(line).ok()?.trim_start();
         let mut pid = None;
         if let Some(after) = rest.strip_prefix("[pid") {
-            let (number, after) = after.split_once(']')?;
-            (pid, rest) = (Some(number.trim().parse().ok()?), after.trim_start());
-        } else if let Some((number, after)) = rest.split_once(' ') {
-            // A number without a dot and of no more digits than a process has.
-            if number.len() < 9 && number.bytes().all(|byte| byte.is_ascii_digit()) {
-                (pid, rest) = (number.parse().ok(), after.trim_start());
-            }
+            let (number, after) = process_of(after.trim_start())?;
+            (pid, rest) = (Some(number), after.trim_start().strip_prefix(']')?.trim_start());
+        } else if let Some((number, after)) = process_of(rest).filter(|(_, after)| after.starts_with(' ')) {
+            (pid, rest) = (Some(number), after.trim_start());
         }
         let mut time = None;
         if rest.as_bytes().first()?.is_ascii_digit() {
@@ -85,27 +115,16 @@ impl<'a> Line<'a> {
     /// A call, whole or in pieces, or an end of a process or a signal.
     fn is_of_strace(&self) -> bool {
         let begins = |texts: &[&str]| texts.iter().any(|text| self.rest.starts_with(text));
-        begins(&["<... ", "+++ exited", "+++ killed", "--- SIG", "strace: "])
-            || self.rest.contains("<unfinished ...>")
+        begins(&["<... ", "+++ exited", "+++ killed", "--- SIG", "--- stopped", "strace: "])
+            || unfinished(self.rest).is_some()
             || Call::parse(self.rest).is_some()
+            || message_at(self.rest).is_some()
     }
-}
-
-/// The lines of a head that are whole.
-pub(super) fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let end = memchr::memrchr(b'\n', head).unwrap_or(head.len());
-    head[..end].split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty())
 }
 
 /// Whether most of the first lines are strace's: a program's own messages may stand between them.
 fn looks_like_strace(head: &[u8]) -> bool {
-    let is_of_strace = |line: &[u8]| Line::parse(line).is_some_and(|line| line.is_of_strace());
-    let (mut yes, mut all) = (0, 0);
-    for line in whole_lines(head).take(DETECT_LINES) {
-        yes += usize::from(is_of_strace(line));
-        all += 1;
-    }
-    2 * yes > all
+    mostly(head, is_frame, |line| Line::parse(line).is_some_and(|line| line.is_of_strace()))
 }
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
@@ -114,7 +133,7 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     }
     // Whether there are times and durations, the calls of the first lines say.
     let (mut timed, mut lasting, mut coarse) = (false, false, false);
-    for line in whole_lines(source.head()).filter_map(Line::parse).filter(Line::is_of_strace) {
+    for line in lines_of(source.head()).filter_map(Line::parse).filter(Line::is_of_strace) {
         timed |= line.time.is_some();
         lasting |= took(line.rest).is_some();
         coarse |= line.time.is_some_and(|time| time.contains(':') && !time.contains('.'));
@@ -137,6 +156,8 @@ struct Strace {
     /// Whether times are whole seconds.
     coarse: bool,
     calls: Calls,
+    /// A line that a message of strace has cut: the next one goes on with it.
+    cut: Option<String>,
     /// First pieces of calls by process, with their times.
     pending: BTreeMap<u32, (String, u64)>,
     /// The number that the first process has from the beginning of others on, where it had none.
@@ -185,7 +206,7 @@ impl Strace {
 
     /// "strace: Process 1234 attached": a child of the process that is making one.
     fn attached(&mut self, text: &str) {
-        let pid = text.strip_prefix("strace: Process ").and_then(|rest| rest.strip_suffix(" attached"));
+        let pid = text.split_once("strace: Process ").and_then(|(_, rest)| rest.trim_end().strip_suffix(" attached"));
         let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { return };
         let parent = self.pending.iter().find(|(_, (text, _))| text.contains("clone") || text.contains("fork"));
         let shares = parent.is_some_and(|(_, (text, _))| text.contains("CLONE_FILES"));
@@ -196,14 +217,52 @@ impl Strace {
     }
 
     /// A call that is whole.
-    fn call(&mut self, pid: u32, text: &str, time_ns: u64) -> Result<Option<Record>, String> {
+    fn call(&mut self, pid: u32, text: &str, time_ns: u64) -> Result<(), String> {
         let Some(call) = Call::parse(text) else {
-            self.calls.left_out.lines += 1;
-            return Ok(None);
+            // What strace was doing when it left a process.
+            self.calls.left_out.lines += u64::from(!text.trim_end().ends_with("<detached ...>"));
+            return Ok(());
         };
         let duration = took(call.result).filter(|_| self.lasting);
         let duration = duration.map_or(Ok(0), |seconds| nanos(seconds.as_bytes(), "duration", SECOND_NS))?;
-        self.calls.take(pid, &call, Style::Strace, Nanos(time_ns), Nanos(duration))
+        self.calls.take(Issued { pid, time: Nanos(time_ns), duration: Nanos(duration) }, &call, Style::Strace)
+    }
+
+    /// A line that is whole.
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let parsed = Line::parse(line.as_bytes())
+            .filter(|line| line.time.is_some() || !self.timed || message_at(line.rest) == Some(0));
+        let Some(Line { pid, time, rest }) = parsed else {
+            self.calls.left_out.lines += 1;
+            return Ok(());
+        };
+        if message_at(rest) == Some(0) {
+            self.attached(rest);
+            return Ok(());
+        }
+        let time_ns = match time {
+            Some(stamp) if self.timed => self.time(stamp)?,
+            _ => 0,
+        };
+        let pid = self.process(pid);
+        if rest.starts_with("+++ ") {
+            self.pending.remove(&pid);
+            self.calls.descriptors.end(pid);
+        } else if let Some(resumed) = rest.strip_prefix("<... ") {
+            let (_, tail) = resumed.split_once(" resumed>").unwrap_or_default();
+            // The beginning may lie before the log.
+            let Some((text, began_ns)) = self.pending.remove(&pid) else { return Ok(()) };
+            match unfinished(tail).filter(|_| Call::parse(&format!("{text}{tail}")).is_none()) {
+                // It is cut once more.
+                Some(piece) => drop(self.pending.insert(pid, (text + piece, began_ns))),
+                None => return self.call(pid, &(text + tail), began_ns),
+            }
+        } else if let Some(piece) = unfinished(rest).filter(|_| Call::parse(rest).is_none()) {
+            self.pending.insert(pid, (piece.to_owned(), time_ns));
+        } else if !rest.starts_with("--- ") {
+            return self.call(pid, rest, time_ns);
+        }
+        Ok(())
     }
 }
 
@@ -233,41 +292,38 @@ impl LineParser for Strace {
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
-        if line.trim_ascii().is_empty() {
+        if line.trim_ascii().is_empty() || is_frame(line) {
             return Ok(None);
         }
-        let parsed =
-            Line::parse(line).filter(|line| line.time.is_some() || !self.timed || line.rest.starts_with("strace: "));
-        let Some(Line { pid, time, rest }) = parsed else {
+        let Ok(text) = std::str::from_utf8(line) else {
             self.calls.left_out.lines += 1;
             return Ok(None);
         };
-        if rest.starts_with("strace: ") {
-            self.attached(rest);
-            return Ok(None);
+        let whole = self.cut.take().map(|piece| piece + text);
+        let text = whole.as_deref().unwrap_or(text);
+        // A message inside a line, unless the message is data of a call that is whole.
+        let is_whole = |text: &str| Line::parse(text.as_bytes()).is_some_and(|line| Call::parse(line.rest).is_some());
+        match message_at(text).filter(|at| text[..*at].contains('(') && !is_whole(text)) {
+            Some(at) => {
+                let (piece, message) = text.split_at(at);
+                if let Some(Line { pid, rest, .. }) = Line::parse(piece.as_bytes()) {
+                    // While it makes a process, it is the parent of one that is attached.
+                    let pid = self.process(pid);
+                    self.pending.insert(pid, (rest.to_owned(), 0));
+                    self.attached(message);
+                    self.pending.remove(&pid);
+                }
+                self.cut = Some(piece.to_owned());
+            }
+            None => self.line(text)?,
         }
-        if rest.starts_with("> ") {
-            // A frame of -k.
-            return Ok(None);
+        Ok(self.calls.pop())
+    }
+
+    fn further(&mut self, ended: bool) -> Option<Record> {
+        if ended {
+            self.calls.end();
         }
-        let time_ns = match time {
-            Some(stamp) if self.timed => self.time(stamp)?,
-            _ => 0,
-        };
-        let pid = self.process(pid);
-        if rest.starts_with("+++ ") {
-            self.pending.remove(&pid);
-            self.calls.descriptors.end(pid);
-        } else if let Some(resumed) = rest.strip_prefix("<... ") {
-            let (_, tail) = resumed.split_once(" resumed>").unwrap_or_default();
-            // The beginning may lie before the log.
-            let Some((text, began_ns)) = self.pending.remove(&pid) else { return Ok(None) };
-            return self.call(pid, &(text + tail), began_ns);
-        } else if let Some((piece, _)) = rest.split_once("<unfinished ...>") {
-            self.pending.insert(pid, (piece.to_owned(), time_ns));
-        } else if !rest.starts_with("--- ") {
-            return self.call(pid, rest, time_ns);
-        }
-        Ok(None)
+        self.calls.pop()
     }
 }
