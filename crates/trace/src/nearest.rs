@@ -39,7 +39,7 @@ pub(crate) fn nearest(head: &[u8]) -> Option<&'static str> {
         return Some("nearest is csv, without a header; put one above the data, such as time,op,file,offset,size");
     }
     let text = std::str::from_utf8(first).ok()?;
-    let names = ["offset", "size", "length", "read", "write", "sector", "lba", "bytes", "latency"];
+    let names = ["time", "op", "pid", "offset", "size", "length", "read", "write", "sector", "lba", "bytes", "latency"];
     let lower = text.to_ascii_lowercase();
     (text.contains([',', ';', '\t']) && names.iter().any(|name| lower.contains(name)))
         .then_some("nearest is csv; its header needs a column that says where, and a size: offset,size")

@@ -61,7 +61,7 @@ impl Layout {
 pub(super) struct Fixed {
     layout: &'static Layout,
     columns: Columns,
-    /// Whether the first line is behind us.
+    /// Whether there was a record: the header stands before the first.
     started: bool,
 }
 
@@ -80,9 +80,11 @@ impl LineParser for Fixed {
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
-        if !std::mem::replace(&mut self.started, true) && self.layout.is_header(line) {
+        if !self.started && self.layout.is_header(line) {
             return Ok(None);
         }
-        self.columns.record(line)
+        let record = self.columns.record(line)?;
+        self.started |= record.is_some();
+        Ok(record)
     }
 }

@@ -42,10 +42,21 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| LAYOUT.open(source),
 };
 
+/// More than a device moves in a nanosecond, a thousand times over: faster is a trace that counts in longer units.
+const BYTES_A_NS_MAX: u64 = 1_000;
+
 fn detect(head: &[u8]) -> Option<Evidence> {
-    let evidence = LAYOUT.detect(head, "five whole numbers, sectors not all multiples of 512, the last 0 or 1")?;
+    let form = "five whole numbers: ns at a rate of requests that can be, sectors not all multiples of 512, 0 or 1";
+    let evidence = LAYOUT.detect(head, form)?;
     let whole = lines_of(head).all(|line| !line.contains(&b'.'));
     let in_sectors = |bytes: u64| bytes / SECTOR_BYTES % SECTOR_BYTES != 0;
-    let sectors = LAYOUT.records(head).any(|record| in_sectors(record.offset) || in_sectors(record.size));
-    (whole && sectors).then_some(evidence)
+    let (mut sectors, mut bytes, mut count, mut first_ns, mut last_ns) = (false, 0u64, 0, u64::MAX, 0);
+    for record in LAYOUT.records(head) {
+        sectors |= in_sectors(record.offset) || in_sectors(record.size);
+        bytes = bytes.saturating_add(record.size);
+        (first_ns, last_ns) = (first_ns.min(record.time.0), last_ns.max(record.time.0));
+        count += 1;
+    }
+    let can_be = count == 1 || bytes / BYTES_A_NS_MAX < last_ns.saturating_sub(first_ns);
+    (whole && sectors && can_be).then_some(evidence)
 }

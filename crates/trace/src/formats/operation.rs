@@ -126,7 +126,7 @@ pub(super) fn letters(text: &[u8]) -> Option<Operation> {
 #[cold]
 fn word(text: &[u8]) -> Option<Operation> {
     let same = |word: &&str| word.as_bytes().eq_ignore_ascii_case(text);
-    WORDS.iter().find(|(words, _)| words.iter().any(|word| same(&word))).map(|(_, operation)| *operation)
+    WORDS.iter().find(|(words, _)| words.iter().any(same)).map(|(_, operation)| *operation)
 }
 
 /// Two hexadecimal digits.

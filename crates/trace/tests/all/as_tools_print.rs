@@ -82,6 +82,9 @@ fn what_stands_above_and_between_the_lines_is_passed_over() {
     let strace = "1 0.5 read(3</a>, \"\"..., 4096) = 4096 <0.0>\n1 0.1 read(3</a>, \"\"..., 4096) = 4096 <0.0>\n";
     let many: String = (0..128).map(|cpu| format!("Input file sda.blktrace.{cpu} added\n")).collect();
     for (format, content) in [("csv", csv), ("blkparse", blkparse), ("biosnoop", snoop), ("strace", strace)] {
+        // The names of a layout's columns may stand below a comment too.
+        let layout = format!("# from a cloud\n{}", "device_id,opcode,offset,length,timestamp\n1,R,0,4096,7\n");
+        assert_eq!(read("above_layout", &layout).0, "alibaba");
         let above = [
             "# recorded on a test machine, with block size 4096\n",
             "\n#\n# time: 12:00, offset and size in bytes\n\n",
@@ -160,6 +163,8 @@ fn five_columns_are_told_apart_by_what_they_hold() {
         "1538323199,8192,4096,0,7\n1538323200,1048576,4096,1,7\n",
         "5,8,8,0,1\n6,16,8,0,1\n",
         "100 0 8192 4096 1\n200 0 12288 4096 0\n",
+        // Whole milliseconds: in nanoseconds that would be 40 TB/s.
+        "5 0 7 400 1\n10 0 800 8 1\n",
     ] {
         let error = refused("five_not", content);
         assert!(error.contains("the format is not recognised; nearest is csv, without a header"), "{content}: {error}");

@@ -207,6 +207,22 @@ fn messages_of_strace_inside_a_line_and_marks_within_data() {
     }
 }
 
+/// -r begins with 0 and goes up and down; a log whose times only grow has no such times, even if they are small.
+#[test]
+fn small_times_are_relative_or_not() {
+    let log =
+        |times: [&str; 3]| times.map(|time| format!("1 {time} pread64(3</a>, \"\"..., 1, 0) = 1 <0.1>\n")).concat();
+    for (times, ms) in [
+        (["0.000000", "0.5", "0.5"], [0, 500, 1000]),
+        (["0.000000", "0.5", "0.7"], [0, 500, 1200]),
+        (["100.4", "0.3", "0.5"], [0, 300, 800]),
+        (["100.4", "100.6", "101.0"], [0, 200, 600]),
+    ] {
+        let (records, _) = read("small_times", &log(times));
+        assert_eq!(records.iter().map(|record| record.time.0 / 1_000_000).collect::<Vec<_>>(), ms, "{times:?}");
+    }
+}
+
 #[test]
 fn perf_does_not_show_offsets_behind_pointers() {
     let log = " 0.1 ( 0.1 ms): a/7 openat(dfd: CWD, filename: \"/d/in\") = 3</d/in>\n \

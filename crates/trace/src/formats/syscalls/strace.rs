@@ -133,12 +133,16 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     }
     // Whether there are times and durations, the calls of the first lines say.
     let (mut timed, mut lasting, mut coarse) = (false, false, false);
+    let mut seconds = Vec::new();
     for line in lines_of(source.head()).filter_map(Line::parse).filter(Line::is_of_strace) {
         timed |= line.time.is_some();
         lasting |= took(line.rest).is_some();
         coarse |= line.time.is_some_and(|time| time.contains(':') && !time.contains('.'));
+        seconds.extend(line.time.and_then(|time| nanos(time.as_bytes(), "", SECOND_NS).ok()));
     }
-    let parser = Strace { timed, lasting: timed && lasting, coarse, ..Strace::default() };
+    // -r begins with 0, and some call begins sooner after another than the ones before.
+    let grow = seconds.len() > 1 && seconds[0] > 0 && seconds.is_sorted_by(|one, next| one < next);
+    let parser = Strace { timed, lasting: timed && lasting, coarse, absolute: grow, ..Strace::default() };
     Ok(Box::new(LineReader::new(Lines::new(source), parser)))
 }
 
@@ -155,6 +159,8 @@ struct Strace {
     lasting: bool,
     /// Whether times are whole seconds.
     coarse: bool,
+    /// Whether small times count from some start, not from the line before.
+    absolute: bool,
     calls: Calls,
     /// A line that a message of strace has cut: the next one goes on with it.
     cut: Option<String>,
@@ -174,7 +180,7 @@ impl Strace {
             self.days.since_first(clock(stamp.as_bytes(), "time")?)
         } else {
             let ns = nanos(stamp.as_bytes(), "time", SECOND_NS)?;
-            let relative = ns < EPOCH_MIN * SECOND_NS;
+            let relative = ns < EPOCH_MIN * SECOND_NS && !self.absolute;
             let sum = if relative { self.now_ns.checked_add(ns) } else { Some(ns) };
             sum.ok_or("the times sum to more than 584 years; allowed: less")?
         };
