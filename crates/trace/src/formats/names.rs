@@ -78,6 +78,11 @@ impl NamedFiles {
         }
     }
 
+    /// How large the file is, as far as is known.
+    pub fn size_of(&self, file: u32) -> u64 {
+        self.entries.get(file as usize).map_or(0, |entry| entry.size_bytes)
+    }
+
     /// The files so far, by number.
     pub fn entries(&self) -> &[FileEntry] {
         &self.entries

@@ -114,7 +114,7 @@ fn what_stands_above_and_between_the_lines_is_passed_over() {
 #[test]
 fn prose_and_tables_without_places_are_no_headers() {
     for prose in [
-        "Tracing block I/O. Ctrl-C to end.\n1 2 3\n",
+        "Tracing block I/O. Ctrl-C to end.\n1 a 3\n",
         "the block size is 4096\n17 18\n",
         "my id list\n1,2,3,4\n",
         "TIME(ms)     DISK ID        COMM             PID    LAT(ms)\n             MAJOR MINOR\n611 259 0 reader 4179 10\n",
