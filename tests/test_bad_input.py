@@ -99,7 +99,7 @@ def test_missing_file_and_folder_for_a_trace(run: Run, tmp_path: Path) -> None:
 
 
 USAGE = [
-    (("simulate",), ("SCENARIO.toml",)),
+    (("simulate",), ("SCENARIO.toml", "; example: headstart simulate examples/")),
     (("simulat", "x"), ("simulat", "simulate", "compare")),
     (("simulate", FIGURE_1, "--jsn", "-"), ("--jsn", "--json")),
     (("simulate", FIGURE_1, "--set"), ("--set",)),

@@ -4,6 +4,7 @@ typer prints usage, a box and a hint on several lines. Its error classes are pri
 their attributes.
 """
 
+import re
 from typing import Any
 
 
@@ -17,6 +18,10 @@ def usage_line(error: Exception) -> str | None:
     message = " ".join(str(message_of()).split()).rstrip(".")
     # An error about one parameter already lists the allowed values.
     allowed = None if getattr(error, "param", None) is not None else _allowed(context, hasattr(error, "option_name"))
+    # Of a command without what it needs, how it is called says most.
+    example = re.search(r"Example: (headstart .*)", (context and context.command.help) or "")
+    if example is not None and message.startswith("Missing"):
+        allowed = f"example: {example[1]}"
     return "; ".join(part for part in (f"{command}: {message}", allowed, f"see {command} --help") if part)
 
 
