@@ -80,7 +80,7 @@ def serving() -> Iterator[Store]:
 
 def test_an_object_gives_the_numbers_of_its_store(run: Run, tmp_path: Path) -> None:
     with serving() as store:
-        done = run("profile", store.url, "--time", "4", "--json", "found.json")
+        done = run("profile", store.url, "--time", "4", "--json", "found.json", "--plot", "found.html")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     assert (found["model"]["name"], found["arm"], found["capacity_bytes"]) == ("object-store", None, SIZE)
@@ -95,6 +95,7 @@ def test_an_object_gives_the_numbers_of_its_store(run: Run, tmp_path: Path) -> N
     assert found["by_depth_long"][0]["request_bytes"] == 1 << 20
     assert max(rates.values()) > 2 * rates[1]
     assert "the model is object-store" in done.stdout
+    assert "Response by size" in (tmp_path / "found.html").read_text(encoding="utf-8")
     assert "1.00 MiB reads" in done.stdout
     profile = tmp_path / "data.toml"
     assert profile.read_text(encoding="utf-8") == found["profile"]

@@ -54,7 +54,7 @@ def emulate(
     # Unmounting does not wait for other processes, so a second signal has no further effect.
     watch = Following(
         ENDING,
-        lambda now: f"{now.profile} behind {now.scheduler}: {mount / 'disk.img'}",
+        lambda now: [f"{now.profile} behind {now.scheduler}: {mount / 'disk.img'}"],
         status,
     )
     with watch.signals():

@@ -29,11 +29,11 @@ class Following(Generic[T]):
 
     Signals that are ignored at the start stay ignored: SIGHUP under nohup, SIGINT of a background job.
 
-    `beginning` formats the first lines; `status` formats the activity between two updates.
+    `beginning` returns the first lines; `status` formats the activity between two updates.
     """
 
     def __init__(
-        self, ending: Sequence[signal.Signals], beginning: Callable[[T], str], status: Callable[[T, T], str]
+        self, ending: Sequence[signal.Signals], beginning: Callable[[T], Sequence[str]], status: Callable[[T, T], str]
     ) -> None:
         self.ending = [each for each in ending if signal.getsignal(each) is not signal.SIG_IGN]
         self.beginning = beginning
@@ -72,7 +72,7 @@ class Following(Generic[T]):
     def show(self, now: T) -> None:
         """Show `now` on stderr."""
         if not self.looks:
-            for line in self.beginning(now).splitlines():
+            for line in self.beginning(now):
                 print(plain(line), file=sys.stderr, flush=True)
             if self.live is not None:
                 self.live.start()

@@ -126,7 +126,7 @@ def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
 
 def draw(found: profiling.Found, target: str | None) -> str | None:
     """Draw the profile as `device plot` does; return the file written, if any."""
-    if target is None or found.arm is None:
+    if target is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{Path(found.device).stem}.toml"

@@ -20,9 +20,9 @@ LEVEL_KEYS = ("size", "blocks", "policy", "replacement", "coordinator", "separat
 """The keys of a scenario's level that a server uses."""
 
 
-def beginning(now: serving.Report) -> str:
+def beginning(now: serving.Report) -> list[str]:
     """Return the first lines: the addresses that clients can connect to."""
-    return "\n".join(f"ready: {uri}" for uri in now["uris"])
+    return [f"ready: {uri}" for uri in now["uris"]]
 
 
 def totals(report: serving.Report, *keys: str) -> int:

@@ -25,7 +25,7 @@ class Watcher(Following[tuning.Status]):
     def __init__(self) -> None:
         super().__init__(
             ENDING,
-            lambda now: f"{described(now.device)}: {now.found_kb:,} KiB, now {now.now_kb:,} and followed",
+            lambda now: [f"{described(now.device)}: {now.found_kb:,} KiB, now {now.now_kb:,} and followed"],
             status_line,
         )
         self.said = 0
