@@ -124,7 +124,7 @@ fn networks_are_recovered_within_the_stated_error() {
     let (mut counts, mut connection_errors) = (Within::default(), Vec::new());
     for keys in NETWORKS {
         let truth = truth("object-store", keys);
-        for (seconds, seed, store) in [(60, 1, false), (60, 2, false), (30, 3, false), (60, 4, true), (30, 5, true)] {
+        for (seconds, seed, store) in [(60, 1, false), (60, 2, false), (30, 3, false), (60, 4, true)] {
             let found = match store {
                 true => measured_as_store(keys, seconds, seed),
                 false => measured("object-store", keys, seconds, seed),
