@@ -167,7 +167,7 @@ fn mistakes_in_a_scenario_name_their_key() {
             "seek.form: \"spline\" is unknown (did you mean \"line\"?); allowed: \"root-linear\", \"table\"",
         ),
         ("hp97560", "seek = {root = ['1ms', 'x']}", "seek.root[1]: \"x\" has an unknown unit"),
-        ("hp97560", "buffer = {size = '128K'}", "buffer.size: \"128K\" has an unknown unit"),
+        ("hp97560", "buffer = {size = '128X'}", "buffer.size: \"128X\" has an unknown unit"),
         ("hp97560", "buffer = {segments = 2}", "buffer.segment_sectors: is missing; allowed: a whole number from 1 to"),
         ("hp97560", "buffer = {streams = 2}", "buffer.streams: unknown key; allowed: size, read_ahead"),
         ("hp97560", "bus = {sector_time = '1us', bytes_per_second = 9}", "bus.bytes_per_second: beside sector_time"),
