@@ -363,7 +363,7 @@ pub fn run(system: &System, policy: Box<dyn Policy>) -> Outcomes {
             level.take(instant, &NoSpace, &mut disks);
             waiting = false;
         } else {
-            let asked = Asked { file: 0, first: 0, count: 1, client: 0 };
+            let asked = Asked { file: 0, first: 0, count: 1, client: 0, ends_inside: false };
             let (position, compute) = (at as u32, last_think);
             let ask = Ask { id: 0, asked, blocks: &[block], write: false, quiet: false, position, compute };
             waiting = level.request(instant, &ask, &NoSpace, &mut disks).waits();

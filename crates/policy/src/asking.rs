@@ -383,7 +383,7 @@ mod tests {
             asked: &[Block(0)],
             found: &[Found::Absent],
         };
-        let asked = Asked { file: 0, first: 0, count: 1, client: 0 };
+        let asked = Asked { file: 0, first: 0, count: 1, client: 0, ends_inside: false };
         let mut fetches = Vec::new();
         policy.on(Nanos(0), Event::Asked { asked, position: 0, write: false }, &view, &mut fetches);
         (fetches, policy.named.steps.get())

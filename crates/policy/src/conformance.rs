@@ -243,7 +243,8 @@ fn answers(make: &impl Fn(&ReadAheadContext) -> Box<dyn ReadAhead>, seed: u64, o
             _ => next,
         };
         let count = 1 + draws.below(9) as u32;
-        let asked = Asked { file: draws.below(3) as u32, first, count, client: draws.below(2) as u32 };
+        let asked =
+            Asked { file: draws.below(3) as u32, first, count, client: draws.below(2) as u32, ends_inside: false };
         next = asked.end() % (1 << 40);
         let indices = || (0..u64::from(count)).filter_map(|offset| first.checked_add(offset));
         let found = |index| if level.is_cached(asked.file, index) { Found::ReadyPrefetched } else { Found::Absent };

@@ -43,6 +43,8 @@ pub struct Chunk {
     pub think: Think,
     /// Whether reference i is the last of its request; empty where every request is one block.
     pub request_ends: Vec<bool>,
+    /// Whether reference i is the last of a request that ends before its block does; empty where none does.
+    pub ends_inside: Vec<bool>,
     /// Whether reference i writes its block; empty where all read.
     pub writes: Vec<bool>,
     /// When the request of reference i arrives; empty where it is not needed.
@@ -62,6 +64,7 @@ impl Chunk {
             blocks: Vec::new(),
             think: Think::Constant(Nanos::ZERO),
             request_ends: Vec::new(),
+            ends_inside: Vec::new(),
             writes: Vec::new(),
             times: Vec::new(),
             processes: Vec::new(),
@@ -74,6 +77,13 @@ impl Chunk {
     #[must_use]
     pub fn ends_request(&self, index: usize) -> bool {
         self.request_ends.get(index).copied().unwrap_or(true)
+    }
+
+    /// Whether the request that ends with reference `index` ends before its block does.
+    #[inline]
+    #[must_use]
+    pub fn ends_inside(&self, index: usize) -> bool {
+        self.ends_inside.get(index).copied().unwrap_or(false)
     }
 
     /// Bytes of its block that reference `index` asks for; `None`: all.

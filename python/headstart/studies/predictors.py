@@ -119,7 +119,7 @@ def _short(name: str) -> str:
 
 def _scenario(path: Path, policy: str) -> dict[str, Any]:
     name, _, of_blocks = policy.partition(" ")
-    keys = {"name": name, "unit": "block"} if of_blocks else {"name": name}
+    keys = {"name": name} | ({"unit": "block"} if of_blocks else {}) | ({"version": "6.12"} if name == "linux" else {})
     issue = {} if policy in HINTED else {"issue": "whole"}
     return {
         "workload": {"trace": str(path), "limit": REQUESTS, "addresses": "compact-chunks", **issue},

@@ -420,7 +420,7 @@ impl Level {
         let (file, first) = space.place(block);
         self.requests.asked.push(block);
         self.requests.found.push(Found::Absent);
-        let asked = Asked { file, first, count: 1, client: NOBODY };
+        let asked = Asked { file, first, count: 1, client: NOBODY, ends_inside: false };
         self.tell(now, Event::Asked { asked, position: NEVER, write: true }, space);
         self.requests.asked.clear();
         self.requests.found.clear();

@@ -112,7 +112,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
 
     fn ask_below(&mut self, now: Nanos, (upper, below): (usize, usize), blocks: Vec<Block>, kind: Kind) {
         let (file, first) = Seen::new(&self.space, self.tiers[below].share).as_space().place(blocks[0]);
-        let asked = Asked { file, first, count: blocks.len() as u32, client: upper as u32 };
+        let asked = Asked { file, first, count: blocks.len() as u32, client: upper as u32, ends_inside: false };
         let plan = self.plan(now, below, &asked);
         let message = Message { upper, blocks, asked: Some((now, asked)), ..Message::default() };
         self.ask_as_planned(now, below, message, (asked, kind), plan);

@@ -126,7 +126,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         } else {
             client.warm(&mut self.stack);
             // The level looks at the block only.
-            Asked { file: 0, first: 0, count: 1, client: index as u32 }
+            Asked { file: 0, first: 0, count: 1, client: index as u32, ends_inside: false }
         };
         client.count = asked.count;
         if !ALONE && self.parallel.is_some() {

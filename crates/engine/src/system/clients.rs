@@ -161,13 +161,14 @@ impl<R> Client<R> {
     #[must_use]
     pub fn asked(&self, space: &impl Space, whole: bool, client: u32) -> Asked {
         let (file, first) = space.place(self.block());
-        let mut count = 1;
-        if let (true, Reads::Own(cursor)) = (whole, &self.reads) {
-            while !cursor.chunk.ends_request(cursor.at + count as usize - 1) {
+        let (mut count, mut ends_inside) = (1, false);
+        if let Reads::Own(cursor) = &self.reads {
+            while whole && !cursor.chunk.ends_request(cursor.at + count as usize - 1) {
                 count += 1;
             }
+            ends_inside = cursor.chunk.ends_inside(cursor.at + count as usize - 1);
         }
-        Asked { file, first, count, client }
+        Asked { file, first, count, client, ends_inside }
     }
 
     /// Whether what comes next is a write.

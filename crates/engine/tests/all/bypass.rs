@@ -99,7 +99,7 @@ impl Host {
 
     fn ask(&mut self, first: u64, count: u32, quiet: bool) -> Vec<String> {
         self.now += 1;
-        let asked = Asked { file: 0, first, count, client: 0 };
+        let asked = Asked { file: 0, first, count, client: 0, ends_inside: false };
         let position = headstart_types::NEVER;
         let blocks = blocks(first, count);
         let ask = Ask { id: first, asked, blocks: &blocks, write: false, quiet, position, compute: Nanos::ZERO };

@@ -83,7 +83,7 @@ fn a_victim_that_is_waited_for() {
     }
     let mut level = Level::new(Box::new(Later), 1, &[], &[Disk(0); 6], 1);
     level.decide(Nanos::ZERO, None, &NoSpace, &mut Nowhere);
-    let asked = Asked { file: 0, first: 2, count: 1, client: 0 };
+    let asked = Asked { file: 0, first: 2, count: 1, client: 0, ends_inside: false };
     let ask = Ask { id: 0, asked, blocks: &[Block(2)], write: false, quiet: false, position: 0, compute: Nanos::ZERO };
     assert!(level.request(Nanos(1), &ask, &NoSpace, &mut Nowhere).waits());
     level.arrived(Nanos(2), Block(2), Some(Nanos(2)), &NoSpace);

@@ -49,7 +49,7 @@ use places::Places;
 use program::Program;
 use queues::SimulatedQueues;
 use storage::Storage;
-use system::{guess, ours, version};
+use system::{guess, ours};
 
 pub use places::DiskFound;
 pub use report::{DiskUsed, Forecast, Recommendation, Row, BENEFIT_MIN};
@@ -305,7 +305,7 @@ impl<'a> Study<'a> {
         let disks = numbers.iter().map(place_of).collect();
         Ok(Self {
             program: Program::new(recording),
-            version: version(&recording.about.kernel),
+            version: Version::of_release(&recording.about.kernel),
             recording,
             places,
             templates,

@@ -1,7 +1,5 @@
 //! The recorded system in the terms of the simulator: its devices, schedulers and read-ahead.
 
-use headstart_policy::readahead::Version;
-
 use super::DiskFound;
 use crate::hints::list::ARM_WAIT_NS_MIN;
 
@@ -26,17 +24,6 @@ pub(super) fn ours(kernels: &str) -> &'static str {
         "mq-deadline" => "deadline",
         "bfq" => "clook",
         _ => "fcfs",
-    }
-}
-
-/// Which rules the read-ahead of a kernel of that release has.
-pub(super) fn version(release: &str) -> Version {
-    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
-    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if (major, minor) >= (6, 17) {
-        Version::V6_17
-    } else {
-        Version::V6_12
     }
 }
 

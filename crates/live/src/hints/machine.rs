@@ -314,7 +314,7 @@ impl Machine {
         let (file, first) = self.universe().place(block);
         let compute = Nanos((now.0 - self.last_reference.0).saturating_mul(PROCESSES));
         self.last_reference = now;
-        let asked = Asked { file, first, count: 1, client: 0 };
+        let asked = Asked { file, first, count: 1, client: 0, ends_inside: false };
         let ask = Ask { id: 0, asked, blocks: &[block], write: false, quiet: false, position: block.0, compute };
         self.system.observe(now, 0, &ask);
     }

@@ -110,7 +110,7 @@ impl Host {
         } else {
             self.waiters[block.index()].push((process, position));
         }
-        let asked = Asked { file: 0, first: u64::from(block.0), count: 1, client: process };
+        let asked = Asked { file: 0, first: u64::from(block.0), count: 1, client: process, ends_inside: false };
         self.tell(Event::Asked { asked, position, write: false }, (&[block], &[found]))
     }
 

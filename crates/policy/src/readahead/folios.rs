@@ -1,6 +1,6 @@
-//! Large folios in `linux`: where a window ends, and which blocks carry its mark.
+//! Large folios in `linux`: where a window ends, of which folios it consists, and which blocks carry its mark.
 //!
-//! Source: Linux 6.17 (the same in 6.18), mm/readahead.c: page_cache_async_ra and page_cache_ra_order. A file system
+//! Source: Linux 6.18 (the same in 6.17), mm/readahead.c: page_cache_async_ra and page_cache_ra_order. A file system
 //! whose page cache has folios of several pages (XFS, since 6.16 ext4 too) gets larger ones the longer a stream is: a
 //! window at an absent block has single pages, each window at a mark folios two orders larger than the last. Since 6.17
 //! such a window ends at a multiple of its folio, and is shorter for that. A mark is on a folio: any page of it is
@@ -8,8 +8,8 @@
 
 use super::recent::Recent;
 
-/// Pages of the largest folio, as a power of two: 2 MiB of pages of 4 KiB, as ext4 has it (and MAX_PAGECACHE_ORDER on
-/// x86-64). Windows that long are rare: alignment never exceeds what divides `read_ahead`.
+/// Pages of the largest folio, as a power of two: 2 MiB of pages of 4 KiB, as ext4 and XFS have it (MAX_PAGECACHE_ORDER on
+/// x86-64).
 const ORDER_MAX: u32 = 9;
 
 /// The order that a window at a mark asks for, `order` being that of the window before; and the blocks that are left of
@@ -23,11 +23,78 @@ pub fn aligned(order: u32, start: u64, size: u64, max: u64) -> (u32, u64) {
     (order.min(ORDER_MAX).min(size.max(1).ilog2()), size)
 }
 
-/// Pages of the first folio of a window from `start` to `end` whose folios are of order `order` where they fit: one at
-/// `start` can only be as large as what divides `start`.
-pub fn first_folio(order: u32, start: u64, end: u64) -> u64 {
+/// The order of the folio at `start` in a window until `end` whose folios are of order `order` where they fit: it can only be as
+/// large as what divides `start`.
+pub fn fitting(order: u32, start: u64, end: u64) -> u32 {
     let order = order.min(start.trailing_zeros());
-    (0..=order).rev().map(|order| 1 << order).find(|pages| start.saturating_add(*pages) <= end).unwrap_or(1)
+    (0..=order).rev().find(|order| 1 << order <= end.saturating_sub(start)).unwrap_or(0)
+}
+
+/// The numbers that the first block of a folio may have which holds `index`: its own, and those of ever larger ones.
+fn firsts(index: u64) -> impl Iterator<Item = u64> {
+    let larger = move |order: u32| ((index >> order) & 1 > 0).then_some((index >> order >> 1) << 1 << order);
+    std::iter::once(index).chain((0..ORDER_MAX).filter_map(larger))
+}
+
+/// Large folios by file and first block.
+#[derive(Debug)]
+pub struct Folios {
+    orders: Recent<(u32, u64), u32>,
+    /// Folios shorter than a stretch, whose first blocks may be anywhere in it.
+    short: Stretches,
+}
+
+impl Folios {
+    /// Of so many blocks at most; those that were set longest ago are forgotten.
+    pub fn new(blocks: usize) -> Self {
+        Self { orders: Recent::new(blocks / 2), short: Stretches::new() }
+    }
+
+    /// 2^`order` blocks of `file` from `first` on are one folio.
+    pub fn set(&mut self, file: u32, first: u64, order: u32) {
+        self.remove(file, first);
+        if self.orders.is_full() {
+            if let Some(((file, first), order)) = self.orders.pop_oldest() {
+                self.forgotten(file, first, order);
+            }
+        }
+        *self.orders.get_or_default((file, first)) = order;
+        if 1 << order < STRETCH_BLOCKS {
+            self.short.add(file, first);
+        }
+    }
+
+    /// The first block of the folio that holds `index`, and its order; the block itself where it is in no large one.
+    pub fn of(&self, file: u32, index: u64) -> (u64, u32) {
+        let folio = |first| self.orders.peek((file, first)).map(|order| (first, *order));
+        let holds = |(first, order): &(u64, u32)| (index - first) >> order == 0;
+        firsts(index).filter_map(folio).find(holds).unwrap_or((index, 0))
+    }
+
+    /// The block has left the cache. A folio leaves as a whole: with its first block.
+    #[inline]
+    pub fn evicted(&mut self, file: u32, index: u64) {
+        if index % STRETCH_BLOCKS == 0 || self.short.has_some(file, index) {
+            self.remove(file, index);
+        }
+    }
+
+    fn remove(&mut self, file: u32, first: u64) {
+        if let Some(order) = self.orders.remove((file, first)) {
+            self.forgotten(file, first, order);
+        }
+    }
+
+    fn forgotten(&mut self, file: u32, first: u64, order: u32) {
+        if 1 << order < STRETCH_BLOCKS {
+            self.short.take(file, first);
+        }
+    }
+
+    /// Folios in mind.
+    pub fn len(&self) -> usize {
+        self.orders.len()
+    }
 }
 
 /// A marked folio.
@@ -39,77 +106,122 @@ pub struct Folio {
     pub pages: u64,
 }
 
-/// Marked folios, found by file and any of their blocks. Few blocks are marked: those of most stretches need no look-up.
+/// How many of something there are in each stretch of the files. Several stretches share a number: none is sure, some is not.
 #[derive(Debug)]
-pub struct Marks {
-    capacity: usize,
-    marks: Recent<(u32, u64), Folio>,
-    /// Marked blocks by stretch of a file; several stretches share a number.
-    near: Vec<u32>,
-}
+struct Stretches(Vec<u32>);
 
-/// Numbers of marked blocks: for some hundred streams most stretches have one of their own.
+/// Numbers: for some hundred streams most stretches have one of their own.
 const STRETCHES: u64 = 1024;
 /// Blocks of a stretch: those of a window.
 const STRETCH_BLOCKS: u64 = 32;
 
-fn stretch(file: u32, index: u64) -> usize {
-    // An odd factor, so that the same stretches of different files differ.
-    (index / STRETCH_BLOCKS).wrapping_add(u64::from(file).wrapping_mul(0x9E37_79B9)) as usize % STRETCHES as usize
+impl Stretches {
+    fn new() -> Self {
+        Self(vec![0; STRETCHES as usize])
+    }
+
+    fn number(&mut self, file: u32, index: u64) -> &mut u32 {
+        // An odd factor, so that the same stretches of different files differ.
+        let at = (index / STRETCH_BLOCKS).wrapping_add(u64::from(file).wrapping_mul(0x9E37_79B9)) % STRETCHES;
+        &mut self.0[at as usize]
+    }
+
+    fn add(&mut self, file: u32, index: u64) {
+        *self.number(file, index) += 1;
+    }
+
+    fn take(&mut self, file: u32, index: u64) {
+        *self.number(file, index) -= 1;
+    }
+
+    fn has_some(&mut self, file: u32, index: u64) -> bool {
+        *self.number(file, index) > 0
+    }
+}
+
+/// Marked folios, found by file and any of their blocks. Few are marked: blocks of most stretches need no look-up.
+#[derive(Debug)]
+pub struct Marks {
+    /// Pages by first block.
+    marks: Recent<(u32, u64), u64>,
+    near: Stretches,
+    /// How many have several pages.
+    large: u32,
 }
 
 impl Marks {
-    /// For so many blocks at most; the marks that were set longest ago make way.
-    pub fn new(blocks: usize) -> Self {
-        Self { capacity: blocks.max(1), marks: Recent::new(blocks), near: vec![0; STRETCHES as usize] }
+    /// For so many folios at most; the marks that were set longest ago make way.
+    pub fn new(folios: usize) -> Self {
+        Self { marks: Recent::new(folios), near: Stretches::new(), large: 0 }
     }
 
     /// Marks a folio of `file`.
     pub fn set(&mut self, file: u32, folio: Folio) {
-        for index in folio.first..folio.first.saturating_add(folio.pages) {
-            if self.marks.peek((file, index)).is_none() {
-                if self.marks.len() == self.capacity {
-                    if let Some(((file, index), _)) = self.marks.pop_oldest() {
-                        self.near[stretch(file, index)] -= 1;
-                    }
-                }
-                self.near[stretch(file, index)] += 1;
+        self.remove(file, folio.first);
+        if self.marks.is_full() {
+            if let Some(((file, first), pages)) = self.marks.pop_oldest() {
+                self.forgotten(file, Folio { first, pages });
             }
-            *self.marks.get_or_default((file, index)) = folio;
+        }
+        *self.marks.get_or_default((file, folio.first)) = folio.pages;
+        self.large += u32::from(folio.pages > 1);
+        for index in stretches(folio) {
+            self.near.add(file, index);
         }
     }
 
     /// Takes the mark off the folio that holds the block, if it has one.
     #[inline]
     pub fn take(&mut self, file: u32, index: u64) -> Option<Folio> {
-        let folio = self.forget(file, index)?;
-        for other in folio.first..folio.first.saturating_add(folio.pages) {
-            self.forget(file, other);
-        }
-        Some(folio)
-    }
-
-    /// The block has left the cache.
-    #[inline]
-    pub fn evicted(&mut self, file: u32, index: u64) {
-        self.forget(file, index);
-    }
-
-    #[inline]
-    fn forget(&mut self, file: u32, index: u64) -> Option<Folio> {
-        let near = &mut self.near[stretch(file, index)];
-        if *near == 0 {
+        if !self.near.has_some(file, index) {
             return None;
         }
-        let folio = self.marks.remove((file, index))?;
-        *near -= 1;
+        let folio = self.find(file, index)?;
+        self.remove(file, folio.first);
         Some(folio)
     }
 
-    /// Marked blocks.
+    fn find(&self, file: u32, index: u64) -> Option<Folio> {
+        let folio = |first| self.marks.peek((file, first)).map(|pages| Folio { first, pages: *pages });
+        let most = if self.large > 0 { usize::MAX } else { 1 };
+        firsts(index).take(most).filter_map(folio).find(|folio| index - folio.first < folio.pages)
+    }
+
+    /// Whether the block carries a mark.
+    pub fn has(&self, file: u32, index: u64) -> bool {
+        self.find(file, index).is_some()
+    }
+
+    /// The block has left the cache. A folio leaves as a whole: with its first block.
+    #[inline]
+    pub fn evicted(&mut self, file: u32, index: u64) {
+        if self.near.has_some(file, index) {
+            self.remove(file, index);
+        }
+    }
+
+    fn remove(&mut self, file: u32, first: u64) {
+        if let Some(pages) = self.marks.remove((file, first)) {
+            self.forgotten(file, Folio { first, pages });
+        }
+    }
+
+    fn forgotten(&mut self, file: u32, folio: Folio) {
+        self.large -= u32::from(folio.pages > 1);
+        for index in stretches(folio) {
+            self.near.take(file, index);
+        }
+    }
+
+    /// Marked folios.
     pub fn len(&self) -> usize {
         self.marks.len()
     }
+}
+
+/// A block of each stretch that a folio lies in: it begins at a multiple of its size.
+fn stretches(folio: Folio) -> impl Iterator<Item = u64> {
+    (0..folio.pages).step_by(STRETCH_BLOCKS as usize).map(move |at| folio.first + at)
 }
 
 #[cfg(test)]
@@ -131,34 +243,60 @@ mod tests {
     }
 
     #[test]
-    fn the_first_folio_fits_where_it_begins_and_ends() {
-        assert_eq!(first_folio(4, 32, 64), 16);
-        assert_eq!(first_folio(4, 36, 64), 4);
-        assert_eq!(first_folio(4, 37, 64), 1);
-        assert_eq!(first_folio(4, 32, 44), 8);
-        assert_eq!(first_folio(9, 0, 3), 2);
-        assert_eq!(first_folio(0, 32, 64), 1);
+    fn a_folio_fits_where_it_begins_and_ends() {
+        assert_eq!(fitting(4, 32, 64), 4);
+        assert_eq!(fitting(4, 36, 64), 2);
+        assert_eq!(fitting(4, 37, 64), 0);
+        assert_eq!(fitting(4, 32, 44), 3);
+        assert_eq!(fitting(9, 0, 3), 1);
+        assert_eq!(fitting(0, 32, 64), 0);
+    }
+
+    #[test]
+    fn folios_are_found_by_their_blocks_and_leave_with_the_first() {
+        let mut folios = Folios::new(100);
+        folios.set(1, 32, 3);
+        folios.set(1, 40, 1);
+        assert_eq!(
+            [31, 32, 39, 41, 42].map(|index| folios.of(1, index)),
+            [(31, 0), (32, 3), (32, 3), (40, 1), (42, 0)]
+        );
+        assert_eq!(folios.of(2, 33), (33, 0));
+        folios.evicted(1, 33);
+        assert_eq!(folios.of(1, 34), (32, 3));
+        folios.evicted(1, 32);
+        assert_eq!((folios.of(1, 34), folios.len()), ((34, 0), 1));
     }
 
     #[test]
     fn the_marks_that_were_set_longest_ago_make_way() {
-        let mut marks = Marks::new(3);
+        let mut marks = Marks::new(2);
         marks.set(1, Folio { first: 8, pages: 2 });
-        // Set again, 8 is younger than 9.
+        marks.set(1, Folio { first: 64, pages: 64 });
+        // Set again, 8 is younger than 64.
         marks.set(1, Folio { first: 8, pages: 1 });
         marks.set(2, Folio { first: 70, pages: 2 });
-        assert_eq!((marks.len(), marks.take(1, 9).is_some(), marks.take(1, 8).is_some()), (3, false, true));
+        assert_eq!((marks.len(), marks.take(1, 100).is_some(), marks.take(1, 8).is_some()), (2, false, true));
+        marks.evicted(2, 71);
+        assert!(marks.has(2, 71));
         marks.evicted(2, 70);
-        assert_eq!((marks.take(2, 70).is_some(), marks.take(2, 71).is_some(), marks.len()), (false, true, 0));
-        assert!(marks.near.iter().all(|near| *near == 0));
+        assert_eq!((marks.take(2, 70).is_some(), marks.take(2, 71).is_some(), marks.len()), (false, false, 0));
+        assert!(marks.near.0.iter().all(|near| *near == 0));
     }
 
     #[test]
     fn a_mark_is_taken_off_as_a_whole() {
         let mut marks = Marks::new(100);
         marks.set(1, Folio { first: 8, pages: 4 });
-        assert_eq!((marks.len(), marks.take(2, 8).is_none(), marks.take(1, 12).is_none()), (4, true, true));
-        assert_eq!(marks.take(1, 10).map(|folio| (folio.first, folio.pages)), Some((8, 4)));
+        assert_eq!((marks.len(), marks.take(2, 8).is_none(), marks.take(1, 12).is_none()), (1, true, true));
+        assert_eq!(marks.take(1, 11).map(|folio| (folio.first, folio.pages)), Some((8, 4)));
         assert_eq!((marks.len(), marks.take(1, 8).is_none()), (0, true));
+    }
+
+    #[test]
+    fn what_holds_a_block_begins_at_one_of_few_numbers() {
+        // 2 MiB: 512 pages. 1000 = 512 + 256 + 128 + 64 + 32 + 8.
+        assert_eq!(firsts(1000).collect::<Vec<_>>(), [1000, 992, 960, 896, 768, 512]);
+        assert_eq!(firsts(512).collect::<Vec<_>>(), [512]);
     }
 }

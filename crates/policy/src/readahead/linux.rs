@@ -1,6 +1,6 @@
 //! The read-ahead of the present Linux kernel: decided on demand, renewed at a marked page.
 //!
-//! Source: Linux 6.12.107, mm/readahead.c (page_cache_sync_ra, page_cache_async_ra, get_init_ra_size,
+//! Source: Linux 6.12.107 and 6.18, mm/readahead.c (page_cache_sync_ra, page_cache_async_ra, get_init_ra_size,
 //! get_next_ra_size) and mm/filemap.c (filemap_get_pages, page_cache_prev_miss, page_cache_next_miss), read line by
 //! line. The state of an open file is its last window, `start..start + size`, whose last `async_size` blocks begin
 //! with a marked one.
@@ -23,12 +23,13 @@
 //! max_sectors_kb. The blocks before an absent one are looked at up to max back, and count as max - 1 if all of them
 //! are cached.
 //!
-//! Kernels from 6.17 on (`version`) end windows where their large folios end, and mark whole folios: see `folios`.
+//! Kernels from 6.17 on (`version`) end windows where their large folios end, mark whole folios, and find holes late within
+//! them: see `folios` and `holes`.
 //!
-//! What differs: a page is a block of the level. "Following" means at the end of the last request or one block after,
-//! as the kernel's byte position gives it for whole pages. Left out: 6.12's marks on large folios, that
-//! a folio leaves the cache as a whole, the earlier mark of a window that the end of the file cuts short
-//! (what it would read lies beyond the end), mmap read-around, fadvise, madvise and readahead(2) with their pieces of
+//! What differs: a page is a block of the level. In 6.12, with which no kernel was compared page by page, requests end where their last
+//! block does, and what a random read fetches counts as absent for the rest of the request. Left out: 6.12's large folios on XFS, that
+//! a folio leaves the cache as a whole, the earlier mark of a window that the end of the file cuts short in 6.12
+//! (what it would read lies beyond the end), mapped files (but for hosts that know their faults: see `faults`), fadvise, madvise and readahead(2) with their pieces of
 //! 2 MB (force_page_cache_ra), congestion of the cgroup. Thrashing has no rule of its own in these kernels: a stream
 //! whose pages are gone starts anew, or by the cached blocks before it. Marks live in the pages there; here in a map
 //! of at most as many as the level has frames.
@@ -41,7 +42,8 @@ use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
 pub use super::ramp::{Ramp, Version};
 
-use super::folios::{aligned, first_folio, Folio, Marks};
+use super::folios::{aligned, fitting, Folio, Folios, Marks};
+use super::holes::{Blocks, Towards};
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
 
@@ -49,7 +51,7 @@ use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, 
 pub static ROW: PolicyRow = PolicyRow {
     name: "linux",
     summary: "the kernel's on-demand read-ahead: a window that ramps up, renewed at a marked page",
-    source: "Linux 6.12.107 and 6.17, mm/readahead.c and mm/filemap.c",
+    source: "Linux 6.12.107 and 6.18, mm/readahead.c and mm/filemap.c",
     keys: KeyTable::of::<LinuxKeys>(),
     default_replacement: Some("lru"),
     family: Family::ReadAhead(ReadsAhead {
@@ -58,7 +60,7 @@ pub static ROW: PolicyRow = PolicyRow {
         needs: Needs::Nothing,
         build: BuildReadAhead::Apart(&|keys, context| {
             let keys: LinuxKeys = read_keys(keys)?;
-            let max = keys.read_ahead.some_blocks("read_ahead", context.block_bytes)?;
+            let max = keys.read_ahead.blocks(context.block_bytes);
             let request_max = keys.max_request.blocks(context.block_bytes);
             Ok(Box::new(Linux::new(keys.version, max, request_max, keys.files as usize, context.frames as usize)))
         }),
@@ -68,9 +70,9 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `linux`.
     pub struct LinuxKeys {
-        /// Of the kernel. `"6.17"`: windows end where their large folios end, as on ext4 and XFS since then.
+        /// Of the kernel. Since 6.17 windows end where their large folios end, on ext4 and XFS; `"6.17"` and `"6.18"` are the same.
         pub version: Version = Version::default(),
-        /// The device's `read_ahead_kb`.
+        /// The device's `read_ahead_kb`; 0: what is demanded is read page by page.
         pub read_ahead: Size = Size::kib(128),
         /// The device's `max_sectors_kb`: a request larger than `read_ahead` is read in pieces of up to this.
         pub max_request: Size = Size::kib(1280),
@@ -82,25 +84,30 @@ keys! {
 
 /// The read-ahead state of an open file, in blocks.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+pub(super) struct State {
     /// First block of the last window.
-    start: u64,
-    size: u64,
+    pub start: u64,
+    pub size: u64,
     /// The last blocks of the window, from its marked one.
-    async_size: u64,
+    pub async_size: u64,
     /// Its folios have 2^order blocks; 0 where they are single ones.
-    order: u32,
-    /// The block after the last request; `None` before the first.
-    previous: Option<u64>,
+    pub order: u32,
+    /// Faults of absent pages less those of others.
+    pub misses: u32,
+    /// The block at which the last request ended: its last one where it ended inside, else the one after; `None` before the first.
+    pub previous: Option<u64>,
 }
 
-/// Streams, windows and marks: all but how long a window may be, which each request brings with it.
+/// Streams, windows, folios and marks: all but how long a window may be, which each request brings with it.
 #[derive(Debug)]
 pub(super) struct Windows {
-    ramp: Ramp,
+    pub ramp: Ramp,
     request_max: u64,
-    files: Recent<(u32, u32), State>,
-    marks: Marks,
+    pub files: Recent<(u32, u32), State>,
+    pub marks: Marks,
+    pub folios: Folios,
+    /// What the request before fetched: its memory is used again.
+    fetched: Vec<(u64, u64)>,
 }
 
 /// On-demand read-ahead.
@@ -111,19 +118,28 @@ pub struct Linux {
 }
 
 /// One request on its way through the pages.
-struct Pass<'a> {
+pub(super) struct Pass<'a> {
     ramp: Ramp,
     asked: &'a Asked,
     cached: &'a dyn Cached,
     read_ahead: u64,
     request_max: u64,
-    /// Windows of this request, which are cached as far as it is concerned: `opened.0..opened.1`.
-    opened: (u64, u64),
+    /// What this request has fetched so far, which is cached as far as it is concerned.
+    fetched: Vec<(u64, u64)>,
 }
 
 impl Pass<'_> {
+    fn is_fetched(&self, index: u64) -> bool {
+        self.fetched.iter().any(|(first, end)| (*first..*end).contains(&index))
+    }
+
     fn is_cached(&self, index: u64) -> bool {
-        (self.opened.0..self.opened.1).contains(&index) || self.cached.is_cached(self.asked.file, index)
+        self.is_fetched(index) || self.cached.is_cached(self.asked.file, index)
+    }
+
+    /// The end of the file.
+    fn stop(&self) -> u64 {
+        self.cached.file_blocks(self.asked.file).unwrap_or(u64::MAX)
     }
 
     /// The kernel's ractl_max_pages: the limit while `request` blocks are still to be read.
@@ -135,20 +151,12 @@ impl Pass<'_> {
         }
     }
 
-    /// How many blocks before `index` are cached without a gap, below `max`: the last of `max` that are looked at
-    /// is taken for the gap.
-    fn cached_before(&self, index: u64, max: u64) -> u64 {
-        (1..max.min(index.saturating_add(1))).take_while(|back| self.is_cached(index - back)).count() as u64
-    }
-
-    /// How many blocks after `index` are cached without a gap, up to `max`.
-    fn cached_after(&self, index: u64, max: u64) -> u64 {
-        let after = |ahead: &u64| index.checked_add(*ahead).is_some_and(|at| self.is_cached(at));
-        (1..=max).take_while(after).count() as u64
+    fn hole(&self, folios: &Folios, from: u64, most: u64, towards: Towards) -> u64 {
+        Blocks { file: self.asked.file, is_cached: |index| self.is_cached(index), folios }.hole(from, most, towards)
     }
 
     /// An absent block at `index` with `request` blocks still to read. True: a window is to be opened.
-    fn absent(&self, state: &mut State, index: u64, request: u64) -> bool {
+    fn absent(&self, state: &mut State, folios: &Folios, index: u64, request: u64) -> bool {
         let max = self.max(request);
         let follows = state.previous.is_some_and(|previous| index.wrapping_sub(previous) <= 1);
         if index == 0 || request > max || follows {
@@ -156,7 +164,9 @@ impl Pass<'_> {
             (state.start, state.order) = (index, 0);
             return true;
         }
-        let before = self.cached_before(index, max);
+        let hole = self.hole(folios, index - 1, max, Towards::Start);
+        // As the kernel counts: one less than it has looked at where all are cached.
+        let before = (index - 1).wrapping_sub(hole);
         if before <= request {
             if let Ramp::Slow(_) = self.ramp {
                 // What is demanded is the first of the doubling operations, should the next request follow.
@@ -165,7 +175,7 @@ impl Pass<'_> {
             return false;
         }
         // Cached from the start of the file: a long stream.
-        let trace = if before == index { before * 2 } else { before };
+        let trace = if hole == u64::MAX { before * 2 } else { before };
         (state.start, state.size, state.async_size) = (index, (trace + request).min(max), 1);
         state.order = 0;
         true
@@ -188,11 +198,11 @@ impl Pass<'_> {
         (size, async_size)
     }
 
-    /// The marked `folio`, from which on `request` blocks are still to read. True: a window is to be opened.
-    fn marked(&self, state: &mut State, folio: Folio, request: u64) -> bool {
-        let (max, index) = (self.max(request), folio.first);
+    /// A folio of `pages` blocks is marked and touched at `index`, with `request` blocks still to read. True: a window is to be opened.
+    pub fn marked(&self, state: &mut State, folios: &Folios, (index, pages): (u64, u64), request: u64) -> bool {
+        let max = self.max(request);
         let expected = state.start.saturating_add(state.size - state.async_size);
-        let expected = expected - expected % folio.pages;
+        let expected = expected - expected % pages;
         if state.size > 0 && index == expected {
             state.start = state.start.saturating_add(state.size);
             state.size = match self.ramp {
@@ -200,14 +210,16 @@ impl Pass<'_> {
                 ramp @ Ramp::Slow(_) => ramp.next(state.size, max),
             };
         } else {
-            let distance = self.cached_after(index, max) + 1;
-            if distance > max {
+            let Some(after) = index.checked_add(1) else { return false };
+            let hole = self.hole(folios, after, max, Towards::End);
+            let distance = hole.wrapping_sub(index);
+            if hole == 0 || distance > max {
                 return false;
             }
-            state.start = index.saturating_add(distance);
+            state.start = hole;
             state.size = self.ramp.next(distance + request, max);
         }
-        if let Ramp::Kernel(Version::V6_17) = self.ramp {
+        if self.ramp.is_laid_in_folios() {
             (state.order, state.size) = aligned(state.order, state.start, state.size, max);
         }
         state.async_size = state.size;
@@ -219,7 +231,16 @@ impl Windows {
     /// Requests beyond the longest window are read up to `request_max` blocks at a time; state for `files` open files
     /// and marks for a cache of `frames` blocks.
     pub fn new(ramp: Ramp, request_max: u64, files: usize, frames: usize) -> Self {
-        Self { ramp, request_max, files: Recent::new(files), marks: Marks::new(frames) }
+        let (marks, folios) = (Marks::new(frames), Folios::new(frames));
+        Self { ramp, request_max, files: Recent::new(files), marks, folios, fetched: Vec::new() }
+    }
+
+    /// A request on its way, at a place where windows may have `max` blocks.
+    pub fn pass<'a>(&mut self, max: u64, asked: &'a Asked, cached: &'a dyn Cached) -> Pass<'a> {
+        let (ramp, request_max) = (self.ramp, self.request_max);
+        let mut fetched = std::mem::take(&mut self.fetched);
+        fetched.clear();
+        Pass { ramp, asked, cached, read_ahead: max, request_max, fetched }
     }
 
     /// A request has been looked up, at a place where windows may have `max` blocks, at least 1: see
@@ -227,57 +248,87 @@ impl Windows {
     pub fn asked(&mut self, max: u64, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
         let key = (asked.file, asked.client);
         let mut state = *self.files.get_or_default(key);
-        let (ramp, request_max) = (self.ramp, self.request_max);
-        let mut pass = Pass { ramp, asked, cached, read_ahead: max, request_max, opened: (0, 0) };
+        let mut pass = self.pass(max, asked, cached);
         let mut random_to = 0;
         for (index, found) in (asked.first..asked.end()).zip(found) {
             let request = asked.end() - index;
-            if !found.is_hit() && !pass.is_cached(index) && index >= random_to {
-                if pass.absent(&mut state, index, request) {
+            if !found.is_hit() && index >= random_to && !pass.is_fetched(index) {
+                if pass.absent(&mut state, &self.folios, index, request) {
                     self.open(&mut pass, &state, prefetch);
                 } else {
                     random_to = asked.end();
+                    if self.ramp.is_laid_in_folios() {
+                        pass.fetched.push((index, asked.end().min(pass.stop())));
+                    }
                 }
             }
             if let Some(folio) = self.marks.take(asked.file, index) {
-                if pass.marked(&mut state, folio, asked.end() - folio.first) {
+                let request = asked.end() - folio.first;
+                if pass.marked(&mut state, &self.folios, (folio.first, folio.pages), request) {
                     self.open(&mut pass, &state, prefetch);
                 }
             }
         }
-        state.previous = Some(asked.end());
+        let ends_inside = asked.ends_inside && self.ramp.is_laid_in_folios();
+        state.previous = Some(asked.end() - u64::from(ends_inside));
+        self.fetched = pass.fetched;
         *self.files.get_or_default(key) = state;
     }
 
-    /// Names the window, as far as it is in the file, and marks its folio unless that is cached already.
-    fn open(&mut self, pass: &mut Pass<'_>, state: &State, prefetch: &mut Vec<Run>) {
+    /// Names the window, as far as it is in the file, lays its folios and sets its mark: the kernel's page_cache_ra_order.
+    pub fn open(&mut self, pass: &mut Pass<'_>, state: &State, prefetch: &mut Vec<Run>) {
         let file = pass.asked.file;
-        let end = state.start.saturating_add(state.size).min(pass.cached.file_blocks(file).unwrap_or(u64::MAX));
-        let mark = state.start.saturating_add(state.size - state.async_size);
-        if mark < end && state.async_size > 0 && !pass.is_cached(mark) {
-            let pages = if mark == state.start { first_folio(state.order, mark, end) } else { 1 };
-            // The kernel falls back on single pages where a part of the folio is cached.
-            let is_whole = (mark..mark + pages).all(|index| !pass.is_cached(index));
-            self.marks.set(file, Folio { first: mark, pages: if is_whole { pages } else { 1 } });
+        let (start, full) = (state.start, state.start.saturating_add(state.size));
+        let end = full.min(pass.stop());
+        if start >= end {
+            return;
         }
-        if state.start < end {
-            prefetch.push(Run::between(file, state.start, end));
-            let touches = state.start <= pass.opened.1 && pass.opened.0 <= end && pass.opened.0 < pass.opened.1;
-            pass.opened = match touches {
-                true => (pass.opened.0.min(state.start), pass.opened.1.max(end)),
-                false => (state.start, end),
-            };
+        let mark = start.saturating_add(state.size - state.async_size);
+        if state.order == 0 && (end == full || !self.ramp.is_laid_in_folios()) {
+            if mark < end && !pass.is_cached(mark) {
+                self.marks.set(file, Folio { first: mark, pages: 1 });
+            }
+        } else {
+            self.lay(pass, state, mark, end);
+        }
+        prefetch.push(Run::between(file, start, end));
+        pass.fetched.push((start, end));
+    }
+
+    /// Lays folios until one does not fit among what is cached; from there on single blocks (do_page_cache_ra), whose mark is
+    /// counted from the end of the file where that cuts the window.
+    fn lay(&mut self, pass: &Pass<'_>, state: &State, mark: u64, end: u64) {
+        let file = pass.asked.file;
+        let mut index = state.start;
+        while index < end {
+            let order = fitting(state.order, index, end);
+            let pages = 1u64 << order;
+            if (index..index + pages).any(|index| pass.is_cached(index)) {
+                break;
+            }
+            if order > 0 {
+                self.folios.set(file, index, order);
+            }
+            if (index..index + pages).contains(&mark) {
+                self.marks.set(file, Folio { first: index, pages });
+            }
+            index += pages;
+        }
+        let mark = end.saturating_sub(state.async_size);
+        if (index..end).contains(&mark) && !pass.is_cached(mark) {
+            self.marks.set(file, Folio { first: mark, pages: 1 });
         }
     }
 
     /// A block has left the cache.
     pub fn evicted(&mut self, file: u32, index: u64) {
         self.marks.evicted(file, index);
+        self.folios.evicted(file, index);
     }
 
-    /// Files and marks in mind.
+    /// Files, marks and folios in mind.
     pub fn remembered(&self) -> usize {
-        self.files.len() + self.marks.len()
+        self.files.len() + self.marks.len() + self.folios.len()
     }
 }
 
@@ -286,17 +337,47 @@ impl Linux {
     /// for a cache of `frames` blocks.
     #[must_use]
     pub fn new(version: Version, max: u64, request_max: u64, files: usize, frames: usize) -> Self {
-        Self { max: max.max(1), windows: Windows::new(Ramp::Kernel(version), request_max, files, frames) }
+        Self { max, windows: Windows::new(Ramp::Kernel(version), request_max, files, frames) }
+    }
+}
+
+/// Of mapped files, for hosts that know their faults: see `faults`.
+impl Linux {
+    /// The one block of `asked` is touched where it is not mapped: see [`ReadAhead::asked`]. `text`: the end of what is mapped to be
+    /// executed, if that is what is touched. True: the kernel has read ahead, and takes the fault again.
+    pub fn fault(&mut self, asked: &Asked, text: Option<u64>, cached: &dyn Cached, prefetch: &mut Vec<Run>) -> bool {
+        self.max > 0 && self.windows.fault(self.max, asked, text, cached, prefetch)
+    }
+
+    /// So many blocks were found in the cache around a touched one, and mapped with it.
+    pub fn mapped(&mut self, file: u32, client: u32, blocks: u32) {
+        self.windows.mapped(file, client, blocks);
+    }
+
+    /// Whether the block carries a mark; such a one is not mapped with others.
+    #[must_use]
+    pub fn is_marked(&self, file: u32, index: u64) -> bool {
+        self.windows.marks.has(file, index)
     }
 }
 
 impl ReadAhead for Linux {
     fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
-        self.windows.asked(self.max, asked, found, cached, prefetch);
+        if self.max > 0 {
+            self.windows.asked(self.max, asked, found, cached, prefetch);
+        }
     }
 
     fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
         self.windows.evicted(file, index);
+    }
+
+    fn order_max(&self) -> u32 {
+        if self.max == 0 {
+            1
+        } else {
+            u32::MAX
+        }
     }
 
     fn remembered(&self) -> usize {

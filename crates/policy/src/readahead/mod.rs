@@ -10,13 +10,16 @@
 //! on one type: [`Integrated`].
 
 pub(crate) mod amp;
+mod cached_file;
 pub(crate) mod competitive;
 mod depth;
 mod fault_watch;
+mod faults;
 pub(crate) mod ffs;
 pub(crate) mod fixed_depth;
 mod folios;
 pub(crate) mod fsspec_readahead;
+mod holes;
 pub(crate) mod innodb;
 mod kernel_windows;
 pub(crate) mod linux;
@@ -43,6 +46,7 @@ use std::sync::Arc;
 use headstart_types::{Block, Disk, DriveFacts, Nanos};
 
 pub use amp::Amp;
+pub use cached_file::CachedFile;
 pub use competitive::{Competitive, CompetitiveSetting};
 pub use depth::{CompetitiveDepth, SeekWatch, Seeks};
 pub use fault_watch::{FaultTotals, FaultWatch, FileKey, FLOOR_BYTES, PART_BYTES};
@@ -82,6 +86,8 @@ pub struct Asked {
     pub count: u32,
     /// Who asks: a process at the first level, a level above at others.
     pub client: u32,
+    /// It ends before its last block does: a request in bytes, at the first level.
+    pub ends_inside: bool,
 }
 
 /// The `client` of a block that comes from the level above, which has evicted it: nobody has asked for it.

@@ -98,7 +98,11 @@ mod tests {
     use super::*;
 
     fn ask(pressure: &mut Pressure, first: u64, count: u32, found: Found) {
-        pressure.asked(&Asked { file: 1, first, count, client: 0 }, &vec![found; count as usize], &[]);
+        pressure.asked(
+            &Asked { file: 1, first, count, client: 0, ends_inside: false },
+            &vec![found; count as usize],
+            &[],
+        );
     }
 
     #[test]
@@ -107,10 +111,10 @@ mod tests {
         (0..90).for_each(|index| pressure.evicted(1, index, index < 60));
         // Used before it went; another file's.
         ask(&mut pressure, 80, 1, Found::Absent);
-        pressure.asked(&Asked { file: 2, first: 0, count: 1, client: 0 }, &[Found::Absent], &[]);
+        pressure.asked(&Asked { file: 2, first: 0, count: 1, client: 0, ends_inside: false }, &[Found::Absent], &[]);
         assert_eq!((pressure.of(160), pressure.remembered()), (160, 60));
         // 50 of 100: 20 asked for, and 30 prefetched again; one that came back some other way; one more.
-        let asked = Asked { file: 1, first: 0, count: 20, client: 0 };
+        let asked = Asked { file: 1, first: 0, count: 20, client: 0, ends_inside: false };
         pressure.asked(&asked, &[Found::Absent; 20], &[Run::between(1, 20, 50)]);
         ask(&mut pressure, 50, 1, Found::Ready);
         assert_eq!((pressure.of(160), pressure.remembered()), (160, 9));

@@ -10,13 +10,30 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// Of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Version {
-    /// Windows as long as they may be.
-    #[default]
+    /// Windows as long as they may be, single pages.
     #[serde(rename = "6.12")]
     V6_12,
     /// 6.17 and 6.18: windows end where their folios end.
-    #[serde(rename = "6.17")]
-    V6_17,
+    #[default]
+    #[serde(rename = "6.18")]
+    V6_18,
+}
+
+impl Version {
+    /// What a user may write: 6.17 is another name of 6.18.
+    const NAMES: [(&str, Version); 3] = [("6.12", Version::V6_12), ("6.17", Version::V6_18), ("6.18", Version::V6_18)];
+
+    /// The one that a kernel of that release does as, by the first two numbers of `uname -r`.
+    #[must_use]
+    pub fn of_release(release: &str) -> Self {
+        let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+        let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        if (major, minor) >= (6, 17) {
+            Version::V6_18
+        } else {
+            Version::V6_12
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Version {
@@ -25,19 +42,16 @@ impl<'de> Deserialize<'de> for Version {
         impl serde::de::Visitor<'_> for Visitor {
             type Value = Version;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"6.12\" or \"6.17\"")
+                f.write_str("\"6.12\", \"6.17\" or \"6.18\"")
             }
-            /// On a command line 6.17 is a number.
+            /// On a command line 6.18 is a number.
             fn visit_f64<E: Error>(self, version: f64) -> Result<Version, E> {
                 self.visit_str(&version.to_string())
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Version, E> {
                 let problem = format!("\"{text}\" is no version that is modelled");
-                match text {
-                    "6.12" => Ok(Version::V6_12),
-                    "6.17" => Ok(Version::V6_17),
-                    _ => Err(E::invalid_value(Unexpected::Other(&problem), &self)),
-                }
+                let found = Version::NAMES.iter().find(|(name, _)| *name == text).map(|(_, version)| *version);
+                found.ok_or_else(|| E::invalid_value(Unexpected::Other(&problem), &self))
             }
         }
         deserializer.deserialize_any(Visitor)
@@ -50,7 +64,7 @@ impl JsonSchema for Version {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"enum": ["6.12", "6.17", 6.12, 6.17]})
+        json_schema!({"enum": ["6.12", "6.17", "6.18", 6.12, 6.17, 6.18]})
     }
 }
 
@@ -64,6 +78,11 @@ pub enum Ramp {
 }
 
 impl Ramp {
+    /// Whether windows consist of large folios.
+    pub fn is_laid_in_folios(self) -> bool {
+        matches!(self, Ramp::Kernel(Version::V6_18))
+    }
+
     /// The first window of a stream, with `request` blocks to read.
     pub fn initial(self, request: u64, max: u64) -> u64 {
         match self {

@@ -50,6 +50,11 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         self.at.len()
     }
 
+    /// Whether another entry makes the oldest one go.
+    pub fn is_full(&self) -> bool {
+        self.at.len() == self.capacity
+    }
+
     /// The value of `key`, without counting as a use.
     pub fn peek(&self, key: K) -> Option<&V> {
         self.at.get(&key).map(|at| &self.nodes[*at as usize].value)

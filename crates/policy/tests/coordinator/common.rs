@@ -48,14 +48,14 @@ impl Lower {
 
     pub fn ask_for(&mut self, file: u32, blocks: RangeInclusive<u64>) -> (u32, u32) {
         let count = (blocks.end() - blocks.start() + 1) as u32;
-        let asked = Asked { file, first: *blocks.start(), count, client: 0 };
+        let asked = Asked { file, first: *blocks.start(), count, client: 0, ends_inside: false };
         let cached = Holds(self.cache.iter().map(|index| *index..=*index).collect());
         let Plan { bypass, readmore, .. } = self.pfc.plan(Nanos(0), &asked, &cached, self.full);
         (bypass, readmore)
     }
 
     pub fn state(&self) -> PfcState {
-        self.pfc.state(&Asked { file: 0, first: 0, count: 1, client: 0 })
+        self.pfc.state(&Asked { file: 0, first: 0, count: 1, client: 0, ends_inside: false })
     }
 
     /// (bypass_length, readmore_length).

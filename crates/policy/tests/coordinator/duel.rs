@@ -26,7 +26,7 @@ impl Client {
 
     /// One request of `count` blocks, answered after `native_ns` or `quiet_ns`; gives its plan.
     fn ask(&mut self, count: u32, native_ns: u64, quiet_ns: u64) -> Plan {
-        let asked = Asked { file: 0, first: self.asked * 64, count, client: 7 };
+        let asked = Asked { file: 0, first: self.asked * 64, count, client: 7, ends_inside: false };
         self.asked += 1;
         let since = Nanos(self.now);
         let plan = self.duel.plan(since, &asked, &Holds::default(), true);
@@ -57,7 +57,7 @@ fn the_faster_way_serves_and_withdraws_when_it_becomes_the_slower_one() {
         client.ask(4, 10 * MS, 5 * MS);
     });
     assert!(client.serves_quietly());
-    let others = Asked { file: 0, first: 0, count: 4, client: 8 };
+    let others = Asked { file: 0, first: 0, count: 4, client: 8, ends_inside: false };
     assert!(!client.duel.quiet_serves(others.client), "another client has a duel of its own");
     let before = client.asked;
     while client.serves_quietly() {
@@ -98,7 +98,7 @@ fn blocks_that_demand_fetching_would_hold_are_taken_for_hits() {
     let mut duel = Duel::new(1000);
     let (mut now, mut quiet) = (0, 0);
     for number in 0..10_000u64 {
-        let asked = Asked { file: (number % 100) as u32, first: 0, count: 1, client: 0 };
+        let asked = Asked { file: (number % 100) as u32, first: 0, count: 1, client: 0, ends_inside: false };
         let plan = duel.plan(Nanos(now), &asked, &Holds::default(), true);
         let took = if plan.quiet { MS + MS / 2 } else { MS };
         quiet += u64::from(plan.quiet);
@@ -126,7 +126,7 @@ proptest! {
     fn answers_that_never_come_change_nothing(requests in prop::collection::vec((0u64..10_000, 1u32..40), 1..500)) {
         let mut duel = Duel::new(100);
         for (first, count) in requests {
-            let asked = Asked { file: 0, first, count, client: 0 };
+            let asked = Asked { file: 0, first, count, client: 0, ends_inside: false };
             duel.plan(Nanos(0), &asked, &Holds::default(), true);
             prop_assert!(!duel.quiet_serves(0));
         }

@@ -20,8 +20,13 @@ type Step = (Asked, (i64, u64), bool);
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let first = prop_oneof![6 => 0u64..100, 1 => (u64::MAX - 40)..=u64::MAX, 1 => any::<u64>()];
     let count = prop_oneof![1 => Just(0u32), 20 => 1u32..12, 1 => 1u32..5000];
-    let asked =
-        (0u32..3, first, count, 0u32..3).prop_map(|(file, first, count, client)| Asked { file, first, count, client });
+    let asked = (0u32..3, first, count, 0u32..3).prop_map(|(file, first, count, client)| Asked {
+        file,
+        first,
+        count,
+        client,
+        ends_inside: false,
+    });
     prop::collection::vec((asked, (-9i64..20, 0u64..6000), any::<bool>()), 1..100)
 }
 
@@ -63,7 +68,13 @@ fn names_are_unique_and_defaults_build() {
         let defaults = toml::to_string(&row.keys.defaults()).unwrap();
         let (mut said, mut unsaid) = (build(row, &defaults, 50), build(row, "", 50));
         for number in 0..200u64 {
-            let asked = Asked { file: 0, first: number * number % 90, count: 1 + (number % 7) as u32, client: 0 };
+            let asked = Asked {
+                file: 0,
+                first: number * number % 90,
+                count: 1 + (number % 7) as u32,
+                client: 0,
+                ends_inside: false,
+            };
             let cached = Holds(vec![number % 60..=number % 90]);
             let plan = |from: &mut Box<dyn Coordinator>| from.plan(Nanos(number), &asked, &cached, number > 50);
             assert_eq!(plan(&mut said), plan(&mut unsaid), "{}", row.name);
@@ -82,7 +93,7 @@ fn what_becomes_of_what_was_sent_up() {
 
 #[test]
 fn only_pfc_touches_requests() {
-    let asked = Asked { file: 0, first: 0, count: 4, client: 0 };
+    let asked = Asked { file: 0, first: 0, count: 4, client: 0, ends_inside: false };
     for row in COORDINATORS.iter().copied() {
         let plan = build(row, "", 10).plan(Nanos(0), &asked, &Holds::default(), false);
         let bypass = u32::from(row.name == "pfc");
@@ -122,7 +133,7 @@ fn keys_reach_pfc() {
     let plan = |keys: &str, frames, steps: &[(u64, u32)], cached: std::ops::RangeInclusive<u64>| {
         let mut pfc = build(coordinator("pfc").unwrap(), keys, frames);
         let ask = |(first, count): &(u64, u32)| {
-            let asked = Asked { file: 0, first: *first, count: *count, client: 0 };
+            let asked = Asked { file: 0, first: *first, count: *count, client: 0, ends_inside: false };
             let plan = pfc.plan(Nanos(0), &asked, &Holds(vec![cached.clone()]), true);
             (plan.bypass, plan.readmore)
         };

@@ -87,7 +87,7 @@ fn compare(setting: PfcSetting, large: (i128, i128), steps: &[Step], ways: &Ways
             From::On(gap) => ends[step.file as usize].saturating_add_signed(gap),
             From::At(first) => first,
         };
-        let asked = Asked { file: step.file, first, count: step.count, client: step.client };
+        let asked = Asked { file: step.file, first, count: step.count, client: step.client, ends_inside: false };
         ends[step.file as usize] = asked.end();
         let range = |(offset, length): &(i64, u64)| {
             let begin = first.saturating_add_signed(*offset);
@@ -132,7 +132,7 @@ fn the_largest_requests_and_the_last_blocks_are_survived() {
     let mut pfc = Pfc::new(PfcSetting::published(20));
     for first in [0, 1, u64::MAX - 1, u64::MAX, u64::MAX - u64::from(u32::MAX), 1 << 63] {
         for (count, full) in [(u32::MAX, true), (1, false), (u32::MAX - 1, true)] {
-            let asked = Asked { file: u32::MAX, first, count, client: u32::MAX };
+            let asked = Asked { file: u32::MAX, first, count, client: u32::MAX, ends_inside: false };
             let plan = pfc.plan(Nanos(u64::MAX), &asked, &Holds(vec![first..=first]), full);
             assert!(plan.bypass <= count);
             let state = pfc.state(&asked);

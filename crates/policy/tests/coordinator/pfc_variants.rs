@@ -95,7 +95,7 @@ fn one_action_alone_leaves_the_other_length_and_queue_empty() {
 #[test]
 fn contexts_have_lengths_averages_and_queues_of_their_own() {
     let ask = |pfc: &mut Pfc, file, client, first, count| {
-        let asked = Asked { file, first, count, client };
+        let asked = Asked { file, first, count, client, ends_inside: false };
         let plan = pfc.plan(Nanos(0), &asked, &Holds::default(), false);
         ((plan.bypass, plan.readmore), pfc.state(&asked).average)
     };
@@ -111,7 +111,10 @@ fn contexts_have_lengths_averages_and_queues_of_their_own() {
         assert_eq!(ask(3, 0, 1), ((1, 0), mean(1, 1))); // a third: the first is forgotten, asked for longest ago
         assert_eq!(ask(2, 110, 20), ((3, 20), mean(60, 3))); // the window, the tail of 109 to 129: 124 to 129
         assert_eq!(ask(1, 8, 4), ((1, 0), mean(4, 1))); // begins anew
-        assert_eq!(pfc.state(&Asked { file: 9, first: 0, count: 1, client: 9 }), Default::default());
+        assert_eq!(
+            pfc.state(&Asked { file: 9, first: 0, count: 1, client: 9, ends_inside: false }),
+            Default::default()
+        );
     }
     // In one context the two streams share an average: 20 > 2 * 4 is not taken in.
     let mut pfc = Pfc::new(published());

@@ -53,7 +53,7 @@ fn a_file_that_followed_a_file_is_fetched_whole() {
     let mut predictor = named("probability-graph", "lookahead = 1");
     let mut level = Level { file_blocks: Some(3), ..Level::new(1000) };
     let mut open = |file: u32, first: u64| {
-        let runs = level.ask(&mut *predictor, Asked { file, first, count: 1, client: 0 });
+        let runs = level.ask(&mut *predictor, Asked { file, first, count: 1, client: 0, ends_inside: false });
         runs.iter().map(|run| (run.file, run.first, run.count)).collect::<Vec<_>>()
     };
     // The second block of file 1 is no opening.
@@ -127,7 +127,10 @@ fn global_portions_are_those_of_all_processes_together() {
         let (mut predictor, mut level) = (named("patterns", keys), Level::new(1000));
         let mut last = Vec::new();
         for block in [0u64, 2, 1, 3] {
-            last = level.ask(&mut *predictor, Asked { file: 5, first: block, count: 1, client: (block % 3) as u32 });
+            last = level.ask(
+                &mut *predictor,
+                Asked { file: 5, first: block, count: 1, client: (block % 3) as u32, ends_inside: false },
+            );
         }
         last.iter().map(|run| (run.file, run.first, run.count)).collect::<Vec<_>>()
     };

@@ -10,7 +10,7 @@ use crate::common::{named, Level};
 fn names(predictor: &mut dyn ReadAhead, blocks: &[u64]) -> Vec<Vec<u64>> {
     let level = Level::new(1);
     let ask = |block: &u64| {
-        let (asked, mut runs) = (Asked { file: 0, first: *block, count: 1, client: 0 }, Vec::new());
+        let (asked, mut runs) = (Asked { file: 0, first: *block, count: 1, client: 0, ends_inside: false }, Vec::new());
         predictor.asked(Nanos::ZERO, &asked, &[Found::Absent], &level, &mut runs);
         runs.iter().flat_map(|run| run.first..run.end()).collect()
     };

@@ -89,7 +89,9 @@ fn mithrils_tables_stay_within_their_share() {
 fn clients_do_not_hide_each_others_successors() {
     let mut predictor = named("last-successor", "");
     let mut level = Level::new(10);
-    let mut ask = |client: u32, first: u64| level.ask(&mut *predictor, Asked { file: 0, first, count: 1, client });
+    let mut ask = |client: u32, first: u64| {
+        level.ask(&mut *predictor, Asked { file: 0, first, count: 1, client, ends_inside: false })
+    };
     for block in 0..5 {
         ask(0, block * 10);
         ask(1, 1000 - block * 10);

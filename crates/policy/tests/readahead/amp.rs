@@ -82,7 +82,7 @@ fn streams_have_their_own_p() {
     let mut sizes = [Vec::new(), Vec::new()];
     for number in 0..8u64 {
         for (file, count) in [(0, 1), (1, 3)] {
-            let asked = Asked { file, first: 100 + number * u64::from(count), count, client: 0 };
+            let asked = Asked { file, first: 100 + number * u64::from(count), count, client: 0, ends_inside: false };
             sizes[file as usize].extend(level.ask(&mut *amp, asked).iter().map(|run| run.count));
         }
     }
@@ -101,7 +101,7 @@ fn degrees_settle_in_the_ratio_of_the_rates() {
     let (mut next, mut degrees) = ([0, 0], [Vec::new(), Vec::new()]);
     for number in 0..40_000 {
         let file = u32::from(number % 4 == 3);
-        let asked = Asked { file, first: next[file as usize], count: 1, client: 0 };
+        let asked = Asked { file, first: next[file as usize], count: 1, client: 0, ends_inside: false };
         next[file as usize] += 1;
         let runs = level.ask(&mut *amp, asked);
         if number >= 20_000 {

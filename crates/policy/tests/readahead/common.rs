@@ -108,7 +108,7 @@ impl Level {
 
     /// A request of file 0, client 0; the runs as (first, count), empty ones left out.
     pub fn read(&mut self, read_ahead: &mut dyn ReadAhead, first: u64, count: u32) -> Vec<(u64, u32)> {
-        let runs = self.ask(read_ahead, Asked { file: 0, first, count, client: 0 });
+        let runs = self.ask(read_ahead, Asked { file: 0, first, count, client: 0, ends_inside: false });
         runs.iter().filter(|run| run.count > 0).map(|run| (run.first, run.count)).collect()
     }
 }

@@ -125,7 +125,7 @@ fn it_makes_way_and_comes_back() {
         let (mut level, mut read_ahead) = (Level::new(300), on(drive(), keys, 300));
         for first in 0..1500 {
             for file in 0..4 {
-                level.ask(&mut *read_ahead, Asked { file, first, count: 1, client: 0 });
+                level.ask(&mut *read_ahead, Asked { file, first, count: 1, client: 0, ends_inside: false });
             }
         }
         (level.missed + level.prefetched, level, read_ahead)
@@ -149,12 +149,13 @@ fn streams_that_end_early_are_no_pressure() {
     let (mut level, mut read_ahead) = (Level::new(300), on(drive(), "", 300));
     for file in 0..200 {
         for first in 0..40 {
-            level.ask(&mut *read_ahead, Asked { file, first, count: 1, client: 0 });
+            level.ask(&mut *read_ahead, Asked { file, first, count: 1, client: 0, ends_inside: false });
         }
     }
     let windows: Vec<u32> = (0..400)
         .flat_map(|at| {
-            let runs = level.ask(&mut *read_ahead, Asked { file: 999, first: at, count: 1, client: 0 });
+            let runs =
+                level.ask(&mut *read_ahead, Asked { file: 999, first: at, count: 1, client: 0, ends_inside: false });
             runs.iter().map(|run| run.count).collect::<Vec<_>>()
         })
         .collect();
@@ -193,7 +194,7 @@ proptest! {
         let mut fixed = build(row("fixed-depth"), "depth = 78", frames as u32);
         for (file, first, count, length) in runs {
             for number in 0..length {
-                let asked = Asked { file, first: first + number * u64::from(count), count, client: 0 };
+                let asked = Asked { file, first: first + number * u64::from(count), count, client: 0, ends_inside: false };
                 prop_assert_eq!(one.ask(&mut *competitive, asked), other.ask(&mut *fixed, asked), "{:?}", asked);
             }
         }
@@ -212,7 +213,7 @@ proptest! {
         let mut now = 0;
         for (file, first, count, length, block, blocks) in steps {
             for each in 0..length as u64 {
-                let asked = Asked { file, first: first + each * u64::from(count), count, client: 0 };
+                let asked = Asked { file, first: first + each * u64::from(count), count, client: 0, ends_inside: false };
                 for run in level.ask(&mut *read_ahead, asked) {
                     // The request itself counts in full.
                     prop_assert!(u64::from(run.count) <= most.max(u64::from(count)), "{run:?} of {asked:?}, {most} at most");

@@ -15,7 +15,13 @@ fn one_request() -> impl Strategy<Value = Asked> {
         1 => any::<u64>(),
     ];
     let count = prop_oneof![8 => 1u32..9, 1 => 1u32..400];
-    (0u32..4, first, count, 0u32..3).prop_map(|(file, first, count, client)| Asked { file, first, count, client })
+    (0u32..4, first, count, 0u32..3).prop_map(|(file, first, count, client)| Asked {
+        file,
+        first,
+        count,
+        client,
+        ends_inside: false,
+    })
 }
 
 /// Requests at random, and runs of them one after another, forwards, backwards and strided.
@@ -68,7 +74,7 @@ proptest! {
     fn a_first_random_read_is_spared(first in 1u64..1 << 40, file in 0u32..9) {
         for row in read_aheads().filter(|row| row.reads_ahead().unwrap().spares_random) {
             let (mut level, mut read_ahead) = (Level::new(1000), build(row, "", 1000));
-            let runs = level.ask(&mut *read_ahead, Asked { file, first, count: 1, client: 0 });
+            let runs = level.ask(&mut *read_ahead, Asked { file, first, count: 1, client: 0, ends_inside: false });
             // Naming the request's own block asks for nothing.
             prop_assert!(runs.iter().all(|run| run.first >= first && run.end() <= first + 1), "{}: {runs:?}", row.name);
         }
@@ -123,8 +129,8 @@ fn state_beyond_the_limit_is_forgotten() {
     {
         let named = |files: u32| {
             let (mut level, mut read_ahead) = (Level::new(1000), build(row, &format!("files = {files}"), 1000));
-            let requests =
-                (100..110u64).flat_map(|first| [0, 1].map(|file| Asked { file, first, count: 1, client: 0 }));
+            let requests = (100..110u64)
+                .flat_map(|first| [0, 1].map(|file| Asked { file, first, count: 1, client: 0, ends_inside: false }));
             let beyond = |asked: Asked| {
                 let runs = level.ask(&mut *read_ahead, asked);
                 runs.iter().any(|run| run.count > 0 && (run.first > asked.first || run.end() > asked.end()))

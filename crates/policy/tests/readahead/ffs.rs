@@ -59,7 +59,13 @@ impl File {
         let absent = !self.is_cached(0, block);
         let found = [if absent { Found::Absent } else { Found::Ready }];
         let mut runs = Vec::new();
-        ffs.asked(Nanos::ZERO, &Asked { file: 0, first: block, count: 1, client: 0 }, &found, self, &mut runs);
+        ffs.asked(
+            Nanos::ZERO,
+            &Asked { file: 0, first: block, count: 1, client: 0, ends_inside: false },
+            &found,
+            self,
+            &mut runs,
+        );
         let mut fetched: Vec<u64> = absent.then_some(block).into_iter().collect();
         self.cached.extend(fetched.iter().map(|block| (0, *block)));
         for run in runs {

@@ -65,7 +65,7 @@ fn a_stream_whose_blocks_are_gone_starts_slowly_again() {
         level.read(&mut *read_ahead, at, 1);
     }
     for at in 0..1000 {
-        level.ask(&mut *read_ahead, Asked { file: 9, first: 10_000 + 3 * at, count: 1, client: 7 });
+        level.ask(&mut *read_ahead, Asked { file: 9, first: 10_000 + 3 * at, count: 1, client: 7, ends_inside: false });
     }
     assert_eq!(level.read(&mut *read_ahead, 40, 1), [(40, 16)]);
     assert_eq!(level.read(&mut *read_ahead, 41, 1), [(56, 32)]);

@@ -130,7 +130,7 @@ impl Cached for Holds {
 }
 
 fn ask(policy: &mut dyn ReadAhead, holds: &Holds, file: u32, first: u64, count: u32) -> Vec<(u64, u32)> {
-    let asked = Asked { file, first, count, client: 0 };
+    let asked = Asked { file, first, count, client: 0, ends_inside: false };
     let found = |index| if holds.is_cached(file, index) { Found::Ready } else { Found::Absent };
     let found: Vec<Found> = (first..first + u64::from(count)).map(found).collect();
     let mut runs: Vec<Run> = Vec::new();

@@ -365,7 +365,7 @@ fn same<K: Kernel>(steps: Vec<Step>, queue: usize) -> Result<(), TestCaseError> 
         }
         let count = u64::from(count).min(BLOCKS - first);
         ends.insert(file, first + count);
-        let asked = Asked { file, first, count: count as u32, client: 0 };
+        let asked = Asked { file, first, count: count as u32, client: 0, ends_inside: false };
         let found = real(&mut *policy, &pages, &asked);
         let (reads, begins) = (BTreeSet::new(), BTreeSet::new());
         let mut view = View { file, pages: &pages, queue: &mut queue, reads, begins };

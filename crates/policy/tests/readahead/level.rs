@@ -209,6 +209,7 @@ fn requests() -> impl Strategy<Value = Vec<Asked>> {
                 first: first.saturating_add_signed(step * number as i64 * i64::from(count)),
                 count,
                 client,
+                ends_inside: false,
             };
             (0..length).map(at).collect::<Vec<_>>()
         },
@@ -246,7 +247,7 @@ proptest! {
 fn ask_one(level: &mut Checked, file: u32, index: u64) -> Vec<(u32, u64)> {
     let block = level.files.number(file, index).expect("within the file");
     level.fetched.clear();
-    let asked = Asked { file, first: index, count: 1, client: 0 };
+    let asked = Asked { file, first: index, count: 1, client: 0, ends_inside: false };
     level.tell(Event::Asked { asked, position: 0, write: false }, &[Found::Absent], &[block]);
     std::mem::take(&mut level.fetched)
 }
@@ -300,7 +301,10 @@ fn what_is_remembered_has_an_end() {
             let scan = (0..20).map(|number| random(0) + number);
             let places = scan.chain((0..10).map(random)).chain([0, u64::MAX - 2, u64::MAX]);
             for (number, first) in places.enumerate() {
-                level.ask(&mut *read_ahead, Asked { file, first, count: 1 + file % 3, client: number as u32 % 2 });
+                level.ask(
+                    &mut *read_ahead,
+                    Asked { file, first, count: 1 + file % 3, client: number as u32 % 2, ends_inside: false },
+                );
                 most = most.max(read_ahead.remembered());
             }
         }
@@ -319,7 +323,7 @@ fn a_read_ahead_that_forgets_nothing_is_seen() {
     let row = read_aheads().find(|row| row.name == "stride").expect("a row");
     let (mut level, mut read_ahead) = (Level::new(20), build(row, "", 20));
     for file in 0..2000u32 {
-        level.ask(&mut *read_ahead, Asked { file, first: 0, count: 1, client: 0 });
+        level.ask(&mut *read_ahead, Asked { file, first: 0, count: 1, client: 0, ends_inside: false });
     }
     assert!(read_ahead.remembered() > most_remembered(4, 20));
 }

@@ -11,6 +11,7 @@ mod kernels_naive;
 mod level;
 mod linux;
 mod oracle_depth;
+mod recorded;
 mod sarc;
 mod simple;
 mod systems;

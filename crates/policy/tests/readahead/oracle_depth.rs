@@ -52,7 +52,7 @@ fn oracle(requests: &[Asked], frames: u32) -> OracleDepth {
 }
 
 fn ask(file: u32, first: u64, count: u32, client: u32) -> Asked {
-    Asked { file, first, count, client }
+    Asked { file, first, count, client, ends_inside: false }
 }
 
 /// What each of `requests` makes an oracle name, as (first, end).

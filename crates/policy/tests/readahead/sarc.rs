@@ -84,7 +84,7 @@ impl Host {
 
     /// Reads; gives what was prefetched as (first, count).
     fn read(&mut self, first: u64, count: u32) -> Vec<(u64, u32)> {
-        let asked = Asked { file: 0, first, count, client: 0 };
+        let asked = Asked { file: 0, first, count, client: 0, ends_inside: false };
         let found: Vec<Found> = (first..asked.end())
             .map(|index| if self.cached.contains(&index) { Found::Ready } else { Found::Absent })
             .collect();

@@ -84,7 +84,7 @@ fn linux_2_6_follows_large_requests_and_each_file_apart() {
     // 8 blocks from 0: 8..11. 8 blocks from 8: inside, and the window ends at 11, the request at 16: 6 from 16.
     let (mut level, mut linux) = (Level::new(1000), named("linux-2.6", ""));
     assert_eq!(level.read(&mut *linux, 0, 8), [(8, 3)]);
-    let other = headstart_policy::readahead::Asked { file: 1, first: 70, count: 1, client: 0 };
+    let other = headstart_policy::readahead::Asked { file: 1, first: 70, count: 1, client: 0, ends_inside: false };
     assert_eq!(level.ask(&mut *linux, other)[0].first, 71);
     assert_eq!(level.read(&mut *linux, 8, 8), [(16, 6)]);
     assert_eq!(level.read(&mut *linux, 16, 8), [(24, 12)]);

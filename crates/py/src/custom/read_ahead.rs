@@ -119,7 +119,7 @@ fn push_range(file: u32, item: &Bound<'_, PyAny>, prefetch: &mut Vec<Run>) -> Re
 
 impl ReadAhead for PyReadAhead {
     fn asked(&mut self, now: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
-        let Asked { file, first, count, client } = *asked;
+        let Asked { file, first, count, client, .. } = *asked;
         let found: Vec<&str> = found.iter().map(|found| word(*found)).collect();
         let most = 4 * cached.frames() as usize + 1024;
         let request = Python::with_gil(|py| {

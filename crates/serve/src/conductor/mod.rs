@@ -279,7 +279,13 @@ impl Conductor {
             }
         }
         open.with_machine = true;
-        let asked = Asked { file: 0, first: pages.start, count: blocks.len() as u32, client: open.request.client };
+        let asked = Asked {
+            file: 0,
+            first: pages.start,
+            count: blocks.len() as u32,
+            client: open.request.client,
+            ends_inside: false,
+        };
         self.open.insert(id, open);
         self.machine.request(self.now, id, asked, &blocks);
         self.follow(actions);

@@ -133,7 +133,7 @@ impl Directory {
             return None;
         };
         let now = self.tick();
-        let asked = Asked { file: 0, first: page, count: 1, client: 0 };
+        let asked = Asked { file: 0, first: page, count: 1, client: 0, ends_inside: false };
         let ask =
             Ask { id: 0, asked, blocks: &[block], write: false, quiet: false, position: NEVER, compute: Nanos::ZERO };
         self.level.request(now, &ask, &self.pages, &mut Nowhere);

@@ -134,6 +134,18 @@ impl Cutter {
         record.offset.saturating_add(record.size).min(end) - record.offset.max(begin)
     }
 
+    /// Whether a request ends before its last block does. An object is asked for whole.
+    #[inline]
+    #[must_use]
+    pub fn ends_inside(&self, record: &Record) -> bool {
+        let end = record.offset.wrapping_add(record.size);
+        match self.shift {
+            _ if self.objects || self.block_size == BlockSize::Object => false,
+            Some(shift) => end & ((1 << shift) - 1) != 0,
+            None => end % self.block_bytes != 0,
+        }
+    }
+
     #[cold]
     fn too_large(&self, record: &Record, records: &Records) -> Error {
         let problem = format!("a request of {} is more than {REQUEST_BLOCKS_MAX} blocks", Bytes(record.size));

@@ -61,6 +61,7 @@ impl Filling<'_> {
         let known = self.universe.len();
         if self.plain && cut.blocks == 1 && self.chunk.request_ends.is_empty() {
             self.chunk.blocks.push(self.universe.number(cut.file, cut.first, self.placing)?);
+            self.mark_end(record);
             if let Some(thinks) = &mut self.thinks {
                 thinks.push(self.cutter.think(record, next));
             }
@@ -88,6 +89,7 @@ impl Filling<'_> {
             self.mark_bytes(record, at, files);
             self.mark_write(record.write);
         }
+        self.mark_end(record);
         let count = self.chunk.blocks.len();
         if let Some(thinks) = &mut self.thinks {
             thinks.resize(count - 1, Nanos::ZERO);
@@ -156,6 +158,15 @@ impl Filling<'_> {
         if asked < size || files || !self.chunk.bytes.is_empty() {
             self.chunk.bytes.resize(self.chunk.blocks.len() - 1, size as u32);
             self.chunk.bytes.push(asked as u32);
+        }
+    }
+
+    /// Marks a request whose last block has just been pushed, and which ends before that does.
+    #[inline]
+    fn mark_end(&mut self, record: &Record) {
+        if self.cutter.ends_inside(record) {
+            self.chunk.ends_inside.resize(self.chunk.blocks.len() - 1, false);
+            self.chunk.ends_inside.push(true);
         }
     }
 

@@ -96,6 +96,7 @@ impl Reading {
         }
         chunk.blocks.clear();
         chunk.request_ends.clear();
+        chunk.ends_inside.clear();
         chunk.writes.clear();
         chunk.times.clear();
         chunk.bytes.clear();
@@ -190,6 +191,10 @@ impl Reading {
                 all.request_ends.resize(all.blocks.len(), true);
                 all.request_ends.extend_from_slice(&part.request_ends);
                 all.request_ends.resize(all.blocks.len() + part.blocks.len(), true);
+            }
+            if !part.ends_inside.is_empty() {
+                all.ends_inside.resize(all.blocks.len(), false);
+                all.ends_inside.extend_from_slice(&part.ends_inside);
             }
             if !part.writes.is_empty() || !all.writes.is_empty() {
                 all.writes.resize(all.blocks.len(), false);

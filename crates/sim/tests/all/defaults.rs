@@ -102,7 +102,10 @@ fn wrong_keys_are_found_before_the_trace_is_read() {
     let error = refused(&below("coordinator = {name = \"pfc\", queue = \"long\"}"));
     assert!(error.starts_with("level[1].coordinator.queue: "), "{error}");
     let error = refused(&scenario("{name = \"linux\", version = \"6.1\"}", ""));
-    assert!(error.starts_with("policy.version: ") && error.contains("allowed: \"6.12\" or \"6.17\""), "{error}");
+    assert!(
+        error.starts_with("policy.version: ") && error.contains("allowed: \"6.12\", \"6.17\" or \"6.18\""),
+        "{error}"
+    );
 }
 
 #[test]

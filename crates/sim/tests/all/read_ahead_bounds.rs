@@ -99,7 +99,7 @@ fn a_reader_that_does_not_think_is_bounded_by_the_rate_of_its_device() {
     for model in MODELS.iter().filter(|row| row.name != "uniform") {
         let scenario = format!(
             "workload = {{generator = \"sequential\", blocks = 4000, compute = \"0s\"}}\ncache = {{blocks = 1000}}\n\
-             policy = {{name = \"linux\", version = \"6.17\"}}\ndevice = {{model = \"{}\"}}\n",
+             policy = {{name = \"linux\"}}\ndevice = {{model = \"{}\"}}\n",
             model.name
         );
         let read = Scenario::from_table(common::table(&scenario)).expect("a scenario");

@@ -29,7 +29,7 @@ GUEST: Final = "beside Linux 2.6.16 as it was: "
 FIXED_DEPTH: Final = "fixed-depth"
 READ_AHEADS: Final[dict[str, Keys]] = {
     FIXED_DEPTH: POLICIES["Linux"],
-    "linux": {"name": "linux", "read_ahead": paper.LINUX},
+    "linux": {"name": "linux", "version": "6.12", "read_ahead": paper.LINUX},
     "linux-2.6.10": LINUX_2_6_10,
     "linux-2.6.16": LINUX_2_6_16,
 }

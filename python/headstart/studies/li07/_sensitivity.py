@@ -94,7 +94,7 @@ VARIANTS: Final[dict[str, tuple[Change, tuple[Case, ...]]]] = {
 """What is changed, and of which cases."""
 
 POLICY_VARIANTS: Final[dict[str, Mapping[str, Keys]]] = {
-    "Linux as Linux 6.12 reads ahead": {"Linux": {"name": "linux", "read_ahead": paper.LINUX}},
+    "Linux as Linux 6.12 reads ahead": {"Linux": {"name": "linux", "version": "6.12", "read_ahead": paper.LINUX}},
     "Linux as linux-2.6": {"Linux": {"name": "linux-2.6"}},
     "Linux as Linux 2.6.10 was": {"Linux": LINUX_2_6_10},
     "all within Linux 2.6.10's windows, CP with 393 kB always": {

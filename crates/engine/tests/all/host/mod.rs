@@ -169,7 +169,7 @@ pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> O
             if due[process as usize].is_some_and(|due| due <= now) {
                 due[process as usize] = None;
                 let first = 2 * u64::from(system.refs[at as usize]);
-                let asked = Asked { file: 0, first, count: 1, client: process };
+                let asked = Asked { file: 0, first, count: 1, client: process, ends_inside: false };
                 let (id, blocks) = (u64::from(process), [Block(system.refs[at as usize])]);
                 let ask =
                     Ask { id, asked, blocks: &blocks, write: false, quiet: false, position: at, compute: Nanos(0) };

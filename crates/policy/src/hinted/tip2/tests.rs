@@ -95,7 +95,8 @@ impl Host {
     fn read(&mut self, block: u32) -> Option<Option<u32>> {
         let mut victim = None;
         if self.states[block as usize].is_absent() {
-            let asked = crate::readahead::Asked { file: 0, first: block.into(), count: 1, client: 1 };
+            let asked =
+                crate::readahead::Asked { file: 0, first: block.into(), count: 1, client: 1, ends_inside: false };
             let event = Event::Asked { asked, position: NEVER, write: false };
             let fetches = self.tell(event, &[Block(block)], &[Found::Absent]);
             assert_eq!(fetches.len(), 1);

@@ -244,7 +244,7 @@ impl Walk {
         let mut runs = std::mem::take(&mut self.runs);
         runs.clear();
         if let Some(read_ahead) = &mut self.read_ahead {
-            let asked = Asked { file, first: at, count: 1, client: 0 };
+            let asked = Asked { file, first: at, count: 1, client: 0, ends_inside: false };
             read_ahead.asked(Nanos(self.now as u64), &asked, &[found], &self.known, &mut runs);
         }
         let mut blocks = if found == Found::Absent { vec![(file, at)] } else { Vec::new() };

@@ -15,7 +15,7 @@ const WORDS: [(&str, &[&str]); 12] = [
     ("trigger", &["group", "window"]),
     ("replay", &["mirror", "released"]),
     ("seeks", &["switches", "all"]),
-    ("version", &["6.12", "6.17"]),
+    ("version", &["6.12", "6.18"]),
     ("priority", &["none", "demand-first"]),
     ("window", &["last", "next"]),
     ("update", &["miss", "always"]),
