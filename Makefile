@@ -110,7 +110,8 @@ bench: setup ## references and drive requests per second and peak memory, beside
 serve-bench: setup ## serve beside qemu-nbd and nbdkit on a file; beside s3backer too: benches/serve_s3.py. ARGS="--rounds 5"
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python benches/serve_file.py $(ARGS)
 
-live-study: setup ## a stock kernel on an emulated disk beside the simulator; Linux, root, some minutes. ARGS="--quick"
+live-study: setup ## this kernel's read-ahead page by page, and its time on an emulated disk, beside the simulator; root. PAGES= ARGS="--quick"
+	$(BIN)/python -m headstart.livestudy $(PAGES)
 	$(BIN)/headstart reproduce li07-live $(ARGS)
 
 hints-study: setup ## commands with cold caches, plain and by headstart run, beside the forecast; Linux, root, half an hour. ARGS="--disk own"

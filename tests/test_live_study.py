@@ -132,8 +132,10 @@ def test_depths_and_kernels() -> None:
     ]
     assert settings(watch=False) == settings(watch=True)[:3]
     assert [each.name for each in settings(watch=False, mapped=True)][-1] == "3,384 KiB"
-    versions = [predict.read_ahead(128, kernel, 1280)["version"] for kernel in ((6, 12), (6, 16), (6, 17), (7, 0))]
-    assert versions == ["6.12", "6.12", "6.17", "6.17"]
+    versions = [
+        predict.read_ahead(128, kernel, 1280)["version"] for kernel in ("6.12.1", "6.16-rc1", "6.17.0-5-generic", "7.0")
+    ]
+    assert versions == ["6.12", "6.12", "6.18", "6.18"]
 
 
 # How it judges.

@@ -349,6 +349,9 @@ def device_replay(
 ) -> str:
     """Replay a trace on a device; return the times."""
 
+def kernel_pages(question: str) -> str:
+    """Return the pages that each read or touch of a file brings into the page cache of a kernel."""
+
 def model_competitive(question: str) -> str:
     """Return the depth of competitive prefetching and what it guarantees."""
 

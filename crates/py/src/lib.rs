@@ -3,6 +3,7 @@
 //! Every function that runs or reads releases the GIL while it works, and all turn every error of the core into one exception,
 //! `HeadstartError`, whose text is one line.
 
+mod cached_file;
 mod catalog;
 mod curve;
 mod custom;
@@ -31,6 +32,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(devices::device_survey, module)?)?;
     module.add_function(wrap_pyfunction!(devices::device_import_diskspecs, module)?)?;
     module.add_function(wrap_pyfunction!(replay::device_replay, module)?)?;
+    module.add_function(wrap_pyfunction!(cached_file::kernel_pages, module)?)?;
     module.add_class::<simulation::Traces>()?;
     module.add_class::<custom::Cache>()?;
     module.add_class::<custom::PyHints>()?;

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from headstart import kernels
 from headstart._core import HeadstartError, InternalError
 from headstart.cases import Case, Plan, in_threads
 from headstart.compared import Setting
@@ -102,6 +103,10 @@ class Runs:
         """Of the runs that have ended."""
         self.jobs = jobs
         self.told = told
+        version = kernels.here()
+        known = version in (None, rows()[LINUX]["keys"]["version"]) or plan.levels
+        self.kernel = [] if known else [f"policy.version={version}"]
+        """What Linux's read-ahead is set to, where this machine's kernel is not the default one."""
         self.given_up: set[Run] = set()
         """Runs that the time did not suffice for."""
         self.stop = threading.Event()
@@ -143,7 +148,8 @@ class Runs:
                 tell()
                 scenario, overrides = self.plan.run_of(Case(setting=run.setting, policy=run.policy))
                 limit = [] if run.limit is None else [f"workload.limit={run.limit}"]
-                laid = [*overrides, *limit, f"seed={run.seed}"]
+                kernel = self.kernel if run.policy.partition(":")[0] == LINUX else []
+                laid = [*overrides, *limit, *kernel, f"seed={run.seed}"]
                 result = simulate(scenario, overrides=laid, progress=tell, traces=self.plan.traces)
             except _OutOfTimeError:
                 self.given_up.add(run)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import headstart
+from headstart import kernels
 from headstart.livestudy.image import BLOCK, Placed
 from headstart.livestudy.measure import Host
 from headstart.livestudy.workloads import Workload
@@ -49,11 +50,10 @@ def write_trace(path: Path, workload: Workload, files: Sequence[Placed]) -> None
     path.with_suffix(".files.csv").write_text("\n".join([*places, ""]), encoding="ascii")
 
 
-def read_ahead(read_ahead_kb: int, kernel: tuple[int, int], max_request_kb: int) -> dict[str, Any]:
-    """Return the policy that reads ahead as a kernel of that version does."""
-    version = "6.17" if kernel >= (6, 17) else "6.12"
+def read_ahead(read_ahead_kb: int, release: str, max_request_kb: int) -> dict[str, Any]:
+    """Return the policy that reads ahead as a kernel of that release does."""
     depth, most = f"{read_ahead_kb}KiB", f"{max_request_kb}KiB"
-    return {"name": "linux", "version": version, "read_ahead": depth, "max_request": most}
+    return {"name": "linux", "version": kernels.version(release), "read_ahead": depth, "max_request": most}
 
 
 def scenario(trace: Path, profile: str, policy: dict[str, Any], host: Host) -> dict[str, Any]:

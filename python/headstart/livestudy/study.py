@@ -197,7 +197,7 @@ class Bench:
 
     def predicted(self, workload: workloads.Workload, depth_kb: int, request_kb: int) -> predict.Prediction:
         """Predict it at a depth. The simulator has no mapped files: a fault becomes one read of that length."""
-        policy = predict.read_ahead(depth_kb, kernel(), request_kb)
+        policy = predict.read_ahead(depth_kb, os.uname().release, request_kb)
         if workload.mapped:
             (size,) = (placed.size for placed in self.placed if placed.name == "large")
             workload, policy = workloads.around(workload, depth_kb, size), {"name": "demand"}
@@ -226,12 +226,6 @@ class Bench:
 def median(values: Iterable[int]) -> int:
     """Return the median, a whole number."""
     return int(averages.median(values))
-
-
-def kernel() -> tuple[int, int]:
-    """Return the version of the running kernel."""
-    major, minor = os.uname().release.split(".")[:2]
-    return int(major), int(minor.split("-")[0])
 
 
 def verdict(agrees: bool) -> Verdict:
