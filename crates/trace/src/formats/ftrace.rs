@@ -18,6 +18,7 @@ use super::blkparse::{device, Action, Blkparse, Event};
 use super::columns::spaced;
 use super::fields::{scaled, SECTOR_BYTES};
 use super::lines_of;
+use super::operation::{operation, Operation};
 use crate::number::{nanos, shown, whole_u32};
 use crate::{Carries, Evidence, Format};
 
@@ -125,19 +126,21 @@ fn parse(line: &[u8]) -> Result<Option<Event>, String> {
     let (Some(plus), [major_minor, kind, ..]) = (plus, &words[..]) else {
         return Err(format!("{} has no sectors; allowed: major,minor flags ... sector + sectors", shown(line.fields)));
     };
-    let write = kind.contains(&b'W');
-    let sectors = words.get(plus + 1).copied().unwrap_or_default();
-    let size = scaled(sectors, "sectors", SECTOR_BYTES)?;
-    if kind.contains(&b'D') || !write && !kind.contains(&b'R') || size == 0 {
-        return Ok(None);
-    }
+    let operation = operation(kind, "flags", false)?;
+    // A flush has no sectors, and -1 for where.
+    let (offset, size) = match words.get(plus + 1) {
+        Some(sectors) if operation != Operation::Other && *sectors != b"0" => {
+            (scaled(words[plus - 1], "sector", SECTOR_BYTES)?, scaled(sectors, "sectors", SECTOR_BYTES)?)
+        }
+        _ => (0, 0),
+    };
     Ok(Some(Event {
         action,
         time: Nanos(nanos(line.seconds, "time", 1_000_000_000)?),
         device: device(major_minor)?,
         pid: line.pid(),
-        write,
-        offset: scaled(words[plus - 1], "sector", SECTOR_BYTES)?,
+        write: operation == Operation::Write,
+        offset,
         size,
     }))
 }

@@ -35,10 +35,10 @@ fn ftrace_perf_and_systrace_print_the_same_events() {
         \x20              a-12     [000] .....  1000.001600: block_rq_issue: 8,0 DS 4096 () 9 + 8 none,0,0 [x]\n\
         \x20              a-12     [000] .....  1000.001700: block_rq_issue: 8,0 FF 0 () 18446744073709551615 + 0 [x]\n\
         \x20              a-12     [000] .....  1000.002000: block_rq_issue: 8,0 RA 8192 () 2000 + 16 none,0,0 [x]\n";
-    let (all, carries, unit, _) = read("ftrace", "ftrace", ftrace);
+    let (all, carries, unit, skipped) = read("ftrace", "ftrace", ftrace);
     assert_eq!(all, [by(12, first), by(12, second)]);
     let expected = Carries { duration: true, processes: true, files: true, ..BLOCKS };
-    assert_eq!((carries, unit), (expected, 512));
+    assert_eq!((carries, unit, skipped), (expected, 512, 2), "a discard and a flush");
     // With the group of the thread, as record-tgid and Android have it; in the page of systrace.
     let groups = ftrace.replace("-12    ", "-12    (   11)").replace("-0     ", "-0     (-----)");
     assert_eq!(read("ftrace_tgid", "ftrace", &groups).0, all);
