@@ -145,6 +145,7 @@ def play_trace(
     addresses: str = "error",
     connections: int = 1,
     seed: int = 1,
+    select: str = "{}",
     on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Replay a trace against a live NBD server; return what was measured."""
@@ -236,6 +237,24 @@ def profile(
 def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return the scenario with every default in it, as TOML."""
 
+def carries(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+    traces: Traces | None = None,
+) -> str:
+    """Return what the trace or generator of a scenario carries, as JSON; null if it has neither."""
+
+def reads_at_once(
+    *,
+    path: str | PathLike[str] | None = None,
+    json: str | None = None,
+    overrides: list[str] = ...,
+    traces: Traces | None = None,
+) -> bool:
+    """Return whether the processes of a scenario's trace read at once."""
+
 def lower_bound(
     *,
     path: str | PathLike[str] | None = None,
@@ -269,6 +288,7 @@ def trace_info(
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    select: str = "{}",
     on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Return what a trace holds."""
@@ -281,6 +301,7 @@ def trace_convert(
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    select: str = "{}",
     on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Write a trace in another format; return what was written."""
@@ -299,6 +320,7 @@ def trace_filter(
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    select: str = "{}",
     on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Write what misses in a cache."""
@@ -345,6 +367,7 @@ def device_replay(
     format: str = "auto",
     request_size: str | None = None,
     limit: int | None = None,
+    select: str = "{}",
     on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Replay a trace on a device; return the times."""

@@ -6,6 +6,7 @@ Each case is one scenario and runs on its own thread (the core releases the GIL)
 import dataclasses
 import functools
 import itertools
+import json
 import os
 import threading
 import tomllib
@@ -13,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
+from headstart import _core
 from headstart._core import HeadstartError, InternalError
 from headstart.compared import Comparison, Refusal, Row, Setting
-from headstart.policies import gathers, kind, knows_future, of_levels, policy_keys, policy_text
-from headstart.simulation import Result, Traces, explain, lower_bound, simulate
+from headstart.policies import by_position, gathers, kind, knows_future, of_levels, policy_keys, policy_text
+from headstart.simulation import Result, Traces, _shared, explain, lower_bound, simulate, source_of
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,6 +26,16 @@ R = TypeVar("R")
 DEFAULT_DEVICE = "nvme"
 """The device if none is given."""
 DEFAULT_CACHE = "10MiB"
+LOOSE = 2.0
+"""A lower bound that is further below the fastest run than this many times says little."""
+SAYS_LITTLE = (
+    f"the lower bound says little where it is more than {LOOSE:g} times below the fastest: it leaves out the order of "
+    "reads, turns of a disk, and what a small cache fetches again"
+)
+AT_ONCE = (
+    "the trace's processes read at once: each is replayed by itself, all from the start; "
+    "--set workload.processes=merged makes them one reader"
+)
 BASELINE = "demand"
 """The baseline of saved time: no prefetching, and the default replacement."""
 
@@ -88,6 +100,16 @@ class Plan:
     """Whether the caller sets the number of disks; otherwise the scenario does."""
     default_device: bool = False
     """Whether the caller gave no device."""
+    defaulted: bool = False
+    """Whether the caller named no policies."""
+    suits: bool = False
+    """Whether the workload is a trace alone, which the plan is to suit."""
+    at_once: bool = False
+    """Whether the trace's processes read at once, and are replayed side by side."""
+    is_fitting: bool = False
+    """Whether it is known to suit the trace."""
+    left_out: tuple[str, ...] = ()
+    """Default policies that the trace is not fit for: it has no addresses."""
     traces: Traces = dataclasses.field(default_factory=Traces, compare=False, repr=False)
     """The traces that the runs share."""
 
@@ -170,6 +192,10 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         """Return the notes needed to interpret the comparison."""
         notes = []
+        if self.left_out:
+            notes.append(no_addresses(self.left_out))
+        if self.at_once:
+            notes.append(AT_ONCE)
         if self.default_device:
             notes.append(f"no device is named: {DEFAULT_DEVICE} stands for a drive of today; --device names another")
         if self.issue == "whole":
@@ -181,6 +207,49 @@ class Plan:
             if hinted:
                 notes.append(f"hinted policies take requests block by block: {', '.join(hinted)}")
         return tuple(notes)
+
+    @functools.cached_property
+    def carries(self) -> Mapping[str, bool]:
+        """What the trace or generator carries; addresses if the scenario places its blocks itself."""
+        scenario, overrides = self.run_of(self.baseline(self.settings[0]))
+        text = _core.carries(**source_of(scenario), overrides=_without_policy(overrides), traces=_shared(self.traces))
+        found: Mapping[str, bool] = json.loads(text) or {"addresses": True}
+        return found
+
+    def fitting(self) -> "Plan":
+        """Return the plan as it suits the trace.
+
+        Default policies that need addresses are left out if the trace has none. Processes that read at once are
+        replayed side by side, if the scenario does not say how.
+
+        Raises:
+            HeadstartError: The trace has no addresses, and the caller has named a policy that needs them.
+        """
+        return self._side_by_side()._with_addresses()
+
+    def _side_by_side(self) -> "Plan":
+        workload = self.scenario["workload"]
+        given = any(each.partition("=")[0].strip() == "workload.processes" for each in self.overrides)
+        if not self.suits or given or "trace" not in workload or "processes" in workload:
+            return self
+        scenario, overrides = self.run_of(self.baseline(self.settings[0]))
+        found = source_of(scenario)
+        if not _core.reads_at_once(**found, overrides=_without_policy(overrides), traces=_shared(self.traces)):
+            return self
+        side_by_side = {**self.scenario, "workload": {**workload, "processes": "per-pid"}}
+        return dataclasses.replace(self, scenario=side_by_side, at_once=True)
+
+    def _with_addresses(self) -> "Plan":
+        unfit = [case for case in self.cases if by_position(self.policy_name(case))]
+        if not unfit or self.carries["addresses"]:
+            return self
+        if not self.defaulted:
+            scenario, overrides = self.run_of(unfit[0])
+            # The core refuses it in its own words.
+            simulate(scenario, overrides=[*overrides, "workload.limit=1"], traces=self.traces)
+        names = tuple(dict.fromkeys(str(case.policy) for case in unfit))
+        rest = tuple(policy for policy in self.policies if policy not in names)
+        return dataclasses.replace(self, policies=rest, left_out=names)
 
     def check(self) -> None:
         """Check all cases before the first one runs; traces are not read."""
@@ -226,6 +295,9 @@ class Plan:
             HeadstartError: A key of any case is wrong, or no case can run; then the reason of the first.
         """
         self.check()
+        if not self.is_fitting:
+            fitting = dataclasses.replace(self.fitting(), is_fitting=True)
+            return fitting.run(jobs=jobs, progress=progress)
         baselines = {setting: self.baseline(setting) for setting in self.settings}
         extra = [case for case in baselines.values() if case not in self.cases]
         runs = [*((case, False) for case in self.cases), *((case, True) for case in extra)]
@@ -288,7 +360,17 @@ class Plan:
             )
 
         rows = tuple(compared(case, outcome) for case, outcome in zip(self.cases, outcomes, strict=True))
-        return Comparison(cases=rows, plan_notes=self.notes())
+        loose = [
+            bound
+            for setting, bound in bounds.items()
+            if bound and (setting, "all") in fastest and fastest[setting, "all"] > LOOSE * bound
+        ]
+        return Comparison(cases=rows, plan_notes=(*self.notes(), *([SAYS_LITTLE] if loose else [])))
+
+
+def no_addresses(policies: Sequence[str]) -> str:
+    """Return the note on policies that are left out."""
+    return f"the trace has no addresses: left out, as they read ahead by position: {', '.join(policies)}"
 
 
 def _fastest(outcomes: Iterable[tuple[Case, str, Result | HeadstartError]]) -> dict[tuple[Setting, str], int]:

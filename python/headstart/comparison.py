@@ -13,6 +13,7 @@ from headstart.cases import BASELINE, DEFAULT_CACHE, DEFAULT_DEVICE, Case, Plan,
 from headstart.compared import COPIED, SCHEMA, Comparison, Refusal, Row, Setting, pandas
 from headstart.policies import kind, policy_keys, toml_value
 from headstart.simulation import explain, located
+from headstart.traces import selection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +88,8 @@ def plan(
     with_disks = disks is not None or own is None
     if disks is None:
         disks = int(devices.get("count", len(devices.get("layout", [0]))))
-    if policies is None and own is None:
+    defaulted = policies is None and own is None
+    if defaulted:
         policies = DEFAULT_POLICIES
     if policies is not None:
         policies = [custom.text_of(policy) for policy in listed(policies)]
@@ -108,6 +110,8 @@ def plan(
         else _some("coordinators", listed(coordinators), "names of `headstart list coordinators`"),
         overrides=tuple(overrides),
         with_disks=with_disks,
+        defaulted=defaulted,
+        suits=own is None,
         default_device=device == DEFAULT_DEVICE and own_device is None and not overridden,
     )
 
@@ -150,6 +154,9 @@ def compare(
     driver_overhead: str | None = None,
     issue: str | None = None,
     workload: Mapping[str, Any] | None = None,
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
     seed: int | None = None,
     overrides: str | Sequence[str] = (),
     jobs: int | None = None,
@@ -173,6 +180,9 @@ def compare(
         driver_overhead: Processor time per device request; by the device's class if `None`.
         issue: "whole" or "blocks"; if `None`, whole if a read-ahead is compared, else block by block.
         workload: Further keys of [workload], such as {"compute_total": "99.9s"}.
+        path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
+        pid: Only requests of these processes or threads.
+        process: Only requests of processes of these names, or globs of them.
         seed: Random seed; 1 if `None`.
         overrides: "a.b=value" settings that override keys in every case.
         jobs: Parallel runs; one per processor if `None`.
@@ -192,7 +202,7 @@ def compare(
         scheduler=scheduler,
         driver_overhead=driver_overhead,
         issue=issue,
-        workload=workload,
+        workload={**selection(path, pid, process), **(workload or {})},
         seed=seed,
         overrides=overrides,
     )

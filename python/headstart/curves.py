@@ -8,7 +8,9 @@ blocks, runs sample extents, which preserves sequences.
 
 import dataclasses
 import functools
+import itertools
 import json
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -24,6 +26,7 @@ from headstart.custom import is_custom
 from headstart.policies import kind, knows_future, policy_keys, rows
 from headstart.registry import catalog
 from headstart.simulation import Result, _shared, simulate, source_of
+from headstart.traces import selection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,6 +168,9 @@ def curve(
     device: str | PathLike[str] | None = None,
     admit: str | None = None,
     workload: Mapping[str, Any] | None = None,
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
     seed: int | None = None,
     overrides: str | Sequence[str] = (),
     jobs: int | None = None,
@@ -184,6 +190,9 @@ def curve(
         device: Name or profile; every policy is then run on it at every size, and elapsed times are reported.
         admit: Objects larger than this ("1MiB") bypass the cache; for a trace whose objects have sizes.
         workload: Further keys of [workload], such as {"limit": 100000}.
+        path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
+        pid: Only requests of these processes or threads.
+        process: Only requests of processes of these names, or globs of them.
         seed: Random seed, except for the samples; 1 if `None`.
         overrides: "a.b=value" settings that override keys in every run.
         jobs: Parallel runs; one per processor if `None`.
@@ -206,10 +215,9 @@ def curve(
     for policy in policies:
         _check_name(policy)
     names = list(dict.fromkeys(full_name(policy) for policy in policies))
+    chosen = {**selection(path, pid, process), **(workload or {})}
     # A cache of one block fits everywhere: each run has its own.
-    planned_of = functools.partial(
-        plan, trace, cache=1, device=device, workload=workload, seed=seed, overrides=overrides
-    )
+    planned_of = functools.partial(plan, trace, cache=1, device=device, workload=chosen, seed=seed, overrides=overrides)
     planned = planned_of(policies=names)
     planned.check()
     in_passes = [name for name in names if device is None and _without_time(name)]
@@ -241,6 +249,7 @@ def curve(
             traces=_shared(planned.traces),
         )
     )
+    found, left_out = _as_large_as_a_sample(found)
     by_runs = names if found["needs_runs"] else [name for name in names if name not in in_passes]
     if by_runs and found["block_bytes"] is None:
         problem = f'policies: "{by_runs[0]}" is run, and runs count objects as blocks of one size'
@@ -251,7 +260,7 @@ def curve(
     ran = runs.points(by_runs) if by_runs else {}
     passed = dict(zip(in_passes, found["lines"], strict=False))
     lines = [ran[name] if name in ran else _of_line(name, passed[name], found) for name in names]
-    notes = [*found["notes"], *runs.notes]
+    notes = [*found["notes"], *left_out, *runs.notes]
     if found["needs_runs"] and in_passes:
         notes.append(f"{found['needs_runs']}: every policy is run")
     return Curve(
@@ -267,6 +276,22 @@ def curve(
         points=tuple(point for line in lines for point in line),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _as_large_as_a_sample(found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return what was found without sizes of less than one sampled block, and a note on them: samples cannot tell."""
+    per_block = found["block_bytes"] or found["distinct_bytes"] / max(found["distinct_blocks"], 1)
+    least = per_block / found["rate"]
+    kept = [found["rate"] == 1.0 or size["bytes"] >= least for size in found["sizes"]]
+    if all(kept):
+        return dict(found), []
+    said = f"{math.ceil(1 / found['rate']):,} blocks, one block of the sample"
+    if not any(kept):
+        raise HeadstartError(f"cache: every size is below {said}; allowed: larger sizes, or a larger rate")
+    lines = [{**line, "points": list(itertools.compress(line["points"], kept))} for line in found["lines"]]
+    sizes = list(itertools.compress(found["sizes"], kept))
+    note = f"sizes below {said}, are left out: {len(kept) - len(sizes)}"
+    return {**found, "sizes": sizes, "lines": lines}, [note]
 
 
 def _sizes(cache: Sequence[str | int] | str | int | None, points: int) -> list[str]:

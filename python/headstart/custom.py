@@ -79,6 +79,9 @@ class Readahead(_Custom):
     With `Replacement` as a second base class, the same object chooses the victims too.
     """
 
+    by_position = True
+    """Whether it takes neighbouring blocks for neighbours on the device: such a class needs a trace with addresses."""
+
     def requested(self, request: Request) -> Iterable[int | range] | None:
         """Return or yield the blocks of the request's file to prefetch, in the order in which they are issued.
 
@@ -161,11 +164,12 @@ def resolve(name: str, beside: str | os.PathLike[str] | None = None) -> tuple[ty
 
 
 def kind_of(found: type[_Custom]) -> str:
-    """Return the kind of a class: "policy", "read-ahead", "replacement" or "read-ahead with replacement"."""
+    """Return the kind of a class: "policy", "replacement", or "read-ahead" or "predictor", with " with replacement"."""
     if issubclass(found, Policy):
         return "policy"
     if issubclass(found, Readahead):
-        return "read-ahead with replacement" if issubclass(found, Replacement) else "read-ahead"
+        family = "read-ahead" if found.by_position else "predictor"
+        return f"{family} with replacement" if issubclass(found, Replacement) else family
     return "replacement"
 
 

@@ -11,12 +11,13 @@ sizes bytes, rates bytes a second. The core does the work without the GIL.
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Self
 
 from headstart import _core, _input
 from headstart.simulation import Progress
+from headstart.traces import select_json
 
 SCHEMA = 1
 """Version of the shape of `Device.to_dict()`."""
@@ -308,6 +309,9 @@ def replay(
     request_size: str | None = None,
     keys: Keys | None = None,
     limit: int | None = None,
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Replay:
     """Serve the requests of a trace, one at a time, on a device.
@@ -315,20 +319,28 @@ def replay(
     The trace must have addresses, and all its requests go to one device. With think times, or issue and service times,
     a request is issued when the previous one is done and the recorded pause is over. With issue times only, requests
     are issued at those times and served in order of arrival. Without times, they are issued back to back.
-    `request_size` is for a trace that has offsets but no sizes; `limit` is the maximum number of requests.
+    `request_size` is for a trace that has offsets but no sizes; `limit` is the maximum number of requests. `path`,
+    `pid` and `process` select requests, as in `compare`.
 
     Raises:
         HeadstartError: The device, its profile, a key or the trace is wrong; a request lies beyond the device.
     """
-    device, path = _device(name), _input.name(trace, "trace")
+    device, file = _device(name), _input.name(trace, "trace")
     text = _core.device_replay(
-        device, path, keys=_text(keys), format=format, request_size=request_size, limit=limit, on_progress=progress
+        device,
+        file,
+        keys=_text(keys),
+        format=format,
+        request_size=request_size,
+        limit=limit,
+        select=select_json(path, pid, process),
+        on_progress=progress,
     )
     fields = json.loads(text)
     for side in ("modelled", "measured"):
         if fields[side] is not None:
             fields[side] = TimesByKind(**{kind: Times(**times) for kind, times in fields[side].items()})
-    return Replay(device=device, trace=path, **fields)
+    return Replay(device=device, trace=file, **fields)
 
 
 def import_diskspecs(path: str | PathLike[str], *, disk: str | None = None) -> Imported:

@@ -8,12 +8,13 @@ Times are whole nanoseconds. The core does the work without the GIL.
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Literal, Self, TypedDict
 
 from headstart import _core
 from headstart.results import Response
+from headstart.traces import select_json
 
 Progress = Callable[[float, int], object]
 """Called with the share done, 0 to 1, and the number of requests replied to."""
@@ -90,6 +91,9 @@ def play_trace(
     addresses: Literal["error", "wrap"] = "error",
     connections: int = 1,
     seed: int = 1,
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Played:
     """Replay a trace against the export of a live server, and measure each request.
@@ -109,6 +113,9 @@ def play_trace(
         addresses: Handling of addresses beyond the export's end: "error" or "wrap".
         connections: Connections to the server.
         seed: Random seed of think times.
+        path: Only requests to files that fit one of these globs.
+        pid: Only requests of these processes or threads.
+        process: Only requests of processes of these names, or globs of them.
         progress: Called about 10 times a second; an exception that it raises ends the replay.
 
     Raises:
@@ -129,6 +136,7 @@ def play_trace(
         addresses=addresses,
         connections=connections,
         seed=seed,
+        select=select_json(path, pid, process),
         on_progress=progress,
     )
     return Played.from_json(text)

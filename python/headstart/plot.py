@@ -10,7 +10,6 @@ shows the chart; `chart.save("times.png")` or `.svg` writes it.
 """
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -292,16 +291,29 @@ def _powers_of_two(values: Sequence[float]) -> list[int]:
     return [2**power for power in range(first, last + 1, (last - first) // 10 + 1)]
 
 
+def _angle(places: Sequence[Any]) -> int:
+    """Return the angle of labels, so that long ones stand beside each other whole."""
+    return -30 if max(len(str(place)) for place in places) * len(places) > WIDTH // 8 else 0
+
+
 def lines(
-    points: Sequence[dict[str, Any]], x_title: str, y_title: str, *, share: bool = False, x_bytes: bool = False
+    points: Sequence[dict[str, Any]],
+    x_title: str,
+    y_title: str,
+    *,
+    share: bool = False,
+    x_bytes: bool = False,
+    names: Sequence[str] = (),
 ) -> "Chart":
     """Return lines of `x` and `y`, one per `series`; names on the x axis keep their order.
 
     Values over a wide range have a logarithmic scale, unless they are a `share` of 0 to 100 %. With `x_bytes` each `x`
-    is a number of bytes, and its label has a suitable unit.
+    is a number of bytes, and its label has a suitable unit. `names` are the series of several charts: each keeps
+    its colour in all of them.
     """
     alt = altair("plot")
     series = list(dict.fromkeys(plain(point["series"]) for point in points))
+    known = list(dict.fromkeys([*map(plain, names), *series]))
     places = list(dict.fromkeys(point["x"] for point in points))
     numbers = all(isinstance(place, int | float) for place in places)
     if numbers:
@@ -315,16 +327,16 @@ def lines(
         scale = alt.Scale(type="log", nice=False) if min(places) > 0 and len(places) > 1 else alt.Scale(zero=False)
         x = alt.X("x:Q", title=x_title, scale=scale, axis=axis)
     else:
-        x = alt.X("x:N", sort=places, title=x_title, axis=alt.Axis(labelAngle=0, labelLimit=110))
+        x = alt.X("x:N", sort=places, title=x_title, axis=alt.Axis(labelAngle=_angle(places), labelLimit=0))
     values = [point["y"] for point in points]
     wide = not share and min(values) > 0 and max(values) > 30 * min(values)
     decades = log_ticks(values) if wide else []
     y_scale = alt.Scale(type="log", domain=[decades[0], decades[-1]], nice=False) if wide else alt.Scale(zero=True)
     y_axis = alt.Axis(values=decades, format=",~r") if wide else alt.Axis()
-    colours = list(itertools.islice(itertools.cycle(COLOURS), len(series)))
+    colours = [COLOURS[known.index(name) % len(COLOURS)] for name in series]
     scaled = functools.partial(alt.Scale, domain=series)
     legend = alt.Legend(symbolType="stroke", symbolSize=300)
-    dashes = [([1, 0], [6, 3], [2, 2])[index // len(COLOURS) % 3] for index in range(len(series))]
+    dashes = [([1, 0], [6, 3], [2, 2])[known.index(name) // len(COLOURS) % 3] for name in series]
     chart: Chart = (
         alt.Chart(alt.Data(values=[{**point, "series": plain(point["series"])} for point in points]))
         .mark_line(point={"size": 40, "filled": True}, strokeWidth=2)

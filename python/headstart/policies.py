@@ -117,6 +117,17 @@ def gathers(policy: str) -> bool:
     return bool(rows().get(policy_keys(levels_of(policy)[0])["name"], {}).get("gathers"))
 
 
+def by_position(policy: str) -> bool:
+    """Return whether a policy prefetches by position, so that it needs a trace with addresses."""
+    return any(_by_position(str(policy_keys(part)["name"])) for part in levels_of(policy))
+
+
+def _by_position(name: str) -> bool:
+    if custom.is_custom(name):
+        return custom.kind_of(custom.resolve(name)[0]).startswith("read-ahead")
+    return bool(rows().get(name, {}).get("by_position"))
+
+
 def knows_future(policy: str) -> bool:
     """Return whether a policy uses future references: hints, or an oracle."""
     sections = [policy_keys(part) for part in levels_of(policy)]

@@ -1,7 +1,7 @@
 """Traces: contents, conversion, generation. Ctrl-C and an exception of `progress` stop each of them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, cast
 
@@ -12,21 +12,48 @@ from headstart.simulation import Progress
 Info = dict[str, Any]
 
 
+def selection(
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return the keys of [workload] that select requests: to files that fit globs, or of processes; none by default."""
+    given = {"path": path, "pid": pid, "process": process}
+    select = {key: value if isinstance(value, str | int) else list(value) for key, value in given.items() if value}
+    return {"select": select} if select else {}
+
+
+def select_json(
+    path: str | Sequence[str] | None, pid: int | Sequence[int] | None, process: str | Sequence[str] | None
+) -> str:
+    """Return the key `select` of [workload] for the core."""
+    return json.dumps(selection(path, pid, process).get("select", {}))
+
+
 def trace_info(
     trace: str | PathLike[str],
     *,
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Info:
     """Return a summary of a trace: requests, distinct blocks, shares, sizes, popularity, reuse, and parts over time.
 
     With block size "object" the trace's own units are the blocks. A trace that has offsets but no sizes needs a request
-    size. `progress` is called as in `simulate`, with 0 references.
+    size. `path`, `pid` and `process` select requests, as in `compare`. `progress` is called as in `simulate`, with 0
+    references.
     """
     found = _core.trace_info(
-        trace, format=format, block_size=block_size, request_size=request_size, on_progress=progress
+        trace,
+        format=format,
+        block_size=block_size,
+        request_size=request_size,
+        select=select_json(path, pid, process),
+        on_progress=progress,
     )
     return cast("Info", json.loads(found))
 
@@ -39,6 +66,9 @@ def trace_convert(
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Info:
     """Write `trace` to `target` in the format `to` ("csv" or "oracleGeneral"); return a summary of the output."""
@@ -49,6 +79,7 @@ def trace_convert(
         format=format,
         block_size=block_size,
         request_size=request_size,
+        select=select_json(path, pid, process),
         on_progress=progress,
     )
     return cast("Info", json.loads(written))
@@ -64,6 +95,9 @@ def trace_filter(
     format: str = "auto",
     block_size: str = "8KiB",
     request_size: str | None = None,
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Info:
     """Write the requests of `trace` that miss in a cache to `target`; return a summary of the output.
@@ -82,6 +116,7 @@ def trace_filter(
         format=format,
         block_size=block_size,
         request_size=request_size,
+        select=select_json(path, pid, process),
         on_progress=progress,
     )
     return cast("Info", json.loads(written))

@@ -5,8 +5,10 @@
 //! - Each disk: of its own blocks alone, even with all K frames to itself, MIN misses so many, and no fetch takes
 //!   less than the least service time; a disk that serves several at once needs as many rounds. The last fetch must
 //!   end before the last reference, so the bound holds for elapsed time.
-//! - Its media or its link: every block that is referenced and not resident at the start is read from it once at least.
+//! - Its arm, its media or its link: every block that is referenced and not resident at the start is read from it once at
+//!   least, and what lies apart takes requests or movements of its own.
 //!
+//! Nothing is thought about before the first block is there, nor anything fetched for what is thought after the last one.
 //! The largest of them bounds from below. Cost: two runs of MIN over the references.
 
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use headstart_types::{Block, Disk, Nanos};
 use serde::Serialize;
 
 /// What is to be done, policy left open.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Work<'a> {
     /// The reference string.
     pub references: &'a Arc<[Block]>,
@@ -31,14 +33,21 @@ pub struct Work<'a> {
     pub disks: usize,
     /// Sum of think times and of costs per reference.
     pub processor: Nanos,
+    /// Sum of think times.
+    pub thinking: Nanos,
+    /// Think time after the last reference.
+    pub last_think: Nanos,
     /// Processor time of a fetch.
     pub driver: Nanos,
     /// No block is fetched faster than this.
     pub least_service: Nanos,
+    /// The first block takes no less to come, whatever comes with it.
+    pub least_first: Nanos,
     /// A disk serves at most this many fetches at once; at least 1.
     pub at_once: u32,
-    /// By disk: it delivers those of its blocks that are referenced and not resident at the start in no less time.
-    pub transfer: &'a [Nanos],
+    /// A disk (by index) delivers those of its blocks that are referenced and not resident at the start, for so many misses, in
+    /// no less time.
+    pub transfer: &'a dyn Fn(usize, u64) -> Nanos,
 }
 
 /// The bound of one disk.
@@ -48,8 +57,8 @@ pub struct DiskBound {
     pub misses: u64,
     /// Times the least service time, where a disk serves one fetch at a time; of several, as many rounds as they need.
     pub busy_ns: Nanos,
-    /// Least time for the blocks that must be read, each once, at the rate of the media or the link; 0 where the time does not
-    /// depend on the amount.
+    /// Least time for the blocks that must be read, each once: of the arm between them, and at the rate of the media or the link;
+    /// 0 where the time depends on neither.
     pub transfer_ns: Nanos,
 }
 
@@ -121,11 +130,14 @@ pub fn elapsed_lower_bound(work: &Work<'_>) -> LowerBound {
             let initial: Vec<Block> = work.initial.iter().copied().filter(here).collect();
             let misses = min_misses(&references.into(), blocks, work.frames, &initial);
             let busy_ns = work.least_service * misses.div_ceil(work.at_once.into());
-            DiskBound { misses, busy_ns, transfer_ns: work.transfer[disk] }
+            DiskBound { misses, busy_ns, transfer_ns: (work.transfer)(disk, misses) }
         })
         .collect();
     let slowest = disks.iter().map(|disk| disk.busy_ns.max(disk.transfer_ns)).max().unwrap_or(Nanos::ZERO);
-    LowerBound { elapsed_ns: processor_ns.max(slowest), processor_ns, min_fetches, disks }
+    let fetched_first = work.references.first().is_some_and(|first| !work.initial.contains(first));
+    let begun = if fetched_first { work.thinking + work.least_first } else { Nanos::ZERO };
+    let ended = if min_fetches > 0 { slowest + work.last_think } else { Nanos::ZERO };
+    LowerBound { elapsed_ns: processor_ns.max(begun).max(ended), processor_ns, min_fetches, disks }
 }
 
 #[cfg(test)]
@@ -158,10 +170,13 @@ mod tests {
             disk_of: &disk_of,
             disks: 2,
             processor: Nanos::from_millis(6),
+            thinking: Nanos::from_millis(6),
+            last_think: Nanos::from_millis(1),
             driver: Nanos::ZERO,
             least_service: Nanos::from_millis(2),
+            least_first: Nanos::from_millis(2),
             at_once: 1,
-            transfer: &[Nanos::from_millis(3), Nanos::ZERO],
+            transfer: &|disk, misses| if disk == 0 { Nanos::from_millis(1 + misses) } else { Nanos::ZERO },
         };
         let bound = elapsed_lower_bound(&work);
         assert_eq!(bound.min_fetches, 2);
@@ -171,8 +186,11 @@ mod tests {
         );
         assert_eq!(bound.disks[1], DiskBound { misses: 0, busy_ns: Nanos::ZERO, transfer_ns: Nanos::ZERO });
         assert_eq!(bound.elapsed_ns, Nanos::from_millis(6));
-        // A disk that delivers its blocks in 7 ms bounds all.
-        let slow = Work { transfer: &[Nanos::ZERO, Nanos::from_millis(7)], ..work };
-        assert_eq!(elapsed_lower_bound(&slow).elapsed_ns, Nanos::from_millis(7));
+        // A disk that delivers its blocks in 7 ms bounds all: the last reference is thought about after that.
+        let slow = Work { transfer: &|disk, _| Nanos::from_millis(7 * disk as u64), ..work };
+        assert_eq!(elapsed_lower_bound(&slow).elapsed_ns, Nanos::from_millis(8));
+        // Without A at the start nothing is thought about before its 2 ms: 8 ms.
+        let cold = Work { initial: &initial[1..], ..work };
+        assert_eq!(elapsed_lower_bound(&cold).elapsed_ns, Nanos::from_millis(8));
     }
 }

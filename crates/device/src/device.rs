@@ -149,12 +149,38 @@ impl Mechanics {
             cylinders: band.cylinders,
             bytes_per_second: band.bytes_per_second.min(bus),
         };
+        let factor = |band: &Band| band.bytes_per_second / band.bytes_per_second.min(bus);
         DriveFacts {
             seek: self.seek.as_slice().into(),
             mean_seek: Nanos(self.mean_seek_ns().round() as u64),
             half_turn: Nanos(self.revolution().0 / 2),
             bands: self.bands.iter().map(band).collect(),
+            media_factor: self.bands.iter().map(factor).fold(1.0, f64::max),
         }
+    }
+}
+
+/// What has to be read of a device at least.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Runs of sectors, each from its first one until before its end: ascending, with gaps between them. Not empty.
+    pub runs: &'a [(u64, u64)],
+    /// So many requests are made for them, at least.
+    pub requests: u64,
+    /// So many requests are under way at most; at least 1.
+    pub at_once: u32,
+}
+
+impl Wanted<'_> {
+    /// How many sectors these are.
+    #[must_use]
+    pub fn sectors(&self) -> u64 {
+        self.runs.iter().map(|(first, end)| end - first).sum()
+    }
+
+    /// The sectors between one run and the next.
+    pub fn gaps(&self) -> impl Iterator<Item = u64> + '_ {
+        self.runs.windows(2).map(|pair| pair[1].0 - pair[0].1)
     }
 }
 
@@ -177,6 +203,12 @@ pub trait Device: Send {
     /// amount of data. `sectors` is above zero.
     fn least_transfer(&self, _sectors: u64) -> Nanos {
         Nanos::ZERO
+    }
+
+    /// No reads that cover `wanted` end earlier than this after this device, as new as it is, gets the first of them. What else
+    /// they read, and in which order, is left open.
+    fn least_reads(&self, wanted: &Wanted<'_>) -> Nanos {
+        self.least_transfer(wanted.sectors())
     }
 
     /// A typical service time, for defaults such as a fetch ratio.

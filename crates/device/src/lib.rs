@@ -33,7 +33,7 @@ mod time;
 pub use array::{CapacityError, Concat, Explicit, Layout, Stripe};
 pub use arrays::{array, build_array, build_layout, ARRAYS};
 pub use commands::CommandQueue;
-pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, SECTOR_BYTES};
+pub use device::{sectors_of, Band, Device, Mechanics, Request, Service, Wanted, SECTOR_BYTES};
 pub use drive::{Drive, Finished, Started};
 pub use driver_cost::DriverCost;
 pub use models::flash::Flash;

@@ -3,7 +3,7 @@
 use headstart_types::{Bytes, KeyError, KeyTable};
 use toml::Table;
 
-use crate::driver_cost::DriverCost;
+use crate::driver_cost::{DriverCost, HTTP, THEORETICAL};
 use crate::{overlay, Device, Layout, Scheduler};
 
 /// A device model that a scenario can name.
@@ -23,6 +23,12 @@ pub struct Model {
 }
 
 impl Model {
+    /// Whether a machine has such devices of its own, with a read-ahead: drives, but no remote stores.
+    #[must_use]
+    pub fn is_drive(&self) -> bool {
+        self.driver_cost != HTTP && self.driver_cost != THEORETICAL
+    }
+
     /// The device, from keys laid over the defaults.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headstart_types::{as_text, keys, DriveFacts, KeyError, Nanos};
 
-use crate::{Device, Mechanics, Request, Service, SECTOR_BYTES};
+use crate::{Device, Mechanics, Request, Service, Wanted, SECTOR_BYTES};
 
 keys! {
     /// Keys of a bus that disks share.
@@ -113,6 +113,10 @@ impl Device for Behind {
         let bytes = u128::from(sectors) * u128::from(SECTOR_BYTES);
         let carried = Nanos((bytes * 1_000_000_000 / u128::from(self.bus().bytes_per_second)) as u64);
         self.device.least_transfer(sectors).max(carried)
+    }
+
+    fn least_reads(&self, wanted: &Wanted<'_>) -> Nanos {
+        self.device.least_reads(wanted).max(self.least_transfer(wanted.sectors()))
     }
 
     fn nominal_service(&self) -> Nanos {

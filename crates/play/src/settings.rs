@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use headstart_nbd::Uri;
-use headstart_trace::Compute;
+use headstart_trace::{Compute, Selection};
 use headstart_types::KeyError;
 use serde::Serialize;
 
@@ -126,6 +126,8 @@ pub struct Settings {
     pub connections: u32,
     /// Of drawn think times.
     pub seed: u64,
+    /// Which files and processes are replayed.
+    pub selection: Selection,
 }
 
 impl Settings {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use headstart_nbd::client::ServerExport;
 use headstart_nbd::Flags;
-use headstart_trace::{open_with, Carries, Record, RecordReader};
+use headstart_trace::{open_with, selected, Carries, Record, RecordReader};
 use headstart_types::{Bytes, KeyError};
 
 use crate::{Addresses, Arrival, Error, Settings, Writes};
@@ -39,7 +39,7 @@ impl Survey {
 
 /// Opens the trace of `settings`.
 pub(crate) fn open(settings: &Settings) -> Result<Box<dyn RecordReader>, Error> {
-    Ok(open_with(&settings.trace, &settings.format, settings.request_bytes)?)
+    Ok(selected(open_with(&settings.trace, &settings.format, settings.request_bytes)?, &settings.selection)?)
 }
 
 /// What is wrong with `settings` and the trace that they name, as far as it can be told without a server and without reading on.

@@ -11,6 +11,7 @@ use common::{all_flags, export, serve_tcp, Fault, Memory};
 use headstart_nbd::client::{Client, ConnectOptions};
 use headstart_nbd::{Export, Flags};
 use headstart_play::{replay, survey, Addresses, Arrival, Error, Processes, Report, Settings, Think, Writes};
+use headstart_trace::Selection;
 
 const SIZE: usize = 1 << 20;
 
@@ -63,6 +64,7 @@ impl Bed {
             addresses: Addresses::Error,
             connections: 1,
             seed: 1,
+            selection: Selection::default(),
         };
         Self { trace, memory, settings }
     }

@@ -9,7 +9,7 @@ use crate::readahead::ReadsAhead;
 use crate::replacement::{arc, clock, fifo, lfu, lirs, lru, min, mru, ru_set, s3_fifo, sieve, two_q};
 use crate::{demand, hinted, parallel, predictor, readahead};
 
-pub use crate::row::{Beside, Build, BuildReplacement, Context, Family, Join, PolicyRow, ReplacementRow};
+pub use crate::row::{Beside, Build, BuildReplacement, ByPosition, Context, Family, Join, PolicyRow, ReplacementRow};
 
 /// The policies: these, and the predictors by their own list, in which `rapid-transit` looks them up.
 pub static POLICIES: LazyLock<Vec<&PolicyRow>> = LazyLock::new(|| {

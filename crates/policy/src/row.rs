@@ -190,8 +190,11 @@ pub enum Family {
     /// Requests as they come.
     ReadAhead(ReadsAhead),
     /// Requests as they have come before: it may name blocks of any file.
-    Predictor(ReadsAhead),
+    Predictor(ReadsAhead, ByPosition),
 }
+
+/// Whether a predictor with these keys takes neighbouring numbers for neighbouring places, as every read-ahead does.
+pub type ByPosition = fn(&Table) -> bool;
 
 /// A policy's row.
 pub struct PolicyRow {
@@ -218,7 +221,7 @@ impl PolicyRow {
             Family::Hinted(_) | Family::Gathering(_) => "hinted",
             Family::Parallel(_) => "parallel",
             Family::ReadAhead(_) => "read-ahead",
-            Family::Predictor(_) => "predictor",
+            Family::Predictor(..) => "predictor",
         }
     }
 
@@ -255,14 +258,14 @@ impl PolicyRow {
     /// Whether it learns what to prefetch from the requests that have come.
     #[must_use]
     pub fn is_predictor(&self) -> bool {
-        matches!(self.family, Family::Predictor(_))
+        matches!(self.family, Family::Predictor(..))
     }
 
     /// What is special to a read-ahead or a predictor; `None` of other policies.
     #[must_use]
     pub fn reads_ahead(&self) -> Option<&ReadsAhead> {
         match &self.family {
-            Family::ReadAhead(reads_ahead) | Family::Predictor(reads_ahead) => Some(reads_ahead),
+            Family::ReadAhead(reads_ahead) | Family::Predictor(reads_ahead, _) => Some(reads_ahead),
             _ => None,
         }
     }
@@ -271,6 +274,16 @@ impl PolicyRow {
     #[must_use]
     pub fn needs(&self) -> Needs {
         self.reads_ahead().map_or(Needs::Nothing, |reads_ahead| reads_ahead.needs)
+    }
+
+    /// Whether, with these keys, it prefetches by position: it needs a trace with addresses.
+    #[must_use]
+    pub fn is_by_position(&self, keys: &Table) -> bool {
+        match &self.family {
+            Family::ReadAhead(_) => true,
+            Family::Predictor(_, by_position) => by_position(keys),
+            Family::Demand(_) | Family::Hinted(_) | Family::Gathering(_) | Family::Parallel(_) => false,
+        }
     }
 
     /// Builds it, unless it is a read-ahead: that is built of its parts.
@@ -282,7 +295,7 @@ impl PolicyRow {
             Family::Demand(build) | Family::Hinted(build) | Family::Gathering(build) | Family::Parallel(build) => {
                 build(keys, context)
             }
-            Family::ReadAhead(_) | Family::Predictor(_) => {
+            Family::ReadAhead(_) | Family::Predictor(..) => {
                 Err(KeyError::new("name", format!("{} is a read-ahead", self.name), "a policy that is none"))
             }
         }

@@ -13,7 +13,8 @@ use crate::errors::guarded;
 /// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`. Policies and
 /// replacements also say whether they are `hinted`, policies whether one request fetches what they fetch together and lies
 /// together (`gathers`), whether they leave replacement open and of which `family`
-/// they are ("demand", "hinted", "parallel", "read-ahead", "predictor"), those two what they need to know (`needs`: "nothing",
+/// they are ("demand", "hinted", "parallel", "read-ahead", "predictor"), whether they need a trace with addresses (`by_position`),
+/// those two what they need to know (`needs`: "nothing",
 /// the "drive"'s seeks, the "future"), formats what their traces carry.
 #[pyfunction]
 pub fn catalog() -> PyResult<String> {
@@ -46,6 +47,7 @@ fn registries() -> String {
             value["hinted"] = json!(each.is_hinted());
             value["gathers"] = json!(each.gathers());
             value["open_replacement"] = json!(each.has_open_replacement());
+            value["by_position"] = json!(each.is_by_position(&each.keys.defaults()));
             if let Some(reads_ahead) = each.reads_ahead() {
                 value["needs"] = json!(reads_ahead.needs);
             }

@@ -50,6 +50,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(model::model_open, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_trace, module)?)?;
     module.add_function(wrap_pyfunction!(model::model_terms, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::carries, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::reads_at_once, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::lower_bound, module)?)?;
     module.add_function(wrap_pyfunction!(traces::size_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(traces::is_trace, module)?)?;

@@ -8,14 +8,14 @@
 use std::path::{Path, PathBuf};
 
 use headstart_device::{rms_demerit, Device, Request, Service, SECTOR_BYTES};
-use headstart_trace::{open_with, Carries, Place, Record, RecordReader, TraceError};
+use headstart_trace::{Carries, Place, Record, RecordReader, TraceError};
 use headstart_types::{check_regular, system_says, Nanos};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 
 use crate::devices::{named, rounded};
 use crate::errors::{outside, to_python};
-use crate::traces::request_bytes;
+use crate::traces::{opened, request_bytes, selection};
 
 /// Levels of a cumulative curve: 0 to 1 by thousandths.
 const LEVELS: usize = 1_000;
@@ -108,7 +108,7 @@ fn request(record: &Record, first_file: u32, capacity: Option<u64>) -> Result<Re
 /// called now and then; the replay stops with the exception that it raises, and on Ctrl-C.
 #[allow(clippy::too_many_arguments)] // They are Python's, by name.
 #[pyfunction]
-#[pyo3(signature = (name, trace, *, keys="{}", format="auto", request_size=None, limit=None, on_progress=None))]
+#[pyo3(signature = (name, trace, *, keys="{}", format="auto", request_size=None, limit=None, select="{}", on_progress=None))]
 pub fn device_replay(
     py: Python<'_>,
     name: &str,
@@ -117,8 +117,10 @@ pub fn device_replay(
     format: &str,
     request_size: Option<&str>,
     limit: Option<u64>,
+    select: &str,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
+    let selection = selection(select)?;
     let mut tell = |share: f64, requests: usize| {
         Python::with_gil(|py| {
             py.check_signals()?;
@@ -135,7 +137,7 @@ pub fn device_replay(
             check_regular(&trace).map_err(|error| {
                 bad(&trace, Place::File, format!("{}; allowed: a trace in a regular file", system_says(&error)))
             })?;
-            let mut reader = open_with(&trace, format, request_bytes).map_err(to_python)?;
+            let mut reader = opened(&trace, format, request_bytes, &selection).map_err(to_python)?;
             let carries = reader.carries();
             if !carries.addresses {
                 let problem = "carries no addresses; allowed: a trace that says where on the device its requests go";

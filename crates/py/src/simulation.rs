@@ -149,6 +149,35 @@ pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<Strin
     Ok(text)
 }
 
+/// What the trace or generator of the scenario carries, as JSON: `{"addresses": false, ...}`, or null.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), traces=None))]
+pub fn carries(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    overrides: Vec<String>,
+    traces: Option<Py<Traces>>,
+) -> PyResult<String> {
+    let asked = (&source(path, json), &*overrides);
+    let carried = watched(py, asked, (None, traces.as_ref()), |scenario, _| headstart_sim::carries(scenario))?;
+    serde_json::to_string(&carried).map_err(to_python)
+}
+
+/// Whether the processes of the scenario's trace read at once.
+#[pyfunction]
+#[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), traces=None))]
+pub fn reads_at_once(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    overrides: Vec<String>,
+    traces: Option<Py<Traces>>,
+) -> PyResult<bool> {
+    let asked = (&source(path, json), &*overrides);
+    watched(py, asked, (None, traces.as_ref()), |scenario, _| headstart_sim::reads_at_once(scenario))
+}
+
 /// A lower bound on the elapsed time of the scenario under any policy, as JSON. `on_progress` as in `simulate`.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None, traces=None))]

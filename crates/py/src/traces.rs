@@ -1,13 +1,16 @@
 //! Traces: information, conversion, generation.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use headstart_policy::registry;
-use headstart_sim::{Filtered, Progress};
-use headstart_trace::{convert, generate, info, open_with, watched, GeneratorContext, RecordReader, TraceError};
+use headstart_sim::{read_selection, Filtered, Progress};
+use headstart_trace::{
+    convert, generate, info, open_with, selected, watched, GeneratorContext, RecordReader, Selection, TraceError,
+};
 use headstart_types::{Bytes, KeyError};
 use pyo3::prelude::*;
+use toml::Value;
 
 use crate::devices::table;
 use crate::errors::{guarded, outside, to_python};
@@ -56,24 +59,43 @@ fn reading<T: Send>(
     })?
 }
 
+/// What of a trace is read, as the key `workload.select` says it, in JSON.
+pub(crate) fn selection(select: &str) -> PyResult<Selection> {
+    let value = Value::Table(table(select).map_err(to_python)?);
+    read_selection(value).map_err(to_python)
+}
+
+/// The trace at `path`, of which what is selected is read.
+pub(crate) fn opened(
+    path: &Path,
+    format: &str,
+    request_bytes: Option<u64>,
+    selection: &Selection,
+) -> Result<Box<dyn RecordReader>, TraceError> {
+    selected(open_with(path, format, request_bytes)?, selection)
+}
+
 /// What a trace holds, as JSON. With block size "object" the trace's own units are the blocks.
 #[pyfunction]
-#[pyo3(signature = (path, *, format="auto", block_size="8KiB", request_size=None, on_progress=None))]
+#[pyo3(signature = (path, *, format="auto", block_size="8KiB", request_size=None, select="{}", on_progress=None))]
+#[allow(clippy::too_many_arguments)]
 pub fn trace_info(
     py: Python<'_>,
     path: PathBuf,
     format: &str,
     block_size: &str,
     request_size: Option<&str>,
+    select: &str,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
+    let selection = selection(select)?;
     let block_bytes = if block_size == "object" { None } else { Some(block_bytes(block_size)?) };
     let request_bytes = request_bytes(request_size)?;
     let found = reading(
         py,
         || format!("trace {}", path.display()),
         on_progress.as_ref(),
-        || open_with(&path, format, request_bytes),
+        || opened(&path, format, request_bytes, &selection),
         |mut reader| info(&mut *reader, block_bytes),
     )?;
     serde_json::to_string(&found).map_err(to_python)
@@ -92,7 +114,7 @@ pub fn is_trace(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
 
 /// Writes a trace in another format ("csv" or "oracleGeneral"); returns what was written, as JSON.
 #[pyfunction]
-#[pyo3(signature = (path, target, *, to, format="auto", block_size="8KiB", request_size=None, on_progress=None))]
+#[pyo3(signature = (path, target, *, to, format="auto", block_size="8KiB", request_size=None, select="{}", on_progress=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn trace_convert(
     py: Python<'_>,
@@ -102,14 +124,16 @@ pub fn trace_convert(
     format: &str,
     block_size: &str,
     request_size: Option<&str>,
+    select: &str,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
+    let selection = selection(select)?;
     let (block_bytes, request_bytes) = (block_bytes(block_size)?, request_bytes(request_size)?);
     let done = reading(
         py,
         || format!("trace {} to {to}", path.display()),
         on_progress.as_ref(),
-        || open_with(&path, format, request_bytes),
+        || opened(&path, format, request_bytes, &selection),
         |mut reader| convert(&mut *reader, to, &target, block_bytes),
     )?;
     serde_json::to_string(&done).map_err(to_python)
@@ -117,7 +141,7 @@ pub fn trace_convert(
 
 /// Writes what misses in a cache of `cache` ("10MiB", or blocks) in front; returns what was written, as JSON.
 #[pyfunction]
-#[pyo3(signature = (path, target, *, cache, replacement="lru", keys="{}", to="csv", format="auto", block_size="8KiB", request_size=None, on_progress=None))]
+#[pyo3(signature = (path, target, *, cache, replacement="lru", keys="{}", to="csv", format="auto", block_size="8KiB", request_size=None, select="{}", on_progress=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn trace_filter(
     py: Python<'_>,
@@ -130,8 +154,10 @@ pub fn trace_filter(
     format: &str,
     block_size: &str,
     request_size: Option<&str>,
+    select: &str,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
+    let selection = selection(select)?;
     let (block_bytes, request_bytes) = (block_bytes(block_size)?, request_bytes(request_size)?);
     let blocks = match cache.trim().parse::<u64>() {
         Ok(blocks) => blocks,
@@ -148,7 +174,7 @@ pub fn trace_filter(
     }
     let keys = table(keys).map_err(to_python)?;
     let what = || format!("trace {} behind a cache of {blocks} blocks", path.display());
-    let open = || open_with(&path, format, request_bytes);
+    let open = || opened(&path, format, request_bytes, &selection);
     let (summary, references, misses) = reading(py, what, on_progress.as_ref(), open, |reader| {
         let mut filtered = Filtered::try_new(reader, (row, &keys), blocks, block_bytes)?;
         let summary = convert(&mut filtered, to, &target, block_bytes)?;

@@ -5,7 +5,7 @@
 
 use headstart_device::{ProfileKeys, ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::registry::{Family, PolicyRow, POLICIES, REPLACEMENTS};
+use headstart_policy::registry::{PolicyRow, POLICIES, REPLACEMENTS};
 use headstart_trace::{patterns::PATTERNS, WORKLOADS};
 use headstart_types::{defaults_of, one_of, optional, schema_of, KeyTable, Keys};
 use serde_json::{json, Map, Value as Json};
@@ -196,7 +196,7 @@ fn device() -> Json {
 fn process() -> Json {
     let mut keys = properties(&KeyTable::of::<ProcessSection>().schema());
     let patterns: Vec<_> = PATTERNS.iter().map(|row| (row.name, row.summary, row.keys.schema())).collect();
-    let predictors = POLICIES.iter().filter(|row| matches!(row.family, Family::Predictor(_)));
+    let predictors = POLICIES.iter().filter(|row| row.is_predictor());
     let predictors: Vec<_> = predictors.map(|row| (row.name, row.summary, row.keys.schema())).collect();
     let barrier = KeyTable::of::<BarrierSection>().schema();
     // A scope alone is short for a table.

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use headstart_layout::Contents;
-use headstart_trace::{open_with, sha256_file, watched, Carries, Record, RecordReader, TraceError, Watch};
+use headstart_trace::{
+    open_with, selected, sha256_file, watched, Carries, Record, RecordReader, Selection, TraceError, Watch,
+};
 
 use super::Error;
 
@@ -72,8 +74,8 @@ impl File {
     }
 }
 
-/// What records depend on: the file, its format, the size of its requests.
-type Decoding = (File, String, Option<u64>);
+/// What records depend on: the file, its format, the size of its requests, what of it is read.
+type Decoding = (File, String, Option<u64>, Selection);
 
 impl Traces {
     /// An empty set, for runs that are given clones of it. Traces stay in memory until the last clone is gone.
@@ -103,21 +105,22 @@ impl Traces {
         }
     }
 
-    /// As `headstart_trace::open_with`.
+    /// As `headstart_trace::open_with`, of which `selection` is read.
     pub fn open(
         &self,
         path: &Path,
         format: &str,
         request_bytes: Option<u64>,
+        selection: &Selection,
     ) -> Result<Box<dyn RecordReader>, TraceError> {
-        let own = open_with(path, format, request_bytes)?;
+        let open = || selected(open_with(path, format, request_bytes)?, selection);
+        let own = open()?;
         let (Some(shared), Some(file)) = (&self.shared, File::of(path)) else { return Ok(self.watching(own)) };
         if shared.kept.load(Ordering::Relaxed) > RECORDS_MAX / 2 {
             shared.decoded.forget(|decoded| Arc::strong_count(decoded) == 1);
         }
-        let decoded = shared.decoded.get((file, format.to_owned(), request_bytes), || {
-            let decoder = open_with(path, format, request_bytes)?;
-            Ok::<_, TraceError>(Arc::new(Decoded::new(decoder, shared.kept.clone())))
+        let decoded = shared.decoded.get((file, format.to_owned(), request_bytes, selection.clone()), || {
+            Ok::<_, TraceError>(Arc::new(Decoded::new(open()?, shared.kept.clone())))
         })?;
         Ok(self.watching(Box::new(Reader { progress: own.progress(), own, decoded: Some(decoded), batches: 0 })))
     }
@@ -278,7 +281,7 @@ mod tests {
     use super::*;
 
     fn all(traces: &Traces, path: &Path) -> Vec<Record> {
-        let mut reader = traces.open(path, "auto", None).expect("a trace");
+        let mut reader = traces.open(path, "auto", None, &Selection::default()).expect("a trace");
         let (mut all, mut batch) = (Vec::new(), Vec::new());
         while reader.read(&mut batch).expect("records") {
             all.extend_from_slice(&batch);

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use headstart_trace::WORKLOADS;
+use headstart_trace::{Selection, WORKLOADS};
 use headstart_types::{as_text_if_any, defaults_of, keys, property_names, read_keys, Bytes, KeyError, Keys, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::sample::{self, SampleKeys};
+use super::select;
 use headstart_layout::{placement_schema, Addresses, Placement, DEFAULT_CHUNK};
 
 /// Where the references come from.
@@ -99,6 +100,8 @@ pub struct WorkloadKeys {
     pub request_bytes: Option<u64>,
     /// Only what lies in some extents is read.
     pub sample: Option<SampleKeys>,
+    /// Which files and processes are read.
+    pub selection: Selection,
 }
 
 /// Block size where none is given, and nominal size of an object in a device (kimbrel96, section 3).
@@ -203,6 +206,12 @@ keys! {
         #[schemars(extend("x-absent" = "none: all of each request", "x-of-input" = true))]
         #[schemars(schema_with = "sample::schema")]
         sample: Option<Value> = None,
+        /// Only the requests to some files or of some processes: `{path = "*.parquet"}`, `{pid = [7, 8]}`,
+        /// `{process = "python3"}`; several conditions all hold. A limit counts what is left.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-absent" = "none: all requests", "x-of-input" = true))]
+        #[schemars(schema_with = "select::schema")]
+        select: Option<Value> = None,
     }
 }
 
@@ -373,7 +382,11 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
         limit: raw.limit,
         request_bytes: raw.request_size.map(|Bytes(bytes)| bytes),
         sample: raw.sample.map(sample::read).transpose()?,
+        selection: raw.select.map(select::read).transpose()?.unwrap_or_default(),
     };
+    if !keys.selection.is_all() && !matches!(keys.input, Input::Trace(..)) {
+        return Err(KeyError::new("select", "the workload is no trace", "a trace, or no select"));
+    }
     if keys.sample.is_some() && !matches!(keys.input, Input::Trace(..) | Input::Generator(..)) {
         return Err(KeyError::new("sample", "the workload is no trace", "a trace or a generator, or no sample"));
     }

@@ -109,6 +109,7 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
     };
     let shared = context.program.as_ref().is_some_and(|program| shares(program));
     let (hinted, program) = (context.hints.is_some(), context.program.clone());
+    let objects = !references.carries.addresses;
     let mut clients = clients(scenario, references, chunks, first)?;
     let processes = clients.len();
     let io_processors =
@@ -126,8 +127,11 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
     });
     // Several processes on one level, parallel programs, and requests as wholes are for policies that are asked.
     let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
-    let (tiers, frames) =
+    let (mut tiers, frames) =
         tiers(scenario, (&context, &surroundings), (first, asking), (storage.drives().len(), distinct))?;
+    if objects {
+        tiers.iter_mut().for_each(|tier| tier.level.order_singly());
+    }
     if clients.len() > first && !tiers[0].level.asks() {
         let problem = format!("{} follows one process", scenario.policy.name);
         return Err(KeyError::new("policy.name", problem, "another policy, or workload.processes = \"merged\"").into());

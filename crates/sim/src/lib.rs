@@ -26,7 +26,7 @@ mod workload;
 
 pub use checked::checked;
 pub use curve::{curve, Cache, Curve, CurveKeys, CurveSize, Filtered, Line, Point, SizeOf, OF_BYTES};
-pub use headstart_scenario::{schema, Error, Scenario, Source, Traces};
+pub use headstart_scenario::{read_selection, schema, Error, Scenario, Source, Traces};
 pub use journal::Event;
 pub use key_check::check_keys;
 pub use live::{playable, played, Description};
@@ -34,5 +34,5 @@ pub use progress::{OnProgress, Progress};
 pub use report::{IntervalReport, LevelReport, PeriodsReport, ProcessReport, Report};
 pub use run::Machine;
 pub use served::{level_report, served, Served};
-pub use simulate::{lower_bound, simulate};
+pub use simulate::{carries, lower_bound, reads_at_once, simulate};
 pub use timeline::{timeline, EVENTS_MAX};

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::thread;
 
 use headstart_analytic::{elapsed_lower_bound, LowerBound, Work};
-use headstart_device::{Device, Drive};
+use headstart_device::{Device, Drive, Wanted};
 use headstart_engine::Process;
 use headstart_layout::{FfsKeys, Opens, Placement, Places};
 use headstart_policy::registry::Context;
 use headstart_scenario::{
     Arrival, CacheSegments, ComputeKey, HintsKeys, HostKeys, Input, Issue, Processes, Scenario, WorkloadKeys,
 };
+use headstart_trace::{AtOnce, Carries};
 use headstart_types::{Block, Chunk, KeyError, Nanos, Think};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
@@ -26,7 +27,7 @@ use crate::report::{ProcessReport, Report, SCHEMA};
 use crate::run;
 use crate::storage::Storage;
 use crate::surroundings::{foretells, Surroundings};
-use crate::workload::{RecordedThink, References};
+use crate::workload::{Opened, RecordedThink, References};
 use crate::Error;
 
 /// Runs a scenario.
@@ -100,6 +101,32 @@ fn processes(scenario: &Scenario, references: &References) -> u64 {
     }
 }
 
+/// What the trace or generator of a scenario carries; `None` where the scenario names or places its blocks itself.
+///
+/// # Errors
+/// The trace cannot be read, or a generator's key is wrong.
+pub fn carries(scenario: &Scenario) -> Result<Option<Carries>, Error> {
+    Opened::new(scenario).map(|opened| opened.carries()).transpose()
+}
+
+/// Whether the processes of a scenario's trace read at once; the trace is read to its end if it can tell.
+///
+/// # Errors
+/// The trace cannot be read.
+pub fn reads_at_once(scenario: &Scenario) -> Result<bool, Error> {
+    let Some(opened) = Opened::new(scenario) else { return Ok(false) };
+    let mut records = opened.read()?;
+    let Carries { time, duration, processes, .. } = records.carries();
+    if !(time && duration && processes) {
+        return Ok(false);
+    }
+    let mut found = AtOnce::default();
+    while records.advance()? {
+        records.batch().iter().for_each(|record| found.add(record));
+    }
+    Ok(found.is_parallel())
+}
+
 /// A lower bound on the elapsed time of a scenario, whatever its policy.
 ///
 /// # Errors
@@ -127,43 +154,63 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     // A merged request brings several blocks, and takes no less than one of them would.
     let merged = (drive.merges_up_to() / storage.block_sectors()).max(1);
     // A read-ahead, and a policy that gathers, bring up to as many blocks with one request as there are frames to take them.
-    let (driver, least_service, together) = match scenario.needs_places() || scenario.policy.row().gathers() {
+    let by_runs = scenario.needs_places() || scenario.policy.row().gathers();
+    let (driver, least_service, together) = match by_runs {
         true => (Nanos::ZERO, least_share(drive, storage.block_sectors(), references.frames), 1),
         false => (scenario.host.driver_overhead, drive.device().least_service(storage.block_sectors()), merged),
     };
-    let transfer = least_transfers(&references.initial, &places, &storage, &blocks);
+    let frames = references.frames.saturating_add(any_order);
+    let at_once = drive.device().concurrency().min(frames);
+    let runs = runs_to_read(&references.initial, &places, &storage, &blocks);
+    let transfer = |disk: usize, misses: u64| {
+        let Some(runs) = runs.get(disk).filter(|runs| !runs.is_empty()) else { return Nanos::ZERO };
+        // With one request come as many blocks as `together`, or as there are frames.
+        let requests = if by_runs { 1 } else { misses.div_ceil(together.into()) };
+        storage.drives()[disk].device().least_reads(&Wanted { runs, requests, at_once })
+    };
     let universe = places.universe();
+    let first_sectors = blocks.first().and_then(|first| universe.short(*first)).unwrap_or(storage.block_sectors());
     let bound = elapsed_lower_bound(&Work {
         references: &blocks,
-        frames: references.frames.saturating_add(any_order),
+        frames,
         initial: &references.initial,
         disk_of: &universe.disk_of,
         disks: scenario.device.disks() as usize,
         processor: process.compute + process.overhead,
+        thinking: process.compute,
+        last_think: chunk.think.after(count.saturating_sub(1)),
         driver,
         least_service,
-        at_once: drive.device().concurrency().saturating_mul(together),
+        least_first: drive.device().least_service(first_sectors),
+        at_once: drive.device().concurrency().saturating_mul(together).min(frames),
         transfer: &transfer,
     });
     Ok(bound)
 }
 
-/// By disk: the least time in which it delivers the blocks that must be read from it.
-fn least_transfers(initial: &[Block], places: &Places, storage: &Storage, blocks: &[Block]) -> Vec<Nanos> {
+/// By disk: the runs of sectors that must be read from it, ascending.
+fn runs_to_read(initial: &[Block], places: &Places, storage: &Storage, blocks: &[Block]) -> Vec<Vec<(u64, u64)>> {
     let universe = places.universe();
-    let mut sectors = vec![0u64; storage.drives().len()];
+    let mut runs = vec![Vec::new(); storage.drives().len()];
     let mut counted = vec![false; universe.disk_of.len()];
     initial.iter().for_each(|block| counted[block.index()] = true);
     for block in blocks {
         if !std::mem::replace(&mut counted[block.index()], true) {
-            let of_block = universe.short(*block).unwrap_or(storage.block_sectors());
-            sectors[universe.disk_of[block.index()].index()] += u64::from(of_block);
+            let sectors = universe.short(*block).unwrap_or(storage.block_sectors());
+            let first = universe.sector_of[block.index()];
+            runs[universe.disk_of[block.index()].index()].push((first, first + u64::from(sectors)));
         }
     }
-    // A drive that nothing is read from need not even be asked once.
-    let least =
-        |drive: &Drive, sectors| if sectors == 0 { Nanos::ZERO } else { drive.device().least_transfer(sectors) };
-    storage.drives().iter().zip(sectors).map(|(drive, sectors)| least(drive, sectors)).collect()
+    for each in &mut runs {
+        each.sort_unstable();
+        // Blocks of a file system's fragments may share sectors.
+        each.dedup_by(|next, before| {
+            let joins = next.0 <= before.1;
+            before.1 = if joins { before.1.max(next.1) } else { before.1 };
+            joins
+        });
+    }
+    runs
 }
 
 /// The blocks of a request that is issued whole are served in any order. Whatever order that is, a cache with room for

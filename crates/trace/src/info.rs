@@ -8,6 +8,7 @@ use headstart_types::{Bytes, KeyError};
 use serde::Serialize;
 
 use crate::analysis::{Analysis, Analyst};
+use crate::at_once::AtOnce;
 use crate::hash::Build;
 use crate::limits::check_distinct;
 use crate::{Carries, Record, RecordReader, TraceError};
@@ -50,6 +51,8 @@ pub struct Info {
     pub files: Option<u64>,
     /// Different processes.
     pub processes: Option<u64>,
+    /// Requests that began while another process had one under way, over requests, 0 to 1.
+    pub overlapping_share: Option<f64>,
     /// Empty records that were left out.
     pub skipped: u64,
     /// What the trace carries.
@@ -112,6 +115,7 @@ struct Tally {
     /// Where the last request of a file ended.
     ends: HashMap<u32, u64, Build>,
     processes: BTreeSet<u32>,
+    at_once: AtOnce,
     analyst: Analyst,
 }
 
@@ -124,6 +128,7 @@ impl Tally {
         self.think_ns += u128::from(record.think.0);
         self.duration_ns += u128::from(record.duration.0);
         self.processes.insert(record.pid);
+        self.at_once.add(record);
         let (first, count) = match block_bytes {
             Some(block_bytes) => blocks_of(record, block_bytes, reader)?,
             None => (record.offset, 1),
@@ -161,6 +166,7 @@ impl Tally {
             duration_ns_mean: carries.duration.then(|| self.duration_ns as f64 / requests),
             files: carries.files.then_some(self.ends.len() as u64),
             processes: carries.processes.then_some(self.processes.len() as u64),
+            overlapping_share: (carries.processes && carries.duration).then(|| self.at_once.overlapping_share()),
             skipped: reader.skipped(),
             carries,
             note: reader.note(),

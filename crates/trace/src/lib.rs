@@ -13,6 +13,7 @@
 //! numbers, placing files on disks and deciding on think times is the simulator's work, not done here.
 
 mod analysis;
+mod at_once;
 mod checks;
 mod clock;
 mod convert;
@@ -32,11 +33,13 @@ pub mod patterns;
 mod record;
 mod registry;
 pub mod reuse;
+mod selected;
 mod source;
 mod watched;
 mod workloads;
 
 pub use analysis::{Analysis, Popularity, Reuse, Window};
+pub use at_once::AtOnce;
 pub use convert::{convert, remove_pending_files, ConvertSummary, TARGETS};
 pub use error::{Place, TraceError};
 #[doc(hidden)]
@@ -44,8 +47,9 @@ pub use formats::hints::recording_reader;
 pub use fuzz::{fuzz_formats, fuzz_parse};
 pub use info::{info, Info};
 pub use limits::{check_distinct, DISTINCT_BLOCKS_MAX};
-pub use record::{Carries, FileEntry, Record, RecordReader, BATCH};
+pub use record::{Carries, FileEntry, ProcessEntry, Record, RecordReader, BATCH};
 pub use registry::{open, open_with, Evidence, Format, FORMATS};
+pub use selected::{selected, Selection};
 pub use source::{sha256_file, Source};
 pub use watched::{watched, Watch};
 pub use workloads::{generate, Compute, ComputeSampler, GeneratorContext, Workload, WORKLOADS};

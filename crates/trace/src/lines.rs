@@ -4,8 +4,8 @@
 //! Cost: one `memchr` a line. Memory: one buffer of 256 KiB, growing up to the longest line allowed.
 
 use crate::checks::{Admission, EMPTY};
-use crate::formats::is_remark;
-use crate::{Carries, FileEntry, Place, Record, RecordReader, Source, TraceError, BATCH};
+use crate::formats::{is_remark, Processes};
+use crate::{Carries, FileEntry, Place, ProcessEntry, Record, RecordReader, Source, TraceError, BATCH};
 
 /// What is read at once.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -112,6 +112,10 @@ pub(crate) trait LineParser: Send {
     fn files(&self) -> &[FileEntry] {
         &[]
     }
+    /// The name of the process that made the last record.
+    fn process(&self) -> Option<&[u8]> {
+        None
+    }
     /// As [`RecordReader::note`].
     fn note(&self) -> Option<String> {
         None
@@ -149,6 +153,7 @@ pub(crate) struct LineReader<P> {
     admission: Admission,
     /// Lines in which the tool says that it has lost events.
     lost: u64,
+    processes: Processes,
 }
 
 impl<P: LineParser> LineReader<P> {
@@ -157,7 +162,7 @@ impl<P: LineParser> LineReader<P> {
         let Carries { time, objects, .. } = parser.carries();
         let admission = Admission::new(time, objects);
         let admission = if parser.any_order() { admission.of_any_order() } else { admission };
-        Self { lines, parser, admission, lost: 0 }
+        Self { lines, parser, admission, lost: 0, processes: Processes::default() }
     }
 
     /// Takes the next record or line; false at the end of the lines.
@@ -185,8 +190,11 @@ impl<P: LineParser> LineReader<P> {
     /// Takes a record of the last line.
     #[inline]
     fn admit(&mut self, record: Record, into: &mut Vec<Record>) -> Result<(), TraceError> {
-        let stands_at = self.lines.number();
-        self.admission.admit(Record { stands_at, ..record }, into).map_err(|problem| self.lines.bad(problem))
+        let record = Record { stands_at: self.lines.number(), ..record };
+        if let Some(name) = self.parser.process() {
+            self.processes.meet(&record, name);
+        }
+        self.admission.admit(record, into).map_err(|problem| self.lines.bad(problem))
     }
 }
 
@@ -211,6 +219,10 @@ impl<P: LineParser> RecordReader for LineReader<P> {
 
     fn files(&self) -> &[FileEntry] {
         self.parser.files()
+    }
+
+    fn processes(&self) -> &[ProcessEntry] {
+        self.processes.entries()
     }
 
     fn note(&self) -> Option<String> {

@@ -78,6 +78,17 @@ pub struct FileEntry {
     pub path: String,
 }
 
+/// A name of a process, or of a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessEntry {
+    /// The number by which records name the process.
+    pub pid: u32,
+    /// Its name from there on.
+    pub name: String,
+    /// Where the first of its records under this name stands ([`Record::stands_at`]).
+    pub from: u32,
+}
+
 /// A stream of records. After an error, or after `read` has returned false, a reader is spent.
 pub trait RecordReader: Send {
     /// The reader whose records this one hands on, if it is around another: what is not said here is as that one says.
@@ -105,6 +116,11 @@ pub trait RecordReader: Send {
     /// The file table in its own order; empty where there is none.
     fn files(&self) -> &[FileEntry] {
         self.inner().map_or(&[], |inner| inner.files())
+    }
+
+    /// The names of processes in order of their first records, as far as has been read; empty where there are none.
+    fn processes(&self) -> &[ProcessEntry] {
+        self.inner().map_or(&[], |inner| inner.processes())
     }
 
     /// What a user of the trace must know, if anything; counts in it are of what was read so far.

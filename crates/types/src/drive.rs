@@ -35,9 +35,28 @@ pub struct DriveFacts {
     pub half_turn: Nanos,
     /// By first sector, ascending and without gaps. Not empty.
     pub bands: Arc<[RateBand]>,
+    /// The rate of the media, divided by that of the bands: above 1 where the bus of the host on which the drive was measured
+    /// holds it back.
+    pub media_factor: f64,
 }
 
+/// A bus that holds the media back by less is not mentioned.
+const NOTED_FACTOR: f64 = 1.05;
+
 impl DriveFacts {
+    /// What a user of a depth that is computed from these facts must know.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        (self.media_factor >= NOTED_FACTOR).then(|| {
+            format!(
+                "the rate of this profile is that of the bus of the host on which the drive was measured, and the depth \
+                 rests on it: the media transfer up to {:.1} times as much, and behind a faster bus the depth should be up \
+                 to so many times larger",
+                self.media_factor
+            )
+        })
+    }
+
     /// The band of a sector; of one beyond the end, the last.
     fn band(&self, sector: u64) -> &RateBand {
         let after = self.bands.partition_point(|band| band.first <= sector);
@@ -128,6 +147,7 @@ mod tests {
             mean_seek: Nanos(6_650_000),
             half_turn: Nanos(3_000_000),
             bands: [band(0, 1000, 0, 40e6), band(1000, 500, 10, 20e6)].into(),
+            media_factor: 1.0,
         }
     }
 

@@ -16,18 +16,18 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
-from headstart import custom
+from headstart import custom, tuning
 from headstart._core import HeadstartError
 from headstart._input import listed
 from headstart.advice.result import Advice, Confidence, DeviceAdvice, Timed
 from headstart.advice.runs import LINUX, TOO_FEW, Measured, Runs
 from headstart.advice.search import SettingSearch, Trace, search_all
-from headstart.cases import Case, Plan
+from headstart.cases import AT_ONCE, Case, Plan
 from headstart.compared import Setting
 from headstart.comparison import plan as planned
 from headstart.simulation import simulate
 from headstart.sizes import bytes_text, size_bytes, size_text
-from headstart.traces import trace_info
+from headstart.traces import selection, trace_info
 
 __all__ = ["BLOCK_SIZE", "DEVICES", "Advice", "Confidence", "DeviceAdvice", "Timed", "advise"]
 
@@ -48,8 +48,12 @@ def advise(
     seconds: float = 60.0,
     block_size: str = BLOCK_SIZE,
     workload: Mapping[str, Any] | None = None,
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
     seed: int = 1,
     policies: Any | Sequence[Any] = (),
+    on: str | PathLike[str] | None = None,
     overrides: str | Sequence[str] = (),
     jobs: int | None = None,
     progress: Callable[[float, str], object] | None = None,
@@ -64,8 +68,12 @@ def advise(
         seconds: Time for the search. The result names what could not be confirmed in this time.
         block_size: Block size of the cache; "4KiB", a page, by default.
         workload: Further keys of [workload], such as {"compute": "1ms"}.
+        path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
+        pid: Only requests of these processes or threads.
+        process: Only requests of processes of these names, or globs of them.
         seed: Random seed.
         policies: Further policies to try, such as "mine.py:Mine" or a user-defined class.
+        on: A device of this machine, or a path on it: its present read-ahead is compared. Linux only.
         overrides: "a.b=value" settings that override keys in every run.
         jobs: Parallel runs; one per processor if `None`. The advice does not depend on it.
         progress: Called with the share done and the current step, from the threads that run.
@@ -81,7 +89,7 @@ def advise(
             f"{fspath(trace)}: is a scenario; allowed: a trace, as `headstart compare` takes scenarios"
         )
     source = dict(trace) if isinstance(trace, Mapping) else {"trace": fspath(trace)}
-    section = {"block_size": block_size, **source, **(workload or {})}
+    section = {"block_size": block_size, **source, **selection(path, pid, process), **(workload or {})}
     policies, overrides = listed(policies), listed(overrides)
     _refuse(section, overrides)
     names = listed(DEVICES if device is None else device)
@@ -97,7 +105,13 @@ def advise(
     )
     plan.check()
     extra = [custom.text_of(policy) for policy in policies]
-    found = _look(plan, section, deadline)
+    addresses = bool(plan.carries["addresses"])
+    if not addresses:
+        # Refuses what the caller named and the trace is not fit for.
+        dataclasses.replace(plan, policies=("demand", *extra)).fitting()
+    plan = dataclasses.replace(plan, defaulted=True).fitting()
+    now_bytes = None if on is None else tuning.show(on).now_kb << 10
+    found = dataclasses.replace(_look(plan, section, deadline), addresses=addresses, now_bytes=now_bytes)
     sizes = [str(_default_cache(found))] if cache is None else [str(size) for size in listed(cache)]
     named = [
         (name, Setting(device=HDD if name == "hdd" else name, cache=size, disks=1))
@@ -159,6 +173,7 @@ def _look(plan: Plan, section: Mapping[str, Any], deadline: float) -> Trace:
     limit = section.get("limit")
     if "trace" in section and limit is None:
         known = {key: section[key] for key in ("format", "request_size") if key in section}
+        known |= section.get("select", {})
         info = trace_info(section["trace"], block_size=size, **known)
         requests, references, blocks = info["requests"], info["references"], info["distinct_blocks"]
     else:
@@ -204,6 +219,10 @@ def _notes(trace: Trace, measured: Sequence[Measured], runs: Runs, *, defaulted:
         notes.append(
             "the trace has no think times, as of a program that only reads: --compute 1ms sets one for each reference"
         )
+    if runs.plan.at_once:
+        notes.append(AT_ONCE)
+    if not trace.addresses:
+        notes.append("the trace has no addresses: no policy that reads ahead by position is tried")
     sample = trace.sample()
     if sample is not None:
         notes.append(f"screened on the first {sample:,} of {trace.requests:,} requests")

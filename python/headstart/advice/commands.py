@@ -9,6 +9,7 @@ from headstart.sizes import size_bytes, size_text
 
 TUNE_MAX = 16 << 20
 """`headstart tune` requires --force above this size."""
+SHARED = "device-wide: for all programs that read the device"
 MOUNT_POINT = "/mnt/bucket"
 
 
@@ -29,10 +30,24 @@ def commands(policy: str, model: Mapping[str, Any], *, unchanged: bool) -> tuple
         lines = _read_ahead_kb(depth >> 10, model)
         if not is_remote(model):
             force = " --force" if depth > TUNE_MAX else ""
-            lines = (f"headstart tune /dev/DEVICE --depth {size_text(depth)} --apply{force}", *lines)
+            lines = (f"headstart tune /dev/DEVICE --depth {size_text(depth)} --apply{force}   # {SHARED}", *lines)
         per_file = "posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL)   # in the program: doubles the depth for this file"
-        return (*lines, per_file)
+        return (per_file, *lines)
     return _systems(policy)
+
+
+def disclosures(model: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ways by which a program reads ahead of what it knows, the one without changes to it first."""
+    if is_remote(model):
+        return (
+            "headstart serve s3://BUCKET/KEY --socket PATH --hints TRACE   # for reads that repeat (TRACE: --record)",
+            "in the program: larger requests, and more requests at a time (threads, asyncio, a prefetching loader)",
+        )
+    return (
+        "headstart run -- COMMAND   # for a command that is run again: recorded the first time, then read ahead",
+        "posix_fadvise(fd, OFFSET, LENGTH, POSIX_FADV_WILLNEED)   # in the program, ahead of each read that it knows",
+        "in the program: larger requests, and more requests at a time (threads, io_uring, a prefetching loader)",
+    )
 
 
 def _systems(policy: str) -> tuple[str, ...]:
@@ -51,7 +66,5 @@ def _systems(policy: str) -> tuple[str, ...]:
 def _read_ahead_kb(kib: int, model: Mapping[str, Any]) -> tuple[str, ...]:
     if is_remote(model):
         where = f"/sys/class/bdi/$(mountpoint -d {MOUNT_POINT})/read_ahead_kb"
-        return (
-            f"echo {kib} | sudo tee {where}   # a file system over the network or FUSE, which may set a lower limit",
-        )
-    return (f"echo {kib} | sudo tee /sys/block/DEVICE/queue/read_ahead_kb",)
+        return (f"echo {kib} | sudo tee {where}   # for all programs on that mount, which may set a lower limit",)
+    return (f"echo {kib} | sudo tee /sys/block/DEVICE/queue/read_ahead_kb   # {SHARED}",)

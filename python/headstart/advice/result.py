@@ -52,13 +52,16 @@ class DeviceAdvice:
     """`None` if the size of a block is unknown."""
     cache_blocks: int
     verdict: str
-    """ "no benefit", "keep the default" or "change"."""
+    """ "change", "keep the default", "disclose" (no setting helps, reading ahead of what the program knows does), "no
+    benefit", or "no addresses" (nothing can be read ahead by position)."""
     recommended: Timed
     demand: Timed
     linux_default: Timed | None
     """Linux's default: 128 KiB."""
     linux: Timed
     """The best that Linux can be set to, chosen in the same way."""
+    now: Timed | None
+    """The read-ahead that the machine's device has; `None` if no device of the machine is named."""
     fastest_tried: Timed
     """The fastest policy that does not know the future, even if it cannot be set."""
     hints: Timed | None

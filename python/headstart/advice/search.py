@@ -5,12 +5,13 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from headstart._core import HeadstartError
-from headstart.advice.commands import commands, is_remote
+from headstart.advice.commands import commands, disclosures, is_remote
 from headstart.advice.result import Confidence, DeviceAdvice, Timed
-from headstart.advice.runs import LINUX, TOO_FEW, Measured, Run, Runs, candidates, ceiling, linux_depth
+from headstart.advice.runs import LINUX, TOO_FEW, Measured, Run, Runs, candidates, ceiling, linux, linux_depth
 from headstart.cases import Plan, in_threads
 from headstart.compared import Setting
-from headstart.policies import knows_future
+from headstart.policies import by_position, knows_future
+from headstart.sizes import size_text
 
 SAMPLE_REFERENCES = 30_000
 """References of the sample; a trace with up to twice as many is its own sample."""
@@ -33,6 +34,8 @@ SEEDS = 3
 THIRDS = 3
 REQUESTS_MIN = 30
 """A shorter trace has no thirds."""
+WITHOUT_SETTING = ("no benefit", "no addresses", "disclose")
+"""Verdicts that recommend no setting of the read-ahead."""
 REMOTE = ("mountpoint-s3", "fsspec-readahead")
 """Policies other than Linux's that are available for an object store."""
 
@@ -48,6 +51,10 @@ class Trace:
     block_bytes: int | None
     limit: int | None
     """The caller's own limit on requests."""
+    now_bytes: int | None = None
+    """The read-ahead of the machine's device, if it is known."""
+    addresses: bool = True
+    """Whether the trace says where its requests lie; otherwise nothing is read ahead by position."""
 
     def sample(self) -> int | None:
         """Return the requests of the sample; `None` if the whole trace is it."""
@@ -110,7 +117,9 @@ class SettingSearch:
         self, setting: Setting, trace: Trace, *, seed: int, cache_bytes: int, more: Sequence[str] = ()
     ) -> None:
         self.setting, self.trace, self.seed = setting, trace, seed
-        self.names = [*candidates(cache_bytes), *(name for name in more if not knows_future(name))]
+        now = [linux(size_text(trace.now_bytes))] if trace.now_bytes else []
+        tried = [*dict.fromkeys((*candidates(cache_bytes), *now)), *(name for name in more if not knows_future(name))]
+        self.names = [name for name in tried if trace.addresses or not by_position(name)]
         self.hinted = [*ceiling(), *(name for name in more if knows_future(name))]
         self.sampled: dict[str, Measured] = {}
         self.whole: dict[str, Measured] = {}
@@ -141,13 +150,24 @@ class SettingSearch:
         others = [name for name in others if self.sampled[name].elapsed_ns <= near or (self.remote and name in REMOTE)][
             :OTHERS
         ]
-        first = dict.fromkeys(("demand", *(of_linux[:1]), LINUX, *others, *ranked(self.sampled, self.hinted)[:1]))
+        first = dict.fromkeys(
+            ("demand", *(of_linux[:1]), LINUX, *self.now[:1], *others, *ranked(self.sampled, self.hinted)[:1])
+        )
         self.wanted = [name for name in dict.fromkeys((*first, *of_linux)) if name in self.sampled]
         return self.runs(self.wanted, self.trace.limit)
 
+    @property
+    def now(self) -> list[str]:
+        """The policies that the machine has now: one, if that is known."""
+        if self.trace.now_bytes is None:
+            return []
+        depth = self.trace.now_bytes
+        return [name for name in self.names if linux_depth(name) == depth]
+
     def decide(self) -> None:
         """Choose among the runs on the whole trace if these include demand and another policy, else on the sample."""
-        self.confirmed = "demand" in self.whole and any(linux_depth(policy) for policy in self.whole)
+        others = any(linux_depth(policy) for policy in self.whole)
+        self.confirmed = "demand" in self.whole and (others or not self.trace.addresses)
         self.recommended = choose(self.measured, self.settable, streams=self.streams)
 
     @property
@@ -262,21 +282,22 @@ class SettingSearch:
         deployable = ranked(self.measured, self.names)
         hinted = ranked(self.measured, self.hinted)
         model = self.measured["demand"].device
-        verdict = "change"
-        if not self.streams or best.saved_ns < BENEFIT_MIN * demand.elapsed_ns:
-            verdict = "no benefit"
-        elif self.recommended == LINUX:
-            verdict = "keep the default"
+        hints = self.timed(hinted[0]) if hinted else None
         enough = self.enough()
         usable = eligible(self.measured, self.settable, streams=self.streams)
         of_linux = [policy for policy in usable if linux_depth(policy)]
         best_linux = choose(self.measured, ["demand", *of_linux], streams=self.streams)
-        # Where nothing is gained, a default that costs next to nothing is left alone.
-        harmless = default is not None and default.elapsed_ns <= (1 + NEAR) * best.elapsed_ns
-        unchanged = self.recommended == LINUX or (verdict == "no benefit" and harmless)
+        verdict = self._verdict(best, demand, hints)
+        # Where nothing is gained, a default that costs little is left alone.
+        harmless = default is None or default.elapsed_ns <= (1 + BENEFIT_MIN) * best.elapsed_ns
+        # What the machine has now needs no command.
+        same = self.recommended in self.now if self.now else self.recommended == LINUX
+        unchanged = same or (verdict in WITHOUT_SETTING and harmless)
         typed = commands(self.recommended, model, unchanged=unchanged)
         if best_linux != self.recommended and not unchanged:
             typed = (*typed, *commands(best_linux, model, unchanged=best_linux == LINUX))
+        if verdict == "disclose":
+            typed = (*disclosures(model), *typed)
         return DeviceAdvice(
             device=self.setting.device,
             profile=str(model["name"]),
@@ -287,7 +308,8 @@ class SettingSearch:
             demand=demand,
             linux_default=default,
             fastest_tried=self.timed(deployable[0]),
-            hints=self.timed(hinted[0]) if hinted else None,
+            hints=hints,
+            now=next((self.timed(name) for name in self.now if name in self.measured), None),
             lower_bound_ns=self.bound_ns if self.confirmed else None,
             above_bound=best.elapsed_ns / self.bound_ns - 1 if self.bound_ns and self.confirmed else None,
             cache_enough_blocks=enough,
@@ -298,6 +320,15 @@ class SettingSearch:
             commands=typed,
             tried=tuple(self.timed(policy) for policy in ranked(self.measured, [*self.names, *self.hinted])),
         )
+
+    def _verdict(self, best: Timed, demand: Timed, hints: Timed | None) -> str:
+        if self.streams and best.saved_ns >= BENEFIT_MIN * demand.elapsed_ns:
+            return "keep the default" if self.recommended == LINUX else "change"
+        # Not of replacement that knows the future, which no program can disclose to the system.
+        ahead = hints is not None and not hints.policy.startswith("demand")
+        if ahead and hints is not None and best.elapsed_ns - hints.elapsed_ns >= BENEFIT_MIN * best.elapsed_ns:
+            return "disclose"
+        return "no benefit" if self.trace.addresses else "no addresses"
 
     def _confidence(self, given_up: set[Run]) -> Confidence:
         late = {run.policy for run in given_up if run.setting == self.setting and run.limit == self.trace.limit}
@@ -331,7 +362,7 @@ def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs) -> flo
         in_turns = (run for row in itertools.zip_longest(*wanted) for run in row if run is not None)
         return runs.measure(in_turns, step=step, share=share)
 
-    stream_share = _stream_share(searches[0], runs)
+    stream_share = _stream_share(searches[0], runs) if searches[0].trace.addresses else 0.0
     found = take("screening", (0.0, 0.5), SettingSearch.to_screen)
     for each in searches:
         each.streams = stream_share >= STREAMS_MIN

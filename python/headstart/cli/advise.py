@@ -1,5 +1,6 @@
 """`headstart advise`: how far to read ahead on a device, for one trace."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +23,7 @@ OPTIONS = {
     },
     **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint", "cache"), "--cache"),
     "device.model": "--device",
+    **options.SELECTION,
 }
 """The option that sets each key of the scenario."""
 
@@ -46,6 +48,15 @@ def advise(
         str | None,
         typer.Option(help="Further policies to try: mine.py:Mine, linux:read_ahead=1MiB, separated by commas."),
     ] = None,
+    on: Annotated[
+        Path | None,
+        typer.Option(
+            "--on",
+            metavar="DEVICE",
+            readable=False,
+            help="A device of this machine, or a path on it: its present read-ahead is compared.",
+        ),
+    ] = None,
     seconds: Annotated[float, typer.Option(help="Time for the search.")] = 60.0,
     generator: Generator = None,
     format: Format = None,
@@ -56,6 +67,9 @@ def advise(
     request_size: RequestSize = None,
     compute: Compute = None,
     limit: Limit = None,
+    path: options.PathGlob = None,
+    pid: options.Pid = None,
+    process: options.Process = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=WORKLOAD)] = 1,
     jobs: Annotated[
         int | None,
@@ -87,8 +101,12 @@ def advise(
                 seconds=seconds,
                 block_size=block_size,
                 workload={key: value for key, value in given.items() if value is not None},
+                path=path,
+                pid=pid,
+                process=process,
                 seed=seed,
                 policies=[] if policies is None else options.names("--policies", policies),
+                on=on,
                 overrides=overrides or [],
                 jobs=jobs,
                 progress=tell,

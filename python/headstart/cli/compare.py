@@ -10,6 +10,7 @@ from headstart.cli import options, output, pages
 from headstart.cli.progress import watched
 from headstart.report.comparison import comparison_figures, comparison_page
 from headstart.report.console import comparison_shown
+from headstart.traces import selection
 
 OPTIONS = {
     "seed": "--seed",
@@ -31,6 +32,7 @@ OPTIONS = {
     },
     **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint"), "--cache"),
     **dict.fromkeys(("policy.name", "policy.replacement", "policies"), "--policies"),
+    **options.SELECTION,
     "coordinators": "--coordinators",
     "device.model": "--device",
     "device.count": "--disks",
@@ -134,6 +136,9 @@ def compare(
         ),
     ] = None,
     limit: Limit = None,
+    path: options.PathGlob = None,
+    pid: options.Pid = None,
+    process: options.Process = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Random seed. Default: 1.", rich_help_panel=WORKLOAD)] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="A name of `headstart list schedulers`.", rich_help_panel=MACHINE)
@@ -188,7 +193,7 @@ def compare(
             scheduler=scheduler,
             driver_overhead=driver_overhead,
             issue=issue,
-            workload={key: value for key, value in given.items() if value is not None},
+            workload={key: value for key, value in given.items() if value is not None} | selection(path, pid, process),
             seed=seed,
             overrides=overrides or [],
         )

@@ -227,6 +227,9 @@ def replay(
     format: options.Format = "auto",
     request_size: options.RequestSize = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of requests.")] = None,
+    path: options.PathGlob = None,
+    pid: options.Pid = None,
+    process: options.Process = None,
     json: options.Json = None,
     png: Png = None,
     html: options.Html = None,
@@ -247,7 +250,16 @@ def replay(
     done = watched(
         f"replaying {trace}",
         lambda tell: devices.replay(
-            name, trace, format=format, request_size=request_size, keys=keys, limit=limit, progress=tell
+            name,
+            trace,
+            format=format,
+            request_size=request_size,
+            keys=keys,
+            limit=limit,
+            path=path,
+            pid=pid,
+            process=process,
+            progress=tell,
         ),
     )
     if png is not None or html is not None:

@@ -89,6 +89,8 @@ def print_competitive(console: Console, found: model.Competitive) -> None:
         console.print(_concurrency(found))
     console.print()
     console.print(_guarantees(found))
+    for note in found.notes:
+        console.print(f"note: {note}", markup=False)
 
 
 def _table(title: str, *columns: str) -> Table:

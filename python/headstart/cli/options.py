@@ -34,6 +34,33 @@ BlockSize = Annotated[
     str, typer.Option("--block-size", help='Size of a block, or "object" for the trace\'s own units.')
 ]
 
+PathGlob = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--path",
+        metavar="GLOB",
+        help="Only requests to files that fit: '*.parquet'; * also stands for /. Repeatable.",
+        rich_help_panel="Selection",
+    ),
+]
+Pid = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--pid", min=0, help="Only requests of this process or thread. Repeatable.", rich_help_panel="Selection"
+    ),
+]
+Process = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--process",
+        metavar="NAME",
+        help="Only requests of processes of this name, or a glob. Repeatable.",
+        rich_help_panel="Selection",
+    ),
+]
+SELECTION = {f"workload.select.{key}": f"--{key}" for key in ("path", "pid", "process")}
+"""The option that sets each of these keys."""
+
 
 def names(option: str, text: str) -> list[str]:
     """Return the parts of a comma-separated list."""

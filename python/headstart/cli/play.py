@@ -74,6 +74,9 @@ def play(
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed of think times.")] = 1,
     trace_format: options.Format = "auto",
     request_size: options.RequestSize = None,
+    path: options.PathGlob = None,
+    pid: options.Pid = None,
+    process: options.Process = None,
     json: options.Json = None,
 ) -> None:
     """Replay TRACE against a live NBD server and show the response times.
@@ -103,6 +106,9 @@ def play(
                 addresses=addresses,
                 connections=connections,
                 seed=seed,
+                path=path,
+                pid=pid,
+                process=process,
                 progress=lambda share, _: tell(share),
             ),
             time_left=True,

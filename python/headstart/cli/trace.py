@@ -44,6 +44,9 @@ def info(
     format: options.Format = "auto",
     block_size: options.BlockSize = "8KiB",
     request_size: options.RequestSize = None,
+    path: options.PathGlob = None,
+    pid: options.Pid = None,
+    process: options.Process = None,
     json: options.Json = None,
     html: options.Html = None,
     figures: options.Figures = None,
@@ -57,7 +60,14 @@ def info(
     found = watched(
         f"reading {trace}",
         lambda tell: traces.trace_info(
-            trace, format=format, block_size=block_size, request_size=request_size, progress=tell
+            trace,
+            format=format,
+            block_size=block_size,
+            request_size=request_size,
+            path=path,
+            pid=pid,
+            process=process,
+            progress=tell,
         ),
     )
     _give(found, json, in_words(found))
@@ -72,6 +82,9 @@ def convert(
     format: options.Format = "auto",
     block_size: options.BlockSize = "8KiB",
     request_size: options.RequestSize = None,
+    path: options.PathGlob = None,
+    pid: options.Pid = None,
+    process: options.Process = None,
     json: options.Json = None,
 ) -> None:
     """Write a trace in another format.
@@ -89,6 +102,9 @@ def convert(
             format=format,
             block_size=block_size,
             request_size=request_size,
+            path=path,
+            pid=pid,
+            process=process,
             progress=tell,
         ),
     )
@@ -110,6 +126,9 @@ def filter_trace(
     format: options.Format = "auto",
     block_size: options.BlockSize = "8KiB",
     request_size: options.RequestSize = None,
+    path: options.PathGlob = None,
+    pid: options.Pid = None,
+    process: options.Process = None,
     json: options.Json = None,
 ) -> None:
     """Write the requests that miss in a cache in front of the storage, with their times.
@@ -129,6 +148,9 @@ def filter_trace(
             format=format,
             block_size=block_size,
             request_size=request_size,
+            path=path,
+            pid=pid,
+            process=process,
             progress=tell,
         ),
     )

@@ -94,6 +94,7 @@ class Competitive:
     """By requests at once; empty of numbers, which have no seek curve."""
     guarantees: tuple[Guarantee, ...]
     """Without and with a slow start, each at the exact depth and in whole pages."""
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as `headstart model competitive --json` prints it."""
@@ -185,6 +186,7 @@ def competitive(
             "average": Switch.from_dict(fields["average"]),
             "concurrency": tuple(Switch.from_dict(row) for row in fields["concurrency"]),
             "guarantees": tuple(Guarantee(**row) for row in fields["guarantees"]),
+            "notes": tuple(fields["notes"]),
         }
     )
 

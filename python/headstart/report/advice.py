@@ -9,6 +9,7 @@ from rich.table import Table
 from headstart._input import plain
 from headstart.advice.result import Advice, DeviceAdvice, Timed
 from headstart.advice.search import NEAR, STREAMS_MIN
+from headstart.cases import LOOSE
 from headstart.report.text import duration_text as time_text
 from headstart.sizes import bytes_text, size_text
 
@@ -28,15 +29,39 @@ def depth_text(depth: int) -> str:
     return re.sub(r"(\d)([A-Z])", r"\1 \2", size_text(depth))
 
 
-def headline(each: DeviceAdvice) -> str:
+def brief(each: DeviceAdvice) -> str:
     """Return the advice for a device in a few words."""
     match each.verdict:
         case "no benefit":
             return "no benefit: " + ("no read-ahead" if each.commands else "leave it as it is")
+        case "no addresses":
+            return "no read-ahead: no addresses"
+        case "disclose":
+            return "no setting helps; hints do"
         case "keep the default":
             return f"keep the default, {depth_text(each.recommended.depth_bytes or 0)}"
         case _:
             return policy_text(each.recommended)
+
+
+def headline(each: DeviceAdvice) -> str:
+    """Return the advice for a device, with the time that it saves and the cache that it holds for."""
+    with_cache = f"with a cache of {_cache(each)}"
+    match each.verdict:
+        case "disclose" if each.hints is not None:
+            whole = each.recommended.elapsed_ns
+            saved = f"{time_text(whole - each.hints.elapsed_ns)} of {time_text(whole)}"
+            return (
+                f"no read-ahead setting helps; {saved} could be saved by reading ahead of what the program knows, "
+                f"{with_cache}"
+            )
+        case "no addresses":
+            return f"the trace has no addresses, so that nothing is read ahead by position, {with_cache}"
+        case "no benefit":
+            return f"{brief(each)}, {with_cache}"
+        case _:
+            saved = f"saves {time_text(each.recommended.saved_ns)} of {time_text(each.demand.elapsed_ns)}"
+            return f"{brief(each)}: {saved}, {with_cache}"
 
 
 def advice_shown(console: Console, done: Advice) -> None:
@@ -51,7 +76,10 @@ def advice_shown(console: Console, done: Advice) -> None:
         console.print(plain(f"{device_text(each, done)}: {headline(each)}"), style="bold", markup=False)
         for line in paragraph(each, done):
             console.print(f"  {plain(line)}", markup=False)
-        console.print("  to type:" if each.commands else "  to type: nothing, Linux comes with this")
+        if each.commands:
+            console.print("  to do, any of:" if each.verdict == "disclose" else "  to type, one of:")
+        else:
+            console.print("  to type: nothing")
         for line in each.commands:
             # A line to copy is never broken.
             console.print(f"    {plain(line)}", markup=False, soft_wrap=True)
@@ -86,7 +114,7 @@ def _table(done: Advice) -> Table:
         table.add_row(
             escape(plain(each.device)),
             *([_cache(each)] if with_cache else []),
-            escape(headline(each)),
+            escape(brief(each)),
             time_text(each.demand.elapsed_ns),
             time_text(best.elapsed_ns),
             f"{best.speedup:.2f}x",
@@ -114,6 +142,10 @@ def _gain(each: DeviceAdvice, done: Advice) -> list[str]:
         less = default.elapsed_ns - best.elapsed_ns
         if abs(less) >= NEAR * best.elapsed_ns:
             lines.append(f"{time_text(abs(less))} {'less' if less >= 0 else 'more'} than Linux's 128 KiB takes")
+    if each.now is not None:
+        more = each.now.elapsed_ns - best.elapsed_ns
+        said = f"{time_text(abs(more))} {'more' if more >= 0 else 'less'} than what is advised"
+        lines.append(f"this machine has {policy_text(each.now)} now: {said if more else 'as fast as what is advised'}")
     if each.linux.policy not in (best.policy, "linux", "demand"):
         lines.append(f"Linux, set to {policy_text(each.linux)}, saves {time_text(each.linux.saved_ns)}")
     other = each.fastest_tried
@@ -139,6 +171,11 @@ def _ceiling(each: DeviceAdvice) -> list[str]:
     if each.above_bound is not None and each.lower_bound_ns is not None:
         far = f"{each.above_bound:.0%} above" if each.above_bound < FAR else f"{each.above_bound + 1:,.0f} times"
         lines.append(f"{far} the lower bound of any policy, {time_text(each.lower_bound_ns)}")
+        fastest = min(timed.elapsed_ns for timed in each.tried)
+        if fastest > LOOSE * each.lower_bound_ns:
+            lines.append(
+                f"the bound says little here: all that was tried takes {fastest / each.lower_bound_ns:,.1f} times it"
+            )
     return lines
 
 

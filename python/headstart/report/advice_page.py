@@ -1,5 +1,6 @@
 """The page of advice: the answer for each device as text, figures over depths and caches, and commands."""
 
+import functools
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -7,10 +8,10 @@ from typing import Any
 from headstart import plot
 from headstart._input import plain
 from headstart.advice.result import Advice, Timed
-from headstart.report.advice import device_text, headline, paragraph, policy_text
+from headstart.report.advice import brief, device_text, headline, paragraph, policy_text
 from headstart.report.charts import altair
 from headstart.report.figures import Figure
-from headstart.report.page import facts, notes, page, table
+from headstart.report.page import facts, folded, notes, page, table
 from headstart.sizes import bytes_text
 
 KINDS = {
@@ -21,6 +22,8 @@ KINDS = {
     "lower bound": "#8b8d98",
 }
 """The bars of a device, and their colours."""
+SHOWN = 5
+"""Policies of a device that are shown; a click shows the others."""
 
 
 def advice_page(done: Advice) -> str:
@@ -41,8 +44,9 @@ def advice_page(done: Advice) -> str:
         body.append(f"<h2>{escape(plain(device_text(each, done)))}: {escape(headline(each))}</h2>")
         said = "".join(f"<li>{escape(plain(line))}</li>" for line in paragraph(each, done))
         body.append(f"<ul>{said}</ul>")
-        typed = "\n".join(each.commands)
-        body.append(f"<p>To type on the machine:</p><pre>{escape(plain_lines(typed))}</pre>" if typed else "")
+        typed = escape(plain_lines("\n".join(each.commands)))
+        lead = "To do, any of:" if each.verdict == "disclose" else "To type, one of:"
+        body.append(f"<p>{lead}</p><pre>{typed}</pre>" if typed else "")
         body.append(_tried(each.tried))
     body.append(notes(done.notes))
     body.append(f"<p>SHA-256 of the trace: {done.trace_sha256}</p>")
@@ -57,22 +61,25 @@ def plain_lines(text: str) -> str:
 def advice_figures(done: Advice) -> list[Figure]:
     """Return the figures of the page: elapsed time by device, over the depth, over the cache."""
     figures = [Figure("devices", _devices(done), "Elapsed time as a share of the time without prefetching.")]
+    lines = functools.partial(plot.lines, names=[device_text(each, done) for each in done.devices])
     depths = [
-        {"series": plain(device_text(each, done)), "x": timed.depth_bytes / 1024, "y": timed.elapsed_ns / 1e9}
+        {"series": plain(device_text(each, done)), "x": timed.depth_bytes, "y": timed.elapsed_ns / 1e9}
         for each in done.devices
         for timed in sorted(each.tried, key=lambda timed: timed.depth_bytes or 0)
         if timed.depth_bytes
     ]
     if len({point["x"] for point in depths}) > 1:
-        chart = plot.lines(depths, "Linux's read-ahead (KiB)", "elapsed time (s)")
+        chart = lines(depths, "Linux's read-ahead", "elapsed time (s)", x_bytes=True)
         figures.append(Figure("depths", chart, "Elapsed time over how far Linux reads ahead."))
+    block_bytes = done.footprint_bytes // done.footprint_blocks if done.footprint_bytes else None
     caches = [
-        {"series": plain(device_text(each, done)), "x": blocks, "y": elapsed_ns / 1e9}
+        {"series": plain(device_text(each, done)), "x": blocks * (block_bytes or 1), "y": elapsed_ns / 1e9}
         for each in done.devices
         for blocks, elapsed_ns in sorted(each.cache_sweep)
     ]
     if len({point["x"] for point in caches}) > 1:
-        chart = plot.lines(caches, "cache (blocks)", "elapsed time (s)")
+        in_bytes = block_bytes is not None
+        chart = lines(caches, "cache" if in_bytes else "cache (blocks)", "elapsed time (s)", x_bytes=in_bytes)
         figures.append(Figure("caches", chart, "Elapsed time of what is advised over the size of the cache."))
     return figures
 
@@ -112,15 +119,16 @@ def _devices(done: Advice) -> Any:
 
 
 def _side_by_side(done: Advice) -> str:
-    header = ("device", "advice", "without s", "advised s", "speedup", "wasted MiB", "with hints s", "bound s", "trust")
+    header = ("device", "advice", "trust", "speedup", "without s", "advised s", "wasted MiB", "with hints s", "bound s")
     lines = []
     for each in done.devices:
         best = each.recommended
-        cells = [escape(plain(device_text(each, done))), f'<td class="text">{escape(headline(each))}</td>']
-        cells += [_seconds(each.demand.elapsed_ns), _seconds(best.elapsed_ns), f"{best.speedup:.2f}"]
+        cells = [escape(plain(device_text(each, done))), f'<td class="text">{escape(brief(each))}</td>']
+        cells += [each.confidence.level, f"{best.speedup:.2f}"]
+        cells += [_seconds(each.demand.elapsed_ns), _seconds(best.elapsed_ns)]
         cells.append(f"{best.wasted_bytes / 1024**2:,.2f}")
         cells += [_seconds(each.hints.elapsed_ns if each.hints else None), _seconds(each.lower_bound_ns)]
-        lines.append(("", [*cells, each.confidence.level]))
+        lines.append(("", cells))
     return table(header, lines)
 
 
@@ -131,7 +139,7 @@ def _tried(tried: Sequence[Timed]) -> str:
         cells = [escape(plain(policy_text(timed))), _seconds(timed.elapsed_ns), _seconds(timed.saved_ns)]
         cells += [f"{timed.speedup:.2f}", f"{timed.wasted_bytes / 1024**2:,.2f}"]
         lines.append(("", [*cells, "yes" if timed.knows_future else "no"]))
-    return table(header, lines)
+    return table(header, lines[:SHOWN]) + folded(f"{len(lines) - SHOWN} more policies", table(header, lines[SHOWN:]))
 
 
 def _seconds(ns: int | None) -> str:

@@ -60,7 +60,7 @@ def styled(chart: "Chart") -> "Chart":
             titleColor="#1c2024",
         )
         .configure_title(fontSize=14, anchor="start", fontWeight="bold", color="#1c2024", subtitleColor="#60646c")
-        .configure_legend(labelFontSize=12, titleFontSize=12, symbolStrokeWidth=2, labelLimit=260, orient="top")
+        .configure_legend(labelFontSize=12, titleFontSize=12, symbolStrokeWidth=2, labelLimit=0, orient="top")
         .configure_tick(color="#1c2024")
         .configure_view(stroke=None)
     )

@@ -30,9 +30,8 @@ class Figure:
         """Return the figure's place in a page."""
         caption, name = escape(self.caption), escape(self.name)
         places = "".join(
-            f'<div class="chart" data-figure="{name}-{index}" role="img" aria-label="{caption}"'
-            f' style="max-width:{_width(panel) + 190}px"></div>'
-            for index, panel in enumerate(self.panels())
+            f'<div class="chart" data-figure="{name}-{index}" role="img" aria-label="{caption}"></div>'
+            for index in range(len(self.panels()))
         )
         shown = f'<div class="charts">{places}</div><figcaption>{caption}</figcaption>'
         return f'<figure id="{name}">{shown}</figure>'
@@ -53,11 +52,6 @@ def _panels(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _panels({**shared, **each})
     if not {"hconcat", "vconcat", "concat"} & set(spec):
         yield {key: value for key, value in spec.items() if key not in ("config", "background")}
-
-
-def _width(spec: Mapping[str, Any]) -> int:
-    width = spec.get("width")
-    return int(width) if isinstance(width, int | float) else 900
 
 
 def _responsive(spec: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +111,7 @@ function theme() {
     axis: {...text, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", gridColor: of("--line"),
             domainColor: of("--quiet"), tickColor: of("--quiet")},
     axisX: {labelOverlap: true, labelSeparation: 8},
-    legend: {...text, labelFontSize: 12, orient: "top", labelLimit: 260},
+    legend: {...text, labelFontSize: 12, orient: "top", labelLimit: 0},
     title: {color: of("--ink"), fontSize: 13, anchor: "start"},
     header: {labelColor: of("--ink"), titleColor: of("--ink")},
     text: {color: of("--ink")}, tick: {color: of("--ink")}, mark: {tooltip: true}, view: {stroke: null},

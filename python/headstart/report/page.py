@@ -17,7 +17,7 @@ STYLE = """
   :root { --ink: #edeef0; --quiet: #b0b4ba; --line: #43484e; --paper: #18191b; --good: #3dd68c; --bad: #ff8f9c; } }
 * { box-sizing: border-box; }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 70rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
+  max-width: 84rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 p, .quiet { color: var(--quiet); margin: .25rem 0; }
 p.headline { color: var(--ink); font-size: 1.15rem; margin: .75rem 0; }
@@ -39,6 +39,8 @@ td.text:last-child { min-width: 18rem; } td.verdict { white-space: nowrap; }
 td.good { color: var(--good); }
 td.bad { color: var(--bad); }
 figure > svg { width: 100%; height: auto; background: #fff; }
+details { margin: .5rem 0; } summary { color: var(--quiet); cursor: pointer; }
+nav ol { columns: 18rem; padding-left: 1.5rem; margin: .75rem 0; } nav a { color: inherit; }
 pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .75rem; overflow-x: auto; }
 """
 
@@ -89,6 +91,11 @@ def facts(named: Mapping[str, object]) -> str:
 def notes(texts: Iterable[str]) -> str:
     """Return the notes, each a paragraph."""
     return "".join(f"<p>Note: {escape(text)}.</p>" for text in texts)
+
+
+def folded(summary: str, content: str) -> str:
+    """Return HTML that a click opens; nothing for a table without rows."""
+    return f"<details><summary>{escape(summary)}</summary>{content}</details>" if "<td" in content else ""
 
 
 def details(summary: str, value: Any) -> str:

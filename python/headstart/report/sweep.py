@@ -126,7 +126,8 @@ def _chart(
         values = [{"series": line, "x": place, "y": sum(each) / len(each)} for (line, place), each in points.items()]
         chart = plot.lines(values, plain(x), title)
         sized = chart.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT) if panels else chart
-        charts.append(sized.properties(title=plain(name)) if name else sized)
+        # A line for each key: whole titles in narrow panels.
+        charts.append(sized.properties(title={"text": plain(name).split(", "), "limit": 0}) if name else sized)
     return charts[0] if len(charts) == 1 else altair("sweep --html").concat(*charts, columns=3)
 
 

@@ -159,4 +159,33 @@ impl Arm {
         };
         (passage, end)
     }
+
+    /// By run of sectors: the cylinders between it and the nearest other one. `None` where a run lies in several places.
+    pub fn distances(&self, runs: &[(u64, u64)]) -> Option<Vec<u32>> {
+        let cylinder = |sector| self.zones[self.zone_of(sector)].locate(sector, Access::Read).1.cylinder;
+        let mut lie = Vec::with_capacity(runs.len());
+        for (at, &(first, end)) in runs.iter().enumerate() {
+            let mut from = first;
+            while from < end {
+                let zone = &self.zones[self.zone_of(from)];
+                let until = end.min(zone.end);
+                if zone.run_end(from) < until {
+                    return None;
+                }
+                from = until;
+            }
+            let (one, other) = (cylinder(first), cylinder(end - 1));
+            lie.push((one.min(other), one.max(other), at));
+        }
+        lie.sort_unstable();
+        let mut distances = vec![u32::MAX; runs.len()];
+        let mut furthest: Option<u32> = None;
+        for (index, &(first, last, at)) in lie.iter().enumerate() {
+            let before = furthest.map(|furthest| first.saturating_sub(furthest));
+            let after = lie.get(index + 1).map(|(next, ..)| next.saturating_sub(last));
+            distances[at] = before.into_iter().chain(after).min().unwrap_or(0);
+            furthest = Some(furthest.map_or(last, |furthest| furthest.max(last)));
+        }
+        Some(distances)
+    }
 }

@@ -23,7 +23,7 @@ use super::parameters::{BufferShape, Parameters};
 use super::segmented::Segmented;
 use super::single::Single;
 use crate::device::Band;
-use crate::{Device, Mechanics, Request, Service};
+use crate::{Device, Mechanics, Request, Service, Wanted};
 
 /// How the buffer works, and its state.
 #[derive(Debug, Clone)]
@@ -71,6 +71,29 @@ impl Device for Mechanical {
         let Parameters { arm, bus, .. } = &*self.parameters;
         let media = arm.zones.iter().map(|zone| zone.rotation.least_span(sectors)).min().unwrap_or(Nanos::ZERO);
         media.max(bus.least_time(sectors))
+    }
+
+    /// Each run but the first is entered from another one: by a movement over the cylinders to the nearest, or by reading on
+    /// over the sectors between them. Nothing passes the head during a movement.
+    fn least_reads(&self, wanted: &Wanted<'_>) -> Nanos {
+        let arm = &self.parameters.arm;
+        let whole = self.least_transfer(wanted.sectors());
+        let Some(distances) = arm.distances(wanted.runs) else { return whole };
+        let seeks = arm.seek.least_from();
+        let span =
+            |sectors| arm.zones.iter().map(|zone| zone.rotation.least_span(sectors)).min().unwrap_or(Nanos::ZERO);
+        let gaps: Vec<u64> = wanted.gaps().collect();
+        let nearest =
+            |at: usize| [at.checked_sub(1), Some(at)].into_iter().flatten().filter_map(|at| gaps.get(at)).min();
+        let enter = |(at, distance): (usize, &u32)| match nearest(at) {
+            Some(gap) => seeks[*distance as usize].min(span(*gap)),
+            None => Nanos::ZERO,
+        };
+        let times: Vec<Nanos> = distances.iter().enumerate().map(enter).collect();
+        let first = times.iter().max().copied().unwrap_or(Nanos::ZERO);
+        let moving = times.iter().map(|time| u128::from(time.0)).sum::<u128>() - u128::from(first.0);
+        let moving = Nanos(u64::try_from(moving).unwrap_or(u64::MAX));
+        whole.max(Nanos(span(wanted.sectors()).0.saturating_add(moving.0)))
     }
 
     fn nominal_service(&self) -> Nanos {

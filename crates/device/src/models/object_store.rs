@@ -13,6 +13,9 @@
 //! Cost: for every other request two random words, a logarithm and a sine; for each an exponential. Constant
 //! latency: none of it. Memory: a few hundred bytes.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -20,7 +23,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::driver_cost;
 use crate::limits::TIME_MAX;
 use crate::row::Model;
-use crate::{Device, Request, Service, SECTOR_BYTES};
+use crate::{Device, Request, Service, Wanted, SECTOR_BYTES};
 
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_874_040_840_8;
@@ -29,6 +32,9 @@ const NORMAL_P99: f64 = 2.326_347_874_040_840_8;
 const NORMAL_MAX: f64 = 8.58;
 
 const SECOND: Nanos = Nanos(1_000_000_000);
+
+/// Time of a sector at one byte a second.
+const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
 
 /// Its row in the registry.
 pub const ROW: Model = Model {
@@ -96,7 +102,6 @@ impl ObjectStore {
     /// Time of `sectors` sectors on a connection, rounded up.
     #[inline]
     fn transfer(&self, sectors: u32) -> Nanos {
-        const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
         Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(self.bytes_per_second)) as u64)
     }
 }
@@ -130,6 +135,35 @@ impl Device for ObjectStore {
         let rate = u128::from(self.bytes_per_second) * u128::from(self.connections);
         let bytes = u128::from(sectors) * u128::from(SECTOR_BYTES);
         self.latency.least() + Nanos((bytes * u128::from(SECOND.0) / rate) as u64)
+    }
+
+    /// The first requests have the first latencies, whatever they are for. Of these so many at least have passed as are
+    /// needed, but for those that may still be under way at the end: `at_once` of them. A request that reads on over a gap
+    /// saves another one, and takes its time.
+    fn least_reads(&self, wanted: &Wanted<'_>) -> Nanos {
+        let at_once = wanted.at_once.min(self.connections);
+        let span = |sectors: u64| u128::from(sectors) * u128::from(PER_SECTOR) / u128::from(self.bytes_per_second);
+        let (mut latency, mut longest, mut passed) = (self.latency.clone(), BinaryHeap::new(), 0u128);
+        let mut next = || {
+            longest.push(Reverse(latency.draw().0));
+            if longest.len() > at_once as usize {
+                passed += longest.pop().map_or(0, |Reverse(draw)| u128::from(draw));
+            }
+            passed
+        };
+        // By how many requests there are: what their latencies take together, the longest ones left out.
+        let runs = wanted.runs.len() as u64;
+        let passed: Vec<u128> = (0..runs.max(wanted.requests)).map(|_| next()).collect();
+        let mut gaps: Vec<u64> = wanted.gaps().collect();
+        gaps.sort_unstable();
+        let bridged = gaps.iter().scan(0u128, |sum, gap| {
+            *sum += span(*gap);
+            Some(*sum)
+        });
+        let with = |(gaps, time): (u64, u128)| time + passed[((runs - gaps).max(wanted.requests) - 1) as usize];
+        let least = (0..).zip(std::iter::once(0).chain(bridged)).map(with).min().unwrap_or_default();
+        let together = (least + span(wanted.sectors())) / u128::from(at_once);
+        Nanos(together as u64).max(self.least_transfer(wanted.sectors()))
     }
 
     /// The median for 8 KiB.

@@ -234,6 +234,16 @@ impl SeekTable {
         self.0[distance as usize]
     }
 
+    /// By distance: the time of the fastest movement that goes so far or further.
+    #[must_use]
+    pub fn least_from(&self) -> Vec<Nanos> {
+        let mut least = self.0.to_vec();
+        for distance in (1..least.len()).rev() {
+            least[distance - 1] = least[distance - 1].min(least[distance]);
+        }
+        least
+    }
+
     /// The times of all distances from 0.
     #[must_use]
     pub fn times(&self) -> &[Nanos] {

@@ -8,6 +8,7 @@ mod flash;
 mod fuzz_mutated;
 mod hp97560;
 mod layout_and_keys;
+mod least_reads;
 #[path = "../../../trace/tests/all/common/mutate.rs"]
 mod mutate;
 mod naive_drive;

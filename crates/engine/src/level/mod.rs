@@ -310,6 +310,11 @@ impl Level {
         self.requests.by_disk = false;
     }
 
+    /// Blocks are objects whose numbers are no places: each is fetched by a request of its own.
+    pub fn order_singly(&mut self) {
+        self.requests.order_max = 1;
+    }
+
     /// From now on written blocks that follow one another leave in clusters.
     pub fn gather_writes(&mut self, clusters: Clusters) {
         self.clusters = Some(Box::new(clusters));

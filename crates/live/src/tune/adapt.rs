@@ -208,6 +208,7 @@ mod tests {
             mean_seek: MS(6),
             half_turn: MS(4),
             bands: [band(0, 0, 40e6), band(500, 50, 20e6)].into(),
+            media_factor: 1.0,
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use headstart_device::{build_device, SECTOR_BYTES};
+use headstart_device::{build_device, model, Model, Request, SECTOR_BYTES};
 use headstart_policy::readahead::CompetitiveDepth;
 use headstart_types::{Bytes, DriveFacts, KeyError, Nanos};
 use nix::unistd::{sysconf, SysconfVar};
@@ -20,6 +20,9 @@ const LARGEST: u64 = 1 << 30;
 /// More is a slip, most likely. 40 ms, a switch of the slowest of drives, at 400 MB/s, the rate of the fastest, are 16 MB: a
 /// guess of what none needs.
 const USUAL: u64 = 16 << 20;
+
+/// Of the highest rate, what counts as reaching it; as in a measured profile.
+const SATURATED: f64 = 0.95;
 
 /// What decides the number.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +61,9 @@ pub struct Depth {
     pub profile_bytes: Option<u64>,
     /// Of a device without an arm: from this size on one read at a time transfers within 5 % of the most.
     pub saturating_bytes: Option<u64>,
+    /// What a user of it must know.
+    #[serde(skip)]
+    pub note: Option<String>,
 }
 
 impl Depth {
@@ -80,7 +86,10 @@ impl Depth {
                         );
                     }
                     Some(found) => Self::saturating(name, &found),
-                    None => Self::competitive(device, name, &facts(name, keys)?),
+                    None => match of_flash(name, keys)? {
+                        Some(depth) => depth,
+                        None => Self::competitive(device, name, &facts(name, keys)?),
+                    },
                 };
                 check("profile", depth.bytes as u64, force)?;
                 Ok(depth)
@@ -117,6 +126,7 @@ impl Depth {
             half_turn_ns: Some(facts.half_turn.0),
             bytes_per_second: Some(rate),
             profile_bytes: Some(bytes_of(facts)),
+            note: facts.note(),
             ..Self::rounded(depth.bytes(rate))
         }
     }
@@ -136,6 +146,7 @@ impl Depth {
             bytes_per_second: None,
             profile_bytes: None,
             saturating_bytes: None,
+            note: None,
         }
     }
 
@@ -144,6 +155,33 @@ impl Depth {
     pub fn switch(&self) -> Option<Nanos> {
         Some(Nanos(self.seek_ns? + self.half_turn_ns?))
     }
+}
+
+/// The depth of a model of flash memory, as `headstart profile` measures it of a device: the smallest size from 4 KiB on,
+/// doubled, with which one read at a time transfers within 5 % of the most. `None` of other models.
+fn of_flash(name: &str, keys: &Table) -> Result<Option<Depth>, Error> {
+    let device = build_device(name, keys.clone())?;
+    if device.drive_facts().is_some() || !model(name).is_some_and(Model::is_drive) {
+        return Ok(None);
+    }
+    let mut rates = Vec::new();
+    let mut size = 4096;
+    while size <= USUAL {
+        let mut device = build_device(name, keys.clone())?;
+        let read = device.serve(Nanos::ZERO, &Request::read(0, (size / SECTOR_BYTES) as u32, 0));
+        rates.push((size, size as f64 / read.end.as_secs_f64()));
+        size *= 2;
+    }
+    let most = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let capacity = device.capacity_sectors();
+    let near = rates.into_iter().find(|(_, rate)| *rate >= SATURATED * most);
+    Ok(near.map(|(size, _)| Depth {
+        profile: Some(name.to_owned()),
+        bytes_per_second: Some(most),
+        profile_bytes: capacity.map(|sectors| sectors * SECTOR_BYTES),
+        saturating_bytes: Some(size),
+        ..Depth::rounded(size as f64)
+    }))
 }
 
 /// Refuses a depth that is none, and one that is a slip most likely.
@@ -224,9 +262,9 @@ mod tests {
         if depth.page_bytes == 4096 {
             assert_eq!((depth.pages, depth.kb), (96, 384));
         }
-        let error = Depth::of(&device, &wanted("nvme"), false).expect_err("no arm").to_string();
+        let error = Depth::of(&device, &wanted("object-store"), false).expect_err("no arm").to_string();
         assert!(
-            error.starts_with("profile: nothing moves in \"nvme\"") && error.ends_with("or --depth SIZE"),
+            error.starts_with("profile: nothing moves in \"object-store\"") && error.ends_with("or --depth SIZE"),
             "{error}"
         );
         let error = Depth::of(&device, &wanted("no-drive"), false).expect_err("no drive").to_string();

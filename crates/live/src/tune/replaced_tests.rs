@@ -19,7 +19,7 @@ fn another_disk_s_number_stays_even_if_it_is_one_of_ours() {
     };
     for (watcher, force) in [(None, false), (None, true), (Some(DEAD), false)] {
         replace("naa.2", watcher);
-        assert_eq!(tuner(&machine).show(&wanted(512)).expect("it is there").old_kb, None);
+        assert_eq!(tuner(&machine).show(Some(&wanted(512))).expect("it is there").old_kb, None);
         let report = tuner(&machine).restore(force).expect("no mistake");
         assert_eq!((report.now_kb, kb(&machine).as_str(), entries(&machine)), (384, "384", vec![]));
         assert!(report.notes[0].ends_with("another device has its number now: what was found is forgotten"));
@@ -62,7 +62,7 @@ fn a_driver_s_number_and_its_disk_s_are_two() {
     let olds: Vec<(String, u64)> = entries(&machine).into_iter().map(|entry| (entry.backing, entry.old_kb)).collect();
     assert_eq!(olds, [("8:0".to_owned(), 128), ("8:0-fuseblk".to_owned(), 64)]);
     assert_eq!(tuner(&machine).restore(false).expect("it can be written").now_kb, 128);
-    assert_eq!(mount().show(&wanted(384)).expect("it is there").old_kb, Some(64));
+    assert_eq!(mount().show(Some(&wanted(384))).expect("it is there").old_kb, Some(64));
     assert_eq!(mount().restore(false).expect("it can be written").now_kb, 64);
     assert_eq!((kb(&machine).as_str(), entries(&machine)), ("128", vec![]));
 }

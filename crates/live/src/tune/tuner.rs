@@ -14,6 +14,9 @@ use super::state::{self, Entry, State, LARGEST_KB};
 use super::{Action, Depth, Device, Error, Process, Report, Roots, Wanted};
 use crate::tracefs::sweep;
 
+const NOTHING_PROPOSED: &str =
+    "nothing is proposed: --profile (a name of `headstart list devices`, or what `headstart profile` has written) or \
+     --depth says how deep";
 const FORGOTTEN: &str = "another device has its number now: what was found is forgotten";
 
 /// The device, and where the old number is kept.
@@ -60,20 +63,23 @@ impl Tuner {
         &self.device
     }
 
-    /// What there is and what there should be. Changes nothing.
+    /// What there is, and what there should be if something is wanted. Changes nothing.
     ///
     /// # Errors
     /// The profile is none, or the state file is damaged.
-    pub fn show(&self, wanted: &Wanted) -> Result<Report, Error> {
-        let depth = Depth::of(&self.device, wanted, self.settings.force)?;
+    pub fn show(&self, wanted: Option<&Wanted>) -> Result<Report, Error> {
+        let depth = wanted.map(|wanted| Depth::of(&self.device, wanted, self.settings.force)).transpose()?;
         let now = self.device.read_ahead_kb()?;
         let roots = &self.settings.roots;
         let boot = roots.boot_id();
         let entries = state::read_if_allowed(&self.settings.state)?;
         let of_this = |entry: &&Entry| entry.backing == self.device.backing_name() && entry.boot_id == boot;
         let entry = entries.iter().flatten().find(of_this).filter(|entry| entry.is_for(&self.device));
-        let mut notes = self.remarks(&depth);
-        notes.extend(cautions::of_faults(depth.kb));
+        let mut notes = depth.as_ref().map_or_else(Vec::new, |depth| self.remarks(depth));
+        notes.extend(depth.as_ref().and_then(|depth| cautions::of_faults(depth.kb)));
+        if depth.is_none() {
+            notes.push(NOTHING_PROPOSED.to_owned());
+        }
         if entries.is_none() {
             let state = self.settings.state.display();
             notes.push(format!("{state} is for root to read: whether something has been applied is not known"));
@@ -90,7 +96,7 @@ impl Tuner {
             };
             notes.push(format!("process {} watched it and was killed: {stands}", dead.pid));
         }
-        let report = self.report(Action::DryRun, now, Some(depth), entry.map(|entry| entry.old_kb), notes)?;
+        let report = self.report(Action::DryRun, now, depth, entry.map(|entry| entry.old_kb), notes)?;
         Ok(Report { watcher: watcher.filter(|watcher| watcher.lives(roots)), ..report })
     }
 
@@ -246,12 +252,13 @@ impl Tuner {
     fn remarks(&self, depth: &Depth) -> Vec<String> {
         let size = depth.profile_bytes.and_then(|bytes| self.remark(bytes));
         let arm = if depth.is_of_an_arm() { cautions::of_an_arm(&self.device) } else { Vec::new() };
-        size.into_iter().chain(arm).collect()
+        size.into_iter().chain(depth.note.clone()).chain(arm).collect()
     }
 
     /// The same of a drive that is watched.
     pub(super) fn remarks_on_drive(&self, facts: &DriveFacts) -> Vec<String> {
-        self.remark(bytes_of(facts)).into_iter().chain(cautions::of_an_arm(&self.device)).collect()
+        let about = self.remark(bytes_of(facts)).into_iter().chain(facts.note());
+        about.chain(cautions::of_an_arm(&self.device)).collect()
     }
 
     fn remark(&self, profile: u64) -> Option<String> {

@@ -63,7 +63,7 @@ fn a_look_changes_nothing() {
     let machine = machine();
     let keys = toml::Table::new();
     let profile = Wanted::Profile { name: "ibm-36gb-10k".to_owned(), keys };
-    let report = tuner(&machine).show(&profile).expect("it is there");
+    let report = tuner(&machine).show(Some(&profile)).expect("it is there");
     assert_eq!((report.found_kb, report.now_kb, report.old_kb, report.notes), (128, 128, None, vec![]));
     assert!(report.proposed.is_some_and(|depth| (380..=388).contains(&depth.kb)));
     assert!(!machine.path("var").exists());
@@ -75,7 +75,7 @@ fn the_first_number_that_was_found_comes_back() {
     let tuner = tuner(&machine);
     let report = tuner.apply(&wanted(384)).expect("it can be written");
     assert_eq!((report.found_kb, report.now_kb, report.old_kb), (128, 384, Some(128)));
-    assert_eq!(tuner.show(&wanted(384)).expect("it is there").old_kb, Some(128));
+    assert_eq!(tuner.show(Some(&wanted(384))).expect("it is there").old_kb, Some(128));
     let report = tuner.apply(&wanted(512)).expect("it can be written");
     assert_eq!((report.found_kb, report.now_kb, report.old_kb), (384, 512, Some(128)));
     assert_eq!((kb(&machine), entries(&machine).len()), ("512".to_owned(), 1));
@@ -109,7 +109,7 @@ fn killed_between_the_state_and_the_number() {
     for now in [384, 400] {
         set(&machine, now);
         left(&machine, 128, &[384, 400], Some(DEAD));
-        let report = tuner(&machine).show(&wanted(512)).expect("it is there");
+        let report = tuner(&machine).show(Some(&wanted(512))).expect("it is there");
         assert_eq!((report.now_kb, report.notes.len(), kb(&machine)), (now, 1, now.to_string()));
         let report = tuner(&machine).restore(false).expect("it can be written");
         let note =
@@ -122,7 +122,7 @@ fn killed_between_the_state_and_the_number() {
     {
         set(&machine, now);
         left(&machine, 128, &[384], Some(DEAD));
-        let notes = tuner(&machine).show(&wanted(512)).expect("it is there").notes;
+        let notes = tuner(&machine).show(Some(&wanted(512))).expect("it is there").notes;
         assert!(notes[0].ends_with(end), "{notes:?}");
         assert_eq!(tuner(&machine).restore(false).expect("no mistake").now_kb, now);
     }
@@ -172,7 +172,7 @@ fn another_boot_has_none_of_ours() {
     let machine = machine();
     left(&machine, 64, &[384], None);
     machine.write("proc/sys/kernel/random/boot_id", "another-boot");
-    assert_eq!(tuner(&machine).show(&wanted(384)).expect("it is there").old_kb, None);
+    assert_eq!(tuner(&machine).show(Some(&wanted(384))).expect("it is there").old_kb, None);
     let report = tuner(&machine).restore(false).expect("no mistake");
     assert_eq!(report.notes, ["sda: what was found before the last boot is forgotten, not written"]);
     assert_eq!((kb(&machine).as_str(), entries(&machine)), ("128", vec![]));
@@ -261,7 +261,7 @@ fn what_is_damaged_stops_everything() {
     let machine = machine();
     machine.write(STATE, "{");
     for result in
-        [tuner(&machine).show(&wanted(384)), tuner(&machine).apply(&wanted(384)), tuner(&machine).restore(true)]
+        [tuner(&machine).show(Some(&wanted(384))), tuner(&machine).apply(&wanted(384)), tuner(&machine).restore(true)]
     {
         let text = error(result);
         assert!(text.contains("tune.json: is damaged: ") && text.contains("; allowed: "), "{text}");

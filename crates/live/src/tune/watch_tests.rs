@@ -203,7 +203,7 @@ fn two_of_one_device_are_refused_whatever_their_state_files() {
     assert!(text.starts_with("/dev/loop5: another process is tuning loop5; allowed: "), "{text}");
     other().apply(&Wanted::Depth(Bytes(1 << 20))).expect_err("refused");
     assert_eq!(
-        (kb(&machine), tuner(&machine).show(&Wanted::Depth(Bytes(1 << 20))).expect("a look").old_kb),
+        (kb(&machine), tuner(&machine).show(Some(&Wanted::Depth(Bytes(1 << 20)))).expect("a look").old_kb),
         (stood, Some(128))
     );
     drop(watch);

@@ -23,6 +23,7 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     summary: "exclusive caching: what was sent up leaves, what is evicted above comes back",
     source: "Wong and Wilkes, USENIX 2002",
     keys: KeyTable::NONE,
+    by_position: |_| false,
     build: |keys, _| without_keys(keys, Demote),
 };
 

@@ -24,6 +24,7 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     summary: "what was just sent up is evicted first",
     source: "zhang-pfc, section 4.3; Chen et al., SIGMETRICS 2005",
     keys: KeyTable::NONE,
+    by_position: |_| false,
     build: |keys, _| without_keys(keys, Du),
 };
 

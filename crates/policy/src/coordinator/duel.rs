@@ -62,6 +62,7 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     summary: "the lower level's read-ahead serves only while it answers sooner than demand fetching would",
     source: "ours; set dueling of Qureshi et al., ISCA 2007",
     keys: KeyTable::NONE,
+    by_position: |_| false,
     build: |keys, context| without_keys(keys, Duel::new(context.frames)),
 };
 

@@ -39,6 +39,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use toml::Value;
 
 use super::queue::BlockQueue;
 use super::{Average, Coordinator, CoordinatorContext, CoordinatorRow, Plan, Share};
@@ -51,6 +52,7 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     summary: "lets requests bypass the lower level, or makes it read more, by what two queues of names show",
     source: "zhang-pfc, section 3, Algorithms 1 and 2",
     keys: KeyTable::of::<PfcKeys>(),
+    by_position: |keys| keys.get("actions").and_then(Value::as_str) != Some("bypass"),
     build: |keys, context| Ok(Box::new(Pfc::new(read_keys::<PfcKeys>(keys)?.setting(context)?))),
 };
 

@@ -5,6 +5,7 @@ use toml::Table;
 use headstart_types::{read_keys, KeyError, KeyTable, NoKeys};
 
 use super::Coordinator;
+use crate::row::ByPosition;
 
 /// What a host tells about the level that a coordinator is built for.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,8 @@ pub struct CoordinatorRow {
     pub source: &'static str,
     /// Its keys.
     pub keys: KeyTable,
+    /// Whether, with these keys, the lower level reads more by position: it needs a trace with addresses.
+    pub by_position: ByPosition,
     /// Builds it from its keys (without `name`).
     ///
     /// # Errors

@@ -11,6 +11,7 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     summary: "each level for itself",
     source: "the base case of zhang-pfc, section 4",
     keys: KeyTable::NONE,
+    by_position: |_| false,
     build: |keys, _| without_keys(keys, Uncoordinated),
 };
 

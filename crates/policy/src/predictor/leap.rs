@@ -21,7 +21,7 @@
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 use std::collections::VecDeque;
 
-use super::family;
+use super::family_with;
 use crate::readahead::recent::Recent;
 use crate::readahead::{Asked, Cached, Found, ReadAhead, Run, FILES};
 use crate::row::PolicyRow;
@@ -33,7 +33,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Al Maruf and Chowdhury, USENIX ATC 2020",
     keys: KeyTable::of::<LeapKeys>(),
     default_replacement: Some("lru"),
-    family: family(&|keys, _| Ok(Box::new(Leap::new(read_keys(keys)?)))),
+    family: family_with(&|keys, _| Ok(Box::new(Leap::new(read_keys(keys)?))), |_| true),
 };
 
 keys! {

@@ -23,10 +23,11 @@
 use hashbrown::HashMap;
 use headstart_types::{read_keys, KeyTable, Nanos};
 use rustc_hash::FxBuildHasher;
+use toml::Value;
 
 use super::mithril_keys::{MithrilKeys, Record};
 use super::mithril_tables::{Mining, Rules, Targets};
-use super::{family, name, places, Place, Version};
+use super::{family_with, name, places, Place, Version};
 use crate::readahead::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run};
 use crate::row::PolicyRow;
 
@@ -37,10 +38,14 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Yang, Karimi, Sæmundsson, Wildani and Vigfusson, SoCC 2017",
     keys: KeyTable::of::<MithrilKeys>(),
     default_replacement: Some("lru"),
-    family: family(&|keys, context| {
-        let keys: MithrilKeys = read_keys(keys)?;
-        Ok(Box::new(Mithril::new(&keys, context)))
-    }),
+    family: family_with(
+        &|keys, context| {
+            let keys: MithrilKeys = read_keys(keys)?;
+            Ok(Box::new(Mithril::new(&keys, context)))
+        },
+        // With `sequential` it fetches the next block too.
+        |keys| keys.get("sequential").and_then(Value::as_integer).is_some_and(|blocks| blocks > 0),
+    ),
 };
 
 /// Mithril.

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::readahead::{Asked, BuildReadAhead, Make, Needs, ReadAheadContext, ReadsAhead, Run};
-use crate::row::{Family, PolicyRow};
+use crate::row::{ByPosition, Family, PolicyRow};
 use crate::ReadAhead;
 
 pub use last_successor::Successors;
@@ -80,14 +80,20 @@ impl Version {
     }
 }
 
-/// The family of a predictor that `make` makes.
+/// The family of a predictor that `make` makes, which learns what follows what, wherever it lies.
 pub(crate) const fn family(make: Make<dyn ReadAhead>) -> Family {
-    Family::Predictor(ReadsAhead {
+    family_with(make, |_| false)
+}
+
+/// The family of a predictor that `make` makes.
+pub(crate) const fn family_with(make: Make<dyn ReadAhead>, by_position: ByPosition) -> Family {
+    let reads_ahead = ReadsAhead {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Apart(make),
-    })
+    };
+    Family::Predictor(reads_ahead, by_position)
 }
 
 /// The predictor that `table` says: its `name`, its `keys` and the `block_bytes` of the level; of `frames` frames.

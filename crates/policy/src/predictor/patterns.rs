@@ -19,7 +19,7 @@
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
-use super::family;
+use super::family_with;
 use crate::readahead::recent::Recent;
 use crate::readahead::{Asked, Cached, Found, ReadAhead, Run, FILES};
 use crate::row::PolicyRow;
@@ -31,7 +31,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "detector of ours for the patterns of Kotz and Ellis, RAPID Transit",
     keys: KeyTable::of::<PatternsKeys>(),
     default_replacement: Some("lru"),
-    family: family(&|keys, _| Ok(Box::new(Patterns::new(read_keys(keys)?)))),
+    family: family_with(&|keys, _| Ok(Box::new(Patterns::new(read_keys(keys)?))), |_| true),
 };
 
 keys! {

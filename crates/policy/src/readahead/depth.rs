@@ -117,7 +117,7 @@ mod tests {
     fn facts() -> DriveFacts {
         let band = RateBand { first: 0, sectors: 1000, first_cylinder: 0, cylinders: 100, bytes_per_second: 40e6 };
         let seek = (0..100).map(|distance| ms(f64::from(distance))).collect();
-        DriveFacts { seek, mean_seek: ms(33.3), half_turn: ms(3.0), bands: [band].into() }
+        DriveFacts { seek, mean_seek: ms(33.3), half_turn: ms(3.0), bands: [band].into(), media_factor: 1.0 }
     }
 
     #[test]

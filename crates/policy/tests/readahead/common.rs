@@ -119,7 +119,13 @@ pub fn drive() -> DriveFacts {
     let (cylinders, bytes_per_second) = (10_000, 40e6);
     let band = RateBand { first: 0, sectors: 10_000_000, first_cylinder: 0, cylinders, bytes_per_second };
     let seek = std::iter::once(Nanos::ZERO).chain((1..cylinders).map(|_| Nanos(5_000_000))).collect();
-    DriveFacts { seek, mean_seek: Nanos(5_000_000), half_turn: Nanos(3_000_000), bands: [band].into() }
+    DriveFacts {
+        seek,
+        mean_seek: Nanos(5_000_000),
+        half_turn: Nanos(3_000_000),
+        bands: [band].into(),
+        media_factor: 1.0,
+    }
 }
 
 /// A level on that disk, of whose processes is known that they read nothing.

@@ -57,6 +57,7 @@ fn zoned() -> DriveFacts {
         mean_seek: Nanos(5_000_000),
         half_turn: Nanos(3_000_000),
         bands: [band(0, 40e6), band(5_000, 20e6)].into(),
+        media_factor: 1.0,
     }
 }
 

@@ -159,10 +159,19 @@ impl Class {
             let row = PolicyRow { name: self.name, summary, source: "Python", keys, default_replacement, family };
             Found::Policy(Box::leak(Box::new(row)))
         };
-        let reads_ahead = |build| {
-            Family::ReadAhead(ReadsAhead { only_ahead: false, spares_random: false, needs: Needs::Nothing, build })
+        let (kind, predicts) = match kind.strip_prefix("predictor") {
+            Some(rest) => (format!("read-ahead{rest}"), true),
+            None => (kind.to_owned(), false),
         };
-        match kind {
+        let reads_ahead = |build| {
+            let row = ReadsAhead { only_ahead: false, spares_random: false, needs: Needs::Nothing, build };
+            if predicts {
+                Family::Predictor(row, |_| false)
+            } else {
+                Family::ReadAhead(row)
+            }
+        };
+        match &*kind {
             "policy" => {
                 let build = Box::leak(Box::new(move |keys: Table, context: &Context| self.policy(&keys, context)));
                 policy(None, Family::Hinted(build))

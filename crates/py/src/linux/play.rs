@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 
 use crate::errors::{outside, to_python};
 use crate::simulation::heeded;
-use crate::traces::request_bytes;
+use crate::traces::{request_bytes, selection};
 
 /// Replays the trace at `path` against the server `to` (`nbd://HOST:PORT/EXPORT`, `nbd+unix:///EXPORT?socket=PATH`), and returns
 /// what was measured as JSON. `on_progress` is called about 10 times a second with the share and the number of requests done;
 /// the replay stops with the exception that it raises, and on Ctrl-C.
 #[pyfunction]
 #[pyo3(signature = (path, to, *, format="auto", request_size=None, arrival="closed", compute="trace", speed=1.0, depth=None,
-    processes="merged", limit=None, writes="as-read", addresses="error", connections=1, seed=1, on_progress=None))]
+    processes="merged", limit=None, writes="as-read", addresses="error", connections=1, seed=1, select="{}", on_progress=None))]
 #[allow(clippy::too_many_arguments)] // They are the keywords of one Python function.
 pub fn play_trace(
     py: Python<'_>,
@@ -36,6 +36,7 @@ pub fn play_trace(
     addresses: &str,
     connections: u32,
     seed: u64,
+    select: &str,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let key = |error: KeyError| to_python(error);
@@ -54,6 +55,7 @@ pub fn play_trace(
         addresses: addresses.parse().map_err(key)?,
         connections,
         seed,
+        selection: selection(select)?,
     };
     settings.check().map_err(to_python)?;
     outside(

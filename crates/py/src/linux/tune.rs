@@ -60,6 +60,10 @@ impl Question {
         Settings { roots, device: self.device.clone(), state, force: self.force }
     }
 
+    fn asks_for_nothing(&self) -> bool {
+        self.profile.is_none() && self.depth.is_none() && self.keys.is_empty()
+    }
+
     fn wanted(&self) -> Result<Wanted, KeyError> {
         match (&self.profile, self.depth) {
             (Some(name), None) => Ok(Wanted::Profile { name: name.clone(), keys: self.keys.clone() }),
@@ -104,12 +108,12 @@ pub fn tune(py: Python<'_>, action: &str, question: &str) -> PyResult<String> {
             let report = match action {
                 "restore" => restore(&question),
                 "dry-run" | "apply" => {
-                    let wanted = question.wanted().map_err(to_python)?;
+                    let nothing = action == "dry-run" && question.asks_for_nothing();
+                    let wanted = if nothing { None } else { Some(question.wanted().map_err(to_python)?) };
                     let tuner = Tuner::new(question.settings()).map_err(to_python)?;
-                    if action == "apply" {
-                        tuner.apply(&wanted)
-                    } else {
-                        tuner.show(&wanted)
+                    match wanted {
+                        Some(wanted) if action == "apply" => tuner.apply(&wanted),
+                        wanted => tuner.show(wanted.as_ref()),
                     }
                 }
                 _ => Err(KeyError::new("action", format!("\"{action}\""), "dry-run, apply, restore").into()),

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use headstart_scenario::{BlockSize, Input, Processes, SampleKeys, Scenario, Traces, Writes};
 use headstart_trace::reuse::hash;
-use headstart_trace::{check_distinct, generate, Carries, GeneratorContext, Record, RecordReader, TraceError};
+use headstart_trace::{
+    check_distinct, generate, Carries, GeneratorContext, Record, RecordReader, Selection, TraceError,
+};
 use headstart_types::KeyError;
 use toml::Table;
 
@@ -35,7 +37,7 @@ pub struct Opened {
 
 #[derive(Debug, Clone)]
 enum Origin {
-    Trace { path: PathBuf, format: String, request_bytes: Option<u64> },
+    Trace { path: PathBuf, format: String, request_bytes: Option<u64>, selection: Selection },
     Generator(String, Table),
 }
 
@@ -46,7 +48,8 @@ impl Opened {
         let (keys, seed) = (&scenario.workload, scenario.seed);
         let source = match &keys.input {
             Input::Trace(path, format) => {
-                Origin::Trace { path: path.clone(), format: format.clone(), request_bytes: keys.request_bytes }
+                let (request_bytes, selection) = (keys.request_bytes, keys.selection.clone());
+                Origin::Trace { path: path.clone(), format: format.clone(), request_bytes, selection }
             }
             Input::Generator(name, own) => Origin::Generator(name.clone(), own.clone()),
             Input::References(_) | Input::Pattern => return None,
@@ -91,16 +94,27 @@ impl Opened {
         (&self.traces, path)
     }
 
+    /// What the records carry.
+    ///
+    /// # Errors
+    /// As for [`Opened::read`].
+    pub fn carries(&self) -> Result<Carries, Error> {
+        Ok(self.read()?.carries())
+    }
+
     /// The records from the first on.
     ///
     /// # Errors
     /// The trace cannot be read, or a generator's key is wrong.
     pub fn read(&self) -> Result<Records, Error> {
         let reader = match &self.source {
-            Origin::Trace { path, format, request_bytes } => {
-                self.traces.open(path, format, *request_bytes).map_err(|error| match error {
+            Origin::Trace { path, format, request_bytes, selection } => {
+                self.traces.open(path, format, *request_bytes, selection).map_err(|error| match error {
                     TraceError::UnknownFormat { problem, allowed, .. } if format != "auto" => {
                         Error::Key(KeyError::new("workload.format", problem, allowed))
+                    }
+                    TraceError::Key(error) if SELECT.contains(&error.key.as_str()) => {
+                        Error::Key(error.within("workload.select"))
                     }
                     TraceError::Key(error) => Error::Key(error.within("workload")),
                     other => other.into(),
@@ -211,6 +225,17 @@ impl Sampler {
     }
 }
 
+/// The keys of [`Selection`].
+const SELECT: [&str; 3] = ["path", "pid", "process"];
+
+/// The error of a reading; of a key, it is what was selected.
+fn not_selected(error: TraceError) -> Error {
+    match error {
+        TraceError::Key(error) => error.within("workload.select").into(),
+        other => other.into(),
+    }
+}
+
 /// One reading of the records.
 pub struct Records {
     reader: Box<dyn RecordReader>,
@@ -299,7 +324,7 @@ impl Records {
     /// Reads the next batch; empty at the end.
     fn fill(&mut self) -> Result<(), Error> {
         self.batch.clear();
-        while self.batch.is_empty() && self.left > 0 && self.reader.read(&mut self.batch)? {
+        while self.batch.is_empty() && self.left > 0 && self.reader.read(&mut self.batch).map_err(not_selected)? {
             if self.skip_writes {
                 self.batch.retain(|record| !record.write);
             }

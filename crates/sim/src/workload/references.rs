@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use headstart_device::Device;
 use headstart_layout::{Addresses, FfsKeys, Opens, Placement, Places, Universe};
+use headstart_policy::coordinator::registry::coordinator;
 use headstart_scenario::{Arrival, BlockSize, ComputeKey, Input, Scenario, Survey, WorkloadKeys};
 use headstart_trace::{Carries, RecordReader};
 use headstart_types::{Block, Bytes, KeyError, Program};
@@ -19,6 +20,18 @@ use super::records::Opened;
 use super::survey::{pids, survey};
 use super::thinking::{factor, thinking, Factor};
 use crate::Error;
+
+/// What blocks carry that a scenario names or places itself.
+const PLACED: Carries = Carries {
+    time: false,
+    duration: false,
+    think: false,
+    processes: false,
+    files: false,
+    writes: false,
+    addresses: true,
+    objects: false,
+};
 
 /// The references of a scenario, in order.
 pub struct References {
@@ -70,7 +83,7 @@ impl References {
             frames: scenario.cache.size.frames(distinct),
             initial: Vec::new(),
             placement: Some(Placement::Address),
-            carries: Carries::default(),
+            carries: PLACED,
             recorded: RecordedThink::Nothing,
             notes: Vec::new(),
             pids: Vec::new(),
@@ -94,7 +107,7 @@ impl References {
             frames,
             initial,
             placement: None,
-            carries: Carries::default(),
+            carries: PLACED,
             recorded: RecordedThink::Nothing,
             notes: Vec::new(),
             pids: Vec::new(),
@@ -112,6 +125,9 @@ impl References {
         if keys.block_size == BlockSize::Object && !carries.objects {
             let allowed = "a size such as \"8KiB\"";
             return Err(KeyError::new("workload.block_size", "the trace has no objects of its own", allowed).into());
+        }
+        if !carries.addresses {
+            without_addresses(scenario)?;
         }
         if keys.compute == ComputeKey::Gaps && !carries.time {
             let allowed = "a time such as \"1ms\", or a trace with times";
@@ -152,6 +168,9 @@ impl References {
             found.contents.files.iter().copied().collect()
         };
         notes.extend(ignored_sizes(scenario, records.reader()));
+        if !carries.addresses && disk.drive_facts().is_some() {
+            notes.push("the trace has no addresses: seeks follow the numbers of its objects, and are not those of a real device".to_owned());
+        }
         let thinking = thinking(keys.compute, scenario.seed, 0);
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
         let recorded = RecordedThink::of(keys, carries);
@@ -187,6 +206,34 @@ impl References {
         let thinking = thinking(scenario.workload.compute, scenario.seed, pid);
         Ok(self.reading.of_others(opened.of_process(pid).read()?, thinking))
     }
+}
+
+/// Refuses what prefetches by position: object numbers say nothing about places.
+fn without_addresses(scenario: &Scenario) -> Result<(), KeyError> {
+    let refused = |key: String, name: &str| {
+        let problem = format!(
+            "{name} reads ahead by position, and the trace has no addresses: its numbers are those of objects or of \
+             blocks in order of first use"
+        );
+        let allowed =
+            "a policy without read-ahead (demand, demand:min, forestall, ...), a predictor such as mithril, or a \
+                       trace with addresses (a CSV's column offset or lba; --request-size for a list of byte offsets)";
+        Err(KeyError::new(key, problem, allowed))
+    };
+    let policies = std::iter::once(&scenario.policy).chain(scenario.lower.iter().map(|lower| &lower.policy));
+    for (at, policy) in policies.enumerate() {
+        if policy.row().is_by_position(&policy.keys) {
+            let key = if at == 0 { "policy.name".to_owned() } else { format!("level[{at}].policy.name") };
+            return refused(key, policy.name);
+        }
+    }
+    for (at, lower) in scenario.lower.iter().enumerate() {
+        let (name, keys) = &lower.coordinator;
+        if (coordinator(name)?.by_position)(keys) {
+            return refused(format!("level[{}].coordinator.name", at + 1), name);
+        }
+    }
+    Ok(())
 }
 
 /// What is to be known of a cache that is given in bytes, where the trace's objects are not of the size of a block.

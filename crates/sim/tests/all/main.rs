@@ -23,6 +23,7 @@ mod model;
 mod mutate;
 mod naive;
 mod naive_self;
+mod object_ids;
 mod open_arrivals;
 mod optimum;
 mod parallel;

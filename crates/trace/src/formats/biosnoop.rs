@@ -106,7 +106,8 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
             }
         }
     };
-    let parser = Biosnoop { columns, disks: NamedFiles::default(), days: Days::default(), skipped: 0 };
+    let parser =
+        Biosnoop { columns, disks: NamedFiles::default(), days: Days::default(), command: Vec::new(), skipped: 0 };
     Ok(Box::new(LineReader::new(lines, parser)))
 }
 
@@ -114,6 +115,8 @@ struct Biosnoop {
     columns: Vec<String>,
     disks: NamedFiles,
     days: Days,
+    /// The command of the last line.
+    command: Vec<u8>,
     skipped: u64,
 }
 
@@ -150,6 +153,10 @@ impl LineParser for Biosnoop {
 
     fn files(&self) -> &[FileEntry] {
         self.disks.entries()
+    }
+
+    fn process(&self) -> Option<&[u8]> {
+        (!self.command.is_empty()).then_some(&self.command)
     }
 
     fn skipped(&self) -> u64 {
@@ -209,6 +216,11 @@ impl LineParser for Biosnoop {
             ..Record::default()
         };
         self.disks.reaches(&record);
+        self.command.clear();
+        // A command of several words takes as many fields more than there are columns.
+        if let Some((at, more)) = place_of(&self.columns, &["COMM"]).zip(fields.len().checked_sub(count)) {
+            self.command = fields[at..=at + more].join(&b' ');
+        }
         Ok(Some(record))
     }
 }

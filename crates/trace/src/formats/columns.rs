@@ -176,6 +176,11 @@ impl Columns {
         self.known.files.entries()
     }
 
+    /// The name of the process that made the last record, if there is a column of names.
+    pub(crate) fn process(&self) -> Option<&[u8]> {
+        (!self.known.process.is_empty()).then_some(&self.known.process)
+    }
+
     /// Whether files have names.
     pub(crate) fn names_files(&self) -> bool {
         self.has(|role| *role == Role::FileName)

@@ -9,7 +9,7 @@
 //! | `time`, `timestamp`, ... | issue time in s; with `_ms`, `_us`, `_ns` in those; a date and clock; since 1970 in any unit |
 //! | `dur`, `latency`, ...; `think` | service time, think time after the request; units as for `time` |
 //! | `op`, `rw`, `type`, ... | R, W, read, write, pread64, ...; open, close, fsync, ... are left out and counted |
-//! | `pid`, `tid`; `file`, `path`, `dev`, ... | a number; a number or a name |
+//! | `pid`, `tid`; `comm`; `file`, `path`, `dev`, ... | a number; a process's name; a number or a name |
 //!
 //! All names: docs/your-own-trace.md. Without a column of sizes, requests have the size that the user gives. Where the
 //! column `file` has numbers, a table `NAME.files.csv` beside the trace is read too, compressed or not. Requests
@@ -128,6 +128,10 @@ impl LineParser for Csv {
             return self.columns.files();
         }
         &self.files
+    }
+
+    fn process(&self) -> Option<&[u8]> {
+        self.columns.process()
     }
 
     fn note(&self) -> Option<String> {

@@ -30,6 +30,8 @@ pub(super) enum Role {
     /// Flags in hexadecimal, of which bit 0 says that it is a read.
     Flags,
     Process,
+    /// A process's name.
+    ProcessName,
     /// A file's number.
     File,
     /// A file's name.
@@ -47,6 +49,8 @@ pub(super) enum Role {
 pub(super) struct Known {
     /// The files of a column of names.
     pub files: NamedFiles,
+    /// The name of the process that made the last record.
+    pub process: Vec<u8>,
     /// How many days a clock without a date has gone through.
     pub days: Days,
 }
@@ -58,7 +62,7 @@ impl Role {
             Role::Op { scsi } => operation(field, "", scsi).is_ok(),
             Role::OpDigit(read) => is_write_digit(field, "", read).is_ok(),
             Role::Flags => hexadecimal(field, "").is_ok(),
-            Role::Ignored => !field.is_empty(),
+            Role::ProcessName | Role::Ignored => !field.is_empty(),
             Role::Duration(_) if field.is_empty() => true,
             _ => field.iter().any(u8::is_ascii_digit) && field.iter().all(|byte| b"0123456789.-+eE".contains(byte)),
         }
@@ -86,6 +90,10 @@ impl Role {
             Role::Address(unit) => record.offset = scaled(field, name, unit)?,
             Role::Object => record.offset = number(field, name)?,
             Role::Size(unit) => record.size = scaled(field, name, unit)?,
+            Role::ProcessName => {
+                known.process.clear();
+                known.process.extend_from_slice(field.trim_ascii());
+            }
             Role::Ignored => {}
         }
         Ok(true)

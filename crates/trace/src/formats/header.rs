@@ -39,6 +39,7 @@ const ROLES: &[(&[&str], Role)] = &[
     (&["is_write"], Role::OpDigit(b'0')),
     (&["is_read"], Role::OpDigit(b'1')),
     (&["pid", "tid", "process", "thread"], Role::Process),
+    (&["comm", "command", "process_name"], Role::ProcessName),
     (&["file", "filename", "file_name", "path", "dev", "device", "disk", "inode"], Role::File),
     (&["offset", "off", "pos", "position", "file_offset", "address", "addr"], Role::Address(1)),
     (&["lba", "lbn", "sector", "start_sector"], Role::Address(SECTOR_BYTES)),
@@ -158,7 +159,7 @@ mod tests {
         ] {
             assert_eq!(role_of(name).map(|known| known.role), Some(role), "{name}");
         }
-        for name in ["flags", "comm", "version", "time_zone", "size_furlongs", "pid_us", "", "_us", "(us)"] {
+        for name in ["flags", "version", "time_zone", "size_furlongs", "pid_us", "", "_us", "(us)"] {
             assert_eq!(role_of(name), None, "{name}");
         }
     }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use headstart_types::Nanos;
 
 use crate::checks::EMPTY;
-use crate::hints::{resembles, Read, Recording};
-use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, TraceError, BATCH};
+use crate::hints::{resembles, Read, RecordedProcess, Recording};
+use crate::{Carries, Evidence, FileEntry, Format, Place, ProcessEntry, Record, RecordReader, TraceError, BATCH};
 
 const CARRIES: Carries = Carries {
     time: true,
@@ -47,10 +47,16 @@ pub fn recording_reader(recording: Recording, name: &Path) -> Result<Box<dyn Rec
     Ok(Box::new(Hints { origin_ns, ..Hints::new(name.to_owned(), recording) }))
 }
 
+/// What such a recording has and others lack.
+const SEEN: &str =
+    "every page that was used is in it, through calls and mappings, cached or not; a trace of system calls \
+                    has no mappings, one of a device nothing that was cached";
+
 struct Hints {
     name: PathBuf,
     recording: Recording,
     table: Vec<FileEntry>,
+    processes: Vec<ProcessEntry>,
     /// Time of the first reference.
     origin_ns: u64,
     /// Reads handed out or left out.
@@ -73,7 +79,9 @@ impl Hints {
             let size = &mut table[read.file as usize].size_bytes;
             *size = (*size).max(read.end() * page_bytes);
         }
-        Self { name, recording, table, origin_ns: 0, done: 0, skipped: 0 }
+        let named = |process: &RecordedProcess| ProcessEntry { pid: process.pid, name: process.name.clone(), from: 0 };
+        let processes = recording.processes.iter().map(named).collect();
+        Self { name, recording, table, processes, origin_ns: 0, done: 0, skipped: 0 }
     }
 
     fn record(&self, at: usize, read: &Read) -> Record {
@@ -104,9 +112,15 @@ impl RecordReader for Hints {
         &self.table
     }
 
+    fn processes(&self) -> &[ProcessEntry] {
+        &self.processes
+    }
+
     fn note(&self) -> Option<String> {
         let lost = self.recording.about.lost_events;
-        (lost > 0).then(|| format!("the kernel has dropped {lost} events while recording: reads may be missing"))
+        let lost = format!("; the kernel has dropped {lost} events while recording: reads may be missing");
+        let lost = if self.recording.about.lost_events > 0 { lost } else { String::new() };
+        Some(format!("{SEEN}{lost}"))
     }
 
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {

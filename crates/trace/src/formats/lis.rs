@@ -3,13 +3,14 @@
 //! Source: Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003. A line asks for
 //! `count` consecutive pages of 512 bytes from page `start`; the other two columns are not used. One line is one
 //! record. Some files begin or end with blank lines, which are passed over.
-//! Of the published traces OLTP is renumbered; there neighbours in number are not neighbours on disk.
+//! A trace whose first lines ask for one page each (of the published ones OLTP) holds numbers of objects in order of first
+//! use: neighbours in number are not neighbours on disk. The others hold addresses.
 
 use super::columns::spaced;
 use super::fields::scaled;
 use super::first_lines;
 use crate::lines::{LineParser, LineReader, Lines};
-use crate::number::shown;
+use crate::number::{shown, whole};
 use crate::{Carries, Evidence, Format, Record};
 
 /// Size of a page.
@@ -23,7 +24,7 @@ const CARRIES: Carries = Carries {
     files: false,
     writes: false,
     addresses: true,
-    objects: false,
+    objects: true,
 };
 
 pub(crate) const FORMAT: Format = Format {
@@ -32,7 +33,11 @@ pub(crate) const FORMAT: Format = Format {
     source: "Megiddo and Modha, ARC, FAST 2003",
     carries: CARRIES,
     detect,
-    open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Lis))),
+    open: |source| {
+        let lines = source.head().split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        let objects = lines.filter_map(|line| spaced(line).nth(1)).all(|count| count == b"1");
+        Ok(Box::new(LineReader::new(Lines::new(source), Lis { objects })))
+    },
 };
 
 fn detect(head: &[u8]) -> Option<Evidence> {
@@ -42,11 +47,19 @@ fn detect(head: &[u8]) -> Option<Evidence> {
     Evidence::form(first_lines(head, four_numbers), "four whole numbers a line")
 }
 
-struct Lis;
+struct Lis {
+    /// Whether the numbers are those of objects.
+    objects: bool,
+}
 
 impl LineParser for Lis {
     fn carries(&self) -> Carries {
-        CARRIES
+        Carries { addresses: !self.objects, objects: self.objects, ..CARRIES }
+    }
+
+    fn note(&self) -> Option<String> {
+        let note = "every request is for one page: the numbers are taken for objects, whose neighbours are unknown";
+        self.objects.then(|| note.to_owned())
     }
 
     fn unit_bytes(&self) -> u64 {
@@ -69,6 +82,7 @@ impl LineParser for Lis {
             ));
         }
         let pages = |field, column| scaled(field, column, PAGE_BYTES);
-        Ok(Some(Record { offset: pages(start, "start")?, size: pages(count, "count")?, ..Record::default() }))
+        let offset = if self.objects { whole(start, "start")? } else { pages(start, "start")? };
+        Ok(Some(Record { offset, size: pages(count, "count")?, ..Record::default() }))
     }
 }

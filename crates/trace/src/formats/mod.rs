@@ -54,6 +54,7 @@ pub(crate) mod webcachesim;
 
 pub(crate) use biosnoop::lacks_sectors;
 pub(crate) use files::{read_table, table_beside, table_path, HEADER as TABLE_HEADER};
+pub(crate) use names::Processes;
 
 /// Whether the first bytes of a file can be text: UTF-8 without control characters. A character that `head` cuts is
 /// not looked at.

@@ -3,9 +3,10 @@
 //! Cost: a comparison where a name repeats the one before it, otherwise a search in a tree of the distinct names.
 //! Memory: the distinct names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::{FileEntry, Record};
+use crate::hash::Build;
+use crate::{FileEntry, ProcessEntry, Record};
 
 /// The names seen.
 #[derive(Debug, Default)]
@@ -35,6 +36,32 @@ impl Names {
         self.last.extend_from_slice(name);
         self.last_number = number;
         Ok(number)
+    }
+}
+
+/// Processes that a trace names in its requests.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    entries: Vec<ProcessEntry>,
+    /// By process, the entry of its present name.
+    present: HashMap<u32, usize, Build>,
+}
+
+impl Processes {
+    /// Takes note of the name under which a process makes a request.
+    #[inline]
+    pub fn meet(&mut self, record: &Record, name: &[u8]) {
+        let known = self.present.get(&record.pid).map(|at| &self.entries[*at]);
+        if known.is_none_or(|entry| entry.name.as_bytes() != name) {
+            self.present.insert(record.pid, self.entries.len());
+            let name = String::from_utf8_lossy(name).into_owned();
+            self.entries.push(ProcessEntry { pid: record.pid, name, from: record.stands_at });
+        }
+    }
+
+    /// The names so far.
+    pub fn entries(&self) -> &[ProcessEntry] {
+        &self.entries
     }
 }
 

@@ -180,6 +180,17 @@ fn lis_lines_are_runs_of_pages() {
 }
 
 #[test]
+fn lis_lines_of_one_page_each_are_objects() {
+    let directory = scratch("lis_objects");
+    let path = file(&directory, "t.lis", "9 1 0 0\n7 1 0 1\n9 1 0 2\n");
+    let object = |number: u64| Record { offset: number, size: 512, ..Record::default() };
+    assert_eq!(records(&path, "auto").unwrap(), [object(9), object(7), object(9)]);
+    let reader = open(&path, "lis").unwrap();
+    assert_eq!(reader.carries(), Carries { objects: true, ..Carries::default() });
+    assert!(reader.note().unwrap().contains("taken for objects"));
+}
+
+#[test]
 fn measured_requests_follow_the_one_before_by_service_and_think_time() {
     let directory = scratch("measured_lines");
     // Issued at 0, done at 15,362 us, 56,074 us of thinking; the second is issued at 71,436 us and ends 3,024.5 us

@@ -76,7 +76,9 @@ fn as_a_trace_it_is_its_references() {
     let table: Vec<_> = reader.files().iter().map(|file| (file.path.as_str(), file.size_bytes)).collect();
     assert_eq!(table, [("/a b", 70_000), ("/dev/vda", 1 << 38), ("", 4096)]);
     let found = info(&mut *open(&path, "hints").unwrap(), Some(4096)).unwrap();
-    assert_eq!((found.requests, found.distinct_blocks, found.note), (5, 18, None));
+    assert_eq!((found.requests, found.distinct_blocks), (5, 18));
+    // Which recorder sees what.
+    assert!(found.note.unwrap().starts_with("every page that was used is in it, through calls and mappings"));
 }
 
 #[test]
@@ -86,7 +88,7 @@ fn lost_events_are_a_note_and_no_references_an_error() {
     recording.about.lost_events = 7;
     recording.write(&path).unwrap();
     let note = "the kernel has dropped 7 events while recording: reads may be missing";
-    assert_eq!(open(&path, "auto").unwrap().note().as_deref(), Some(note));
+    assert!(open(&path, "auto").unwrap().note().unwrap().ends_with(note));
     recording.reads.retain(|read| read.kind == ReadKind::ReadAhead);
     recording.processes.push(RecordedProcess { pid: 1, name: String::new() });
     recording.write(&path).unwrap();

@@ -18,5 +18,6 @@ mod mutate;
 mod patterns;
 mod pending;
 mod samples;
+mod selected;
 mod system_calls;
 mod workloads;

@@ -67,6 +67,8 @@ pub struct Answer {
     pub concurrency: Vec<Switch>,
     /// Of the average switch and the mean rate.
     pub guarantees: Vec<Guarantee>,
+    /// What else must be known.
+    pub notes: Vec<String>,
 }
 
 /// A switch and the depths that it makes.
@@ -159,6 +161,7 @@ pub fn competitive(question: &CompetitiveQuestion) -> Result<Answer, Error> {
         average: switch(TWO, seek),
         concurrency,
         guarantees: guarantees(time, places.mean().bytes_per_second, page, slow_start),
+        notes: places.note.into_iter().collect(),
     })
 }
 
@@ -226,7 +229,7 @@ fn given(question: &CompetitiveQuestion) -> Result<Places, Error> {
         return Err(KeyError::new("seek", "there is no switch to amortise", "a seek or a rotation above zero").into());
     }
     let rates = vec![Place { name: "given", bytes_per_second }];
-    Ok(Places { arm: Arm::Mean(seek_ns), rotation_ns, rates, dataset_bytes: None })
+    Ok(Places { arm: Arm::Mean(seek_ns), rotation_ns, rates, dataset_bytes: None, note: None })
 }
 
 fn whole(number: f64) -> u64 {

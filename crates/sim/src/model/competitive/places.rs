@@ -36,6 +36,8 @@ pub struct Places {
     pub rates: Vec<Place>,
     /// What the data spread over.
     pub dataset_bytes: Option<f64>,
+    /// What a user of them must know.
+    pub note: Option<String>,
 }
 
 impl Places {
@@ -83,6 +85,7 @@ fn on(facts: &DriveFacts, dataset: f64) -> Places {
         rotation_ns: facts.half_turn.0 as f64,
         rates: vec![at("outer", outer), at("mean", mean), at("inner", inner)],
         dataset_bytes: Some(dataset),
+        note: facts.note(),
     }
 }
 

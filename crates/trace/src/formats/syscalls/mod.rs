@@ -386,7 +386,8 @@ impl Calls {
         ];
         let calls = listed(&calls, ", ");
         let others = [
-            (mappings, "mappings of files: #; what is read through them is in no trace of system calls"),
+            (mappings, "mappings of files: #"),
+            (1, "reads through mappings are in no trace of system calls: headstart record sees them, cached or not"),
             (
                 rings,
                 "calls on rings of io_uring: #; what is read and written through rings is in no trace of system calls",

@@ -47,6 +47,7 @@ struct Line<'a> {
     time: &'a str,
     /// Empty where a call has not ended.
     duration: &'a str,
+    command: &'a str,
     pid: u32,
     rest: &'a str,
 }
@@ -65,8 +66,9 @@ impl<'a> Line<'a> {
         let end =
             rest.find("... [continued]").or_else(|| rest[..rest.find('(')?].rfind(' ').map(|at| at + 1)).unwrap_or(0);
         let (command, rest) = rest.split_at(end);
-        let pid = command.trim_end().rsplit_once('/').and_then(|(_, pid)| pid.parse().ok()).unwrap_or(0);
-        Some(Self { time, duration: duration.trim_end_matches(" ms"), pid, rest })
+        let (command, pid) = command.trim_end().rsplit_once('/').unwrap_or_default();
+        let pid = pid.parse().unwrap_or(0);
+        Some(Self { time, duration: duration.trim_end_matches(" ms"), command: command.trim_start(), pid, rest })
     }
 }
 
@@ -80,6 +82,8 @@ struct PerfTrace {
     calls: Calls,
     /// First pieces of calls by thread, with their times.
     pending: BTreeMap<u32, (String, u64)>,
+    /// The command of the last line.
+    command: String,
 }
 
 impl PerfTrace {
@@ -106,6 +110,10 @@ impl LineParser for PerfTrace {
         self.calls.files()
     }
 
+    fn process(&self) -> Option<&[u8]> {
+        (!self.command.is_empty()).then_some(self.command.as_bytes())
+    }
+
     fn note(&self) -> Option<String> {
         self.calls.note(Some("perf trace reads paths late: some may be missing or wrong; strace -y is exact"))
     }
@@ -122,10 +130,12 @@ impl LineParser for PerfTrace {
         if line.trim_ascii().is_empty() {
             return Ok(None);
         }
-        let Some(Line { time, duration, pid, rest }) = Line::parse(line) else {
+        let Some(Line { time, duration, command, pid, rest }) = Line::parse(line) else {
             self.calls.left_out.lines += 1;
             return Ok(None);
         };
+        self.command.clear();
+        self.command.push_str(command);
         if let Some(continued) = rest.strip_prefix("... [continued]: ") {
             let Some((text, time_ns)) = self.pending.remove(&pid) else { return Ok(None) };
             let (_, result) = continued.rsplit_once(" = ").unwrap_or_default();

@@ -1,0 +1,330 @@
+//! The requests that a user selects, by file, process number and process name; the others are passed over.
+//!
+//! A pattern is a glob: `*` stands for any characters, also "/", `?` for one, `[a-c]` for one of these. A pattern of files
+//! without "/" may also fit the last part of a path. The kernel cuts a process's name after 15 bytes, and so does this.
+//! Cost: a look at a small table for each request; each file and each name is matched once.
+
+use std::collections::BTreeMap;
+
+use headstart_types::KeyError;
+
+use crate::{Carries, FileEntry, ProcessEntry, Record, RecordReader, TraceError};
+
+/// What of a trace is read; an empty list is no condition.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Selection {
+    /// Patterns of files' paths, of which one has to fit.
+    pub paths: Vec<String>,
+    /// Numbers of processes or threads, as the trace has them.
+    pub pids: Vec<u32>,
+    /// Patterns of processes' names, of which one has to fit.
+    pub processes: Vec<String>,
+}
+
+impl Selection {
+    /// Whether everything is read.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What an error lists at most.
+const LISTED: usize = 8;
+/// Bytes of a process's name that the kernel keeps.
+const NAME_BYTES: usize = 15;
+
+/// `reader`, of which only what is selected is handed out. That nothing fits is an error at the trace's end.
+///
+/// # Errors
+/// The trace does not carry what the selection asks about.
+pub fn selected(reader: Box<dyn RecordReader>, selection: &Selection) -> Result<Box<dyn RecordReader>, TraceError> {
+    if selection.is_all() {
+        return Ok(reader);
+    }
+    let Carries { files, processes, .. } = reader.carries();
+    let lacks = |key, what: &str, allowed: &str| Err(KeyError::new(key, what, allowed).into());
+    if !selection.paths.is_empty() && !files {
+        return lacks("path", "the trace tells no files apart", "a trace with files, or no path");
+    }
+    if !selection.pids.is_empty() && !processes {
+        return lacks("pid", "the trace carries no processes", "a trace with processes, or no pid");
+    }
+    if !selection.processes.is_empty() && !processes {
+        return lacks(
+            "process",
+            "the trace carries no processes",
+            "a trace with the names of processes, or no process",
+        );
+    }
+    let mut selected = Selected {
+        reader,
+        selection: selection.clone(),
+        of_files: BTreeMap::new(),
+        of_pids: BTreeMap::new(),
+        processes_seen: 0,
+        files: Vec::new(),
+        taken: 0,
+        seen: Seen::default(),
+    };
+    selected.learn();
+    Ok(Box::new(selected))
+}
+
+struct Selected {
+    reader: Box<dyn RecordReader>,
+    selection: Selection,
+    /// Whether a file is taken, as far as has been asked.
+    of_files: BTreeMap<u32, bool>,
+    /// By process: from which record on it has a name that fits or does not.
+    of_pids: BTreeMap<u32, Vec<(u32, bool)>>,
+    processes_seen: usize,
+    /// The files that are taken.
+    files: Vec<FileEntry>,
+    taken: u64,
+    seen: Seen,
+}
+
+/// What there is, for an error and a note.
+#[derive(Default)]
+struct Seen {
+    requests: u64,
+    files: BTreeMap<u32, u64>,
+    pids: BTreeMap<u32, u64>,
+}
+
+impl Selected {
+    /// Takes in what the reader knows of files and processes by now.
+    fn learn(&mut self) {
+        let fits = |patterns: &[String], name: &str| patterns.iter().any(|pattern| fits_name(pattern, name));
+        for ProcessEntry { pid, name, from } in &self.reader.processes()[self.processes_seen..] {
+            let taken = self.selection.processes.is_empty() || fits(&self.selection.processes, name);
+            self.of_pids.entry(*pid).or_default().push((*from, taken));
+        }
+        self.processes_seen = self.reader.processes().len();
+        if !self.selection.paths.is_empty() {
+            let fits = |path: &str| self.selection.paths.iter().any(|pattern| fits_path(pattern, path));
+            let known = &mut self.of_files;
+            for entry in self.reader.files() {
+                known.entry(entry.file).or_insert_with(|| fits(&entry.path));
+            }
+            let taken = |entry: &&FileEntry| known.get(&entry.file) == Some(&true);
+            self.files = self.reader.files().iter().filter(taken).cloned().collect();
+        }
+    }
+
+    fn takes(&mut self, record: &Record) -> bool {
+        let Selection { paths, pids, processes } = &self.selection;
+        // A file without a name goes by its number.
+        let number = || paths.iter().any(|pattern| fits_path(pattern, &record.file.to_string()));
+        (pids.is_empty() || pids.contains(&record.pid))
+            && (paths.is_empty() || *self.of_files.entry(record.file).or_insert_with(number))
+            && (processes.is_empty() || self.named(record))
+    }
+
+    /// Whether the process had a name that fits when it made the request.
+    fn named(&self, record: &Record) -> bool {
+        let names = self.of_pids.get(&record.pid).map_or(&[][..], Vec::as_slice);
+        let since = names.iter().rev().find(|(from, _)| *from <= record.stands_at).or(names.first());
+        since.is_some_and(|(_, taken)| *taken)
+    }
+
+    /// Nothing was taken: says what there is.
+    #[cold]
+    fn nothing(&self) -> TraceError {
+        let Selection { paths, pids, processes } = &self.selection;
+        let quoted = |patterns: &[String]| {
+            patterns.iter().map(|pattern| format!("\"{pattern}\"")).collect::<Vec<_>>().join(", ")
+        };
+        let path_of = |file: &u32| {
+            let entry = self.reader.files().iter().find(|entry| entry.file == *file);
+            entry.map_or_else(|| file.to_string(), |entry| entry.path.clone())
+        };
+        let names_of = |pid: &u32| {
+            let names = self.reader.processes().iter().filter(|entry| entry.pid == *pid);
+            names.map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let (key, given, there): (_, _, Vec<(String, u64)>) = if !paths.is_empty() {
+            let there = self.seen.files.iter().map(|(file, count)| (path_of(file), *count)).collect();
+            ("path", quoted(paths), there)
+        } else if !processes.is_empty() {
+            let mut by_name = BTreeMap::<String, u64>::new();
+            for (pid, count) in &self.seen.pids {
+                *by_name.entry(names_of(pid)).or_default() += count;
+            }
+            ("process", quoted(processes), by_name.into_iter().collect())
+        } else {
+            let named = |pid: &u32| match names_of(pid) {
+                names if names.is_empty() => pid.to_string(),
+                names => format!("{pid} ({names})"),
+            };
+            let there = self.seen.pids.iter().map(|(pid, count)| (named(pid), *count)).collect();
+            ("pid", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", "), there)
+        };
+        let more = [!paths.is_empty(), !pids.is_empty(), !processes.is_empty()].iter().filter(|given| **given).count();
+        let together = if more > 1 { ", together with the other conditions," } else { "" };
+        let problem = format!("{given}{together} fits none of {} requests", self.seen.requests);
+        KeyError::new(key, problem, listed(there)).into()
+    }
+}
+
+/// The most frequent of what there is, and how many more there are.
+fn listed(mut there: Vec<(String, u64)>) -> String {
+    there.retain(|(name, _)| !name.is_empty());
+    if there.is_empty() {
+        return "a trace that has such names".to_owned();
+    }
+    there.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    let more = there.len().saturating_sub(LISTED);
+    let names: Vec<&str> = there.iter().take(LISTED).map(|(name, _)| name.as_str()).collect();
+    match more {
+        0 => names.join(", "),
+        _ => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+impl RecordReader for Selected {
+    fn inner(&self) -> Option<&dyn RecordReader> {
+        Some(&*self.reader)
+    }
+
+    fn carries(&self) -> Carries {
+        self.reader.carries()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.reader.unit_bytes()
+    }
+
+    fn files(&self) -> &[FileEntry] {
+        if self.selection.paths.is_empty() {
+            self.reader.files()
+        } else {
+            &self.files
+        }
+    }
+
+    fn note(&self) -> Option<String> {
+        let requests = self.seen.requests;
+        let own = (requests > 0).then(|| format!("selected: {} of {requests} requests", self.taken));
+        let parts: Vec<String> = self.reader.note().into_iter().chain(own).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
+        while self.reader.read(into)? {
+            self.learn();
+            self.seen.requests += into.len() as u64;
+            if self.taken == 0 {
+                for record in into.iter() {
+                    *self.seen.files.entry(record.file).or_default() += 1;
+                    *self.seen.pids.entry(record.pid).or_default() += 1;
+                }
+            }
+            into.retain(|record| self.takes(record));
+            self.taken += into.len() as u64;
+            if !into.is_empty() {
+                return Ok(true);
+            }
+        }
+        if self.taken == 0 && self.seen.requests > 0 {
+            return Err(self.nothing());
+        }
+        Ok(false)
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.reader.progress()
+    }
+}
+
+/// Whether a pattern fits a path, or, without "/", its last part.
+fn fits_path(pattern: &str, path: &str) -> bool {
+    let last = path.rsplit('/').next().unwrap_or(path);
+    fits(pattern.as_bytes(), path.as_bytes()) || !pattern.contains('/') && fits(pattern.as_bytes(), last.as_bytes())
+}
+
+/// Whether a pattern fits a process's name.
+fn fits_name(pattern: &str, name: &str) -> bool {
+    let cut = &pattern.as_bytes()[..pattern.len().min(NAME_BYTES)];
+    fits(pattern.as_bytes(), name.as_bytes()) || name.len() == NAME_BYTES && name.as_bytes() == cut
+}
+
+/// Whether a glob fits a text. Cost: their product at most.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    // The last star, and where in the text what it stands for ends so far.
+    let mut star: Option<(usize, usize)> = None;
+    while from < text.len() {
+        match one(&pattern[at..], text[from]) {
+            Some(length) => (at, from) = (at + length, from + 1),
+            None if pattern.get(at) == Some(&b'*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            None => {
+                let Some((begin, end)) = star else { return false };
+                (at, from) = (begin + 1, end + 1);
+                star = Some((begin, end + 1));
+            }
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+/// How much of the pattern stands for one byte and fits `byte`; `None` if none does.
+fn one(pattern: &[u8], byte: u8) -> Option<usize> {
+    match pattern {
+        [b'?', ..] => Some(1),
+        [b'[', rest @ ..] if rest.iter().skip(1).any(|other| *other == b']') => {
+            let end = rest.iter().skip(1).position(|other| *other == b']').map_or(0, |at| at + 1);
+            let (inverted, set) = match &rest[..end] {
+                [b'!' | b'^', set @ ..] if !set.is_empty() => (true, set),
+                set => (false, set),
+            };
+            let mut left = set;
+            let mut found = false;
+            while let [first, others @ ..] = left {
+                if let [b'-', last, others @ ..] = others {
+                    found |= (*first..=*last).contains(&byte);
+                    left = others;
+                } else {
+                    found |= *first == byte;
+                    left = others;
+                }
+            }
+            (found != inverted).then_some(end + 2)
+        }
+        // A star stands for any number, also where the text has one.
+        [b'*', ..] | [] => None,
+        [first, ..] => (*first == byte).then_some(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs() {
+        for (pattern, text) in [
+            ("*.parquet", "/data/a/b.parquet"),
+            ("b.?in", "/data/b.bin"),
+            ("/data/*/b", "/data/x/y/b"),
+            ("[a-c]x*", "bx"),
+            ("[!a-c]x", "dx"),
+            ("a[]]", "a]"),
+            ("[", "["),
+            ("*", ""),
+            ("a*b*c", "aXbbYc"),
+        ] {
+            assert!(fits_path(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in
+            [("*.parquet", "a.parquet.tmp"), ("/b", "/a/b"), ("[a-c]x", "dx"), ("a", "A"), ("?", ""), ("", "a")]
+        {
+            assert!(!fits_path(pattern, text), "{pattern} {text}");
+        }
+        assert!(fits_name("a-very-long-command", "a-very-long-com") && !fits_name("a-very-long-command", "a-very"));
+    }
+}
