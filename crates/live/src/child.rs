@@ -94,8 +94,8 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
     }
 }
 
-/// Where a process writes its number to be followed, and then 1 to begin.
-pub(crate) type Switches = [File; 2];
+/// Where a process writes its number to be followed, and then 1 to begin; and what is held until then (`tracefs.rs`).
+pub(crate) type Switches = [File; 3];
 
 /// Starts the command with our streams, environment and folder. Between fork and exec it writes its number into the first of
 /// `switches` and 1 into the second: no event is lost, and none is of another process.
@@ -114,7 +114,7 @@ pub(crate) fn start(command: &[OsString], mut switches: Option<Switches>) -> io:
             for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
                 libc::signal(signal, libc::SIG_DFL);
             }
-            let Some([followers, tracing]) = &mut switches else { return Ok(()) };
+            let Some([followers, tracing, _]) = &mut switches else { return Ok(()) };
             followers.write_all(decimal(std::process::id(), &mut [0; 10]))?;
             tracing.write_all(b"1")
         });

@@ -1,41 +1,85 @@
-//! Instances of tracefs: traces of our own, which hold our events only and go with the process that made them.
+//! Instances of tracefs: traces of our own, which hold our events only.
 //!
 //! Their names say whose they are, `headstart-PID-START-WHAT`: a killed process leaves its instance, and the next one that makes or
-//! changes anything removes it.
+//! changes anything removes it. One is kept, [`KEPT`], for the runs of commands: each takes it, locked, and leaves it as new. A run that
+//! finds it in use makes one of its own.
 //!
-//! The kernel takes 0.1 s to remove one, and who makes another one meanwhile waits for that: what need not be removed at once is
-//! removed by a process of its own, a second later. So commands that follow one another start without a wait.
+//! The kernel takes some 50 ms to remove one or to clear it, and who makes or changes another one meanwhile waits for that. So it is done by
+//! a process of its own, a second later, and under a lock (of the folder of all instances) that a process which starts a command shares: it
+//! need not wait for longer than it wants to.
+//!
+//! Where no tracefs is mounted this process has one that is mounted nowhere: no other process sees it, nor does the command.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::child::Switches;
 use crate::tune::{Process, Roots};
 
 /// Ours begin so; the process that it belongs to follows.
 const PREFIX: &str = "headstart-";
+/// The one that is kept. It is as new where `tracing_on` says 0.
+const KEPT: &CStr = c"headstart-run";
 
 /// How long a process that ends leaves its instance to itself: others may want to make theirs.
 const PAUSE: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
 /// How often one that is in use is tried again, and after which time.
 const BUSY_TRIES: u32 = 50;
 const BUSY_PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// How often a process looks whether an instance is still being removed.
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+/// Where tracefs is: mounted where `roots` say, or by this process for itself.
+pub(crate) fn root(roots: &Roots) -> PathBuf {
+    static OWN: OnceLock<Option<File>> = OnceLock::new();
+    let is_missing = roots.tracing == Path::new(Roots::TRACING) && !roots.tracing.join("instances").exists();
+    let own = is_missing.then(|| OWN.get_or_init(|| detached().ok()).as_ref()).flatten();
+    own.map_or_else(|| roots.tracing.clone(), |own| format!("/proc/self/fd/{}", own.as_raw_fd()).into())
+}
+
+/// A tracefs that is mounted nowhere (fsmount(2)).
+#[allow(unsafe_code)]
+fn detached() -> io::Result<File> {
+    const FSCONFIG_CMD_CREATE: libc::c_int = 6;
+    const CLOEXEC: libc::c_int = 1;
+    let made = |number: libc::c_long| {
+        let fd = i32::try_from(number).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the call has made it, and nothing else has it.
+        Ok::<File, io::Error>(unsafe { File::from_raw_fd(fd) })
+    };
+    // SAFETY: the name lives until the call returns; the others take no memory.
+    unsafe {
+        let context = made(libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOEXEC))?;
+        let fd = context.as_raw_fd();
+        let none = std::ptr::null::<libc::c_char>();
+        if libc::syscall(libc::SYS_fsconfig, fd, FSCONFIG_CMD_CREATE, none, none, 0) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        made(libc::syscall(libc::SYS_fsmount, fd, CLOEXEC, 0))
+    }
+}
 
 /// An instance. Dropping it removes it: what is open in it has to be closed before, so it is the last field of its owner.
 #[derive(Debug)]
 pub(crate) struct Tracefs {
     folder: PathBuf,
+    /// Of the one that is kept.
+    lock: Option<File>,
 }
 
 impl Tracefs {
     /// Where the instance `name` is going to be.
     pub fn folder_of(roots: &Roots, name: &str) -> PathBuf {
-        roots.tracing.join("instances").join(name)
+        root(roots).join("instances").join(name)
     }
 
     /// Makes the instance `name`.
@@ -45,7 +89,16 @@ impl Tracefs {
     pub fn create(roots: &Roots, name: &str) -> io::Result<Self> {
         let folder = Self::folder_of(roots, name);
         fs::create_dir(&folder)?;
-        Ok(Self { folder })
+        Ok(Self { folder, lock: None })
+    }
+
+    /// The one that is kept, made if there is none; `None` if it is in use, or not as new.
+    pub fn kept(roots: &Roots) -> Option<Self> {
+        let folder = Self::folder_of(roots, KEPT.to_str().ok()?);
+        let is_made = fs::create_dir(&folder).is_ok();
+        let lock = File::open(&folder).ok().filter(|lock| flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB))?;
+        let is_new = || fs::read_to_string(folder.join("tracing_on")).is_ok_and(|on| on.trim() == "0");
+        (is_made || is_new()).then(|| Self { folder, lock: Some(lock) })
     }
 
     /// Where it is.
@@ -62,21 +115,27 @@ impl Tracefs {
     }
 
     /// Begins to trace what a command does that starts with these switches, and its children. Until then nothing is traced: of an
-    /// empty list the kernel follows every process.
+    /// empty list the kernel follows every process. `starting` is what [`begin`] has returned.
     ///
     /// # Errors
     /// As the system says.
-    pub fn follow(&self) -> io::Result<Switches> {
+    pub fn follow(&self, starting: File) -> io::Result<Switches> {
         self.set("options/event-fork", "1")?;
         self.set("tracing_on", "0")?;
-        Ok([self.open_to_write("set_event_pid")?, self.open_to_write("tracing_on")?])
+        Ok([self.open_to_write("set_event_pid")?, self.open_to_write("tracing_on")?, starting])
     }
 
-    /// Removes it in a process of its own. Where that process is killed, or cannot be made, the next command that
-    /// is traced removes it. `is_last`: this process ends now, and need not wait until the other one is nobody's.
-    pub fn leave(self, is_last: bool) {
-        remove_beside(std::slice::from_ref(&self.folder), Some(PAUSE), is_last);
+    /// Removes it, or clears the one that is kept, in a process of its own. Where that process is killed, or cannot be made, the next command
+    /// that is traced does. `is_last`: this process ends now, and need not wait until the other one is of no parent.
+    pub fn leave(mut self, is_last: bool) {
+        self.tidy(Some(PAUSE), is_last);
+        drop(self.lock.take());
         std::mem::forget(self);
+    }
+
+    fn tidy(&self, pause: Option<libc::timespec>, is_last: bool) {
+        let own = if self.lock.is_some() { &[][..] } else { std::slice::from_ref(&self.folder) };
+        tidy_beside(self.folder.parent().unwrap_or(&self.folder), own, pause, is_last);
     }
 
     fn open_to_write(&self, file: &str) -> io::Result<File> {
@@ -94,11 +153,36 @@ pub(crate) fn open_pipe(path: &Path) -> io::Result<File> {
 
 impl Drop for Tracefs {
     fn drop(&mut self) {
+        let busy = |error: io::Error| error.kind() == io::ErrorKind::ResourceBusy;
         // A thread of this process that starts another one at this moment has lent it what was open here.
-        if fs::remove_dir(&self.folder).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) {
-            remove_beside(std::slice::from_ref(&self.folder), None, false);
+        if self.lock.is_some() || fs::remove_dir(&self.folder).is_err_and(busy) {
+            self.tidy(None, false);
         }
     }
+}
+
+/// Waits until no instance is being removed, for so long at most; none is while the answer is kept.
+///
+/// # Errors
+/// As the system says; [`io::ErrorKind::ResourceBusy`] if one still is.
+pub(crate) fn begin(roots: &Roots, patience: Duration) -> io::Result<File> {
+    let instances = File::open(root(roots).join("instances"))?;
+    let tries = patience.as_millis() / LOCK_PAUSE.as_millis();
+    for attempt in 0..=tries {
+        if flock(instances.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) {
+            return Ok(instances);
+        }
+        if attempt < tries {
+            sleep(LOCK_PAUSE);
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+#[allow(unsafe_code)]
+fn flock(fd: i32, how: libc::c_int) -> bool {
+    // SAFETY: no memory is involved.
+    unsafe { libc::flock(fd, how) == 0 }
 }
 
 /// Removes the instances of processes that have ended. The kernel refuses to remove one in use.
@@ -112,48 +196,91 @@ pub(crate) fn sweep(roots: &Roots) {
 pub(crate) fn sweep_beside(roots: &Roots) {
     let left: Vec<PathBuf> = left(roots).collect();
     if !left.is_empty() {
-        remove_beside(&left, None, false);
+        tidy_beside(&root(roots).join("instances"), &left, None, false);
     }
 }
 
 /// The instances of processes that have ended.
 fn left(roots: &Roots) -> impl Iterator<Item = PathBuf> + use<'_> {
-    let all = fs::read_dir(roots.tracing.join("instances")).into_iter().flatten().flatten();
+    let all = fs::read_dir(root(roots).join("instances")).into_iter().flatten().flatten();
     let is_left = |name: &str| owner(name).is_some_and(|owner| !owner.lives(roots));
     all.filter(move |entry| is_left(&entry.file_name().to_string_lossy())).map(|entry| entry.path())
 }
 
-/// Removes instances in a process that is nobody's child, after a pause. `is_last`: as [`Tracefs::leave`].
+/// Removes `folders` of `instances` in a process that is nobody's child, after a pause, and clears the instance that is kept if no process uses
+/// it. `is_last`: as [`Tracefs::leave`].
 #[allow(unsafe_code)]
-fn remove_beside(folders: &[PathBuf], pause: Option<libc::timespec>, is_last: bool) {
-    let folders: Vec<CString> = folders.iter().flat_map(|path| CString::new(path.as_os_str().as_bytes())).collect();
-    // SAFETY: behind both forks, only system calls that may follow a fork; `folders` and `pause` live in the copies, too.
+fn tidy_beside(instances: &Path, folders: &[PathBuf], pause: Option<libc::timespec>, is_last: bool) {
+    let names = folders.iter().filter_map(|path| path.file_name());
+    let names: Vec<CString> = names.flat_map(|name| CString::new(name.as_bytes())).collect();
+    let Ok(instances) = File::open(instances) else { return };
+    // SAFETY: behind both forks, only system calls that may follow a fork; `names` and `pause` live in the copies, too.
     unsafe {
         let child = libc::fork();
         if child == 0 {
-            // The removing process is of no parent: nothing has to wait for it.
+            // The process that does it is of no parent: nothing has to wait for it.
             if is_last || libc::fork() == 0 {
                 // A reader of our streams does not wait for it either.
-                libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32);
+                libc::dup2(instances.as_raw_fd(), FOLDER);
+                libc::syscall(libc::SYS_close_range, FOLDER + 1, u32::MAX, 0u32);
                 libc::setsid();
                 if let Some(pause) = &pause {
                     libc::nanosleep(pause, std::ptr::null_mut());
                 }
-                for folder in &folders {
-                    // A process that has it open, if only between its fork and its exec, ends or lets go of it.
-                    for _ in 0..BUSY_TRIES {
-                        if libc::rmdir(folder.as_ptr()) == 0 || *libc::__errno_location() != libc::EBUSY {
-                            break;
-                        }
-                        libc::nanosleep(&BUSY_PAUSE, std::ptr::null_mut());
-                    }
-                }
+                names.iter().for_each(|name| remove(name));
+                flock(FOLDER, libc::LOCK_EX);
+                clear_kept();
             }
             libc::_exit(0);
         }
         if child > 0 && !is_last {
             libc::waitpid(child, std::ptr::null_mut(), 0);
         }
+    }
+}
+
+/// Where the process that tidies up has the folder of all instances.
+const FOLDER: i32 = 0;
+
+/// Behind a fork: only system calls.
+#[allow(unsafe_code)]
+fn remove(name: &CStr) {
+    // A process that has it open, if only between its fork and its exec, ends or lets go of it.
+    for _ in 0..BUSY_TRIES {
+        flock(FOLDER, libc::LOCK_EX);
+        // SAFETY: the name, and the time below, live until the calls return.
+        let is_done = unsafe {
+            libc::unlinkat(FOLDER, name.as_ptr(), libc::AT_REMOVEDIR) == 0 || *libc::__errno_location() != libc::EBUSY
+        };
+        flock(FOLDER, libc::LOCK_UN);
+        if is_done {
+            return;
+        }
+        // SAFETY: as above.
+        unsafe { libc::nanosleep(&BUSY_PAUSE, std::ptr::null_mut()) };
+    }
+}
+
+/// Makes the instance that is kept as new, if it is not and no process uses it. Behind a fork: only system calls.
+#[allow(unsafe_code)]
+fn clear_kept() {
+    // SAFETY: names and bytes are static, but for `on`, which lives until the read returns.
+    unsafe {
+        let folder = libc::openat(FOLDER, KEPT.as_ptr(), libc::O_RDONLY);
+        if folder < 0 || !flock(folder, libc::LOCK_EX | libc::LOCK_NB) {
+            return;
+        }
+        let tracing = libc::openat(folder, c"tracing_on".as_ptr(), libc::O_RDWR);
+        let mut on = [0u8];
+        if libc::read(tracing, on.as_mut_ptr().cast(), 1) != 1 || on != *b"1" {
+            return;
+        }
+        let all = libc::openat(folder, c"events/enable".as_ptr(), libc::O_WRONLY);
+        libc::write(all, c"0".as_ptr().cast(), 1);
+        for emptied in [c"set_event_pid", c"trace"] {
+            libc::close(libc::openat(folder, emptied.as_ptr(), libc::O_WRONLY | libc::O_TRUNC));
+        }
+        libc::write(tracing, c"0".as_ptr().cast(), 1);
     }
 }
 
@@ -181,8 +308,6 @@ fn owner(name: &str) -> Option<Process> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::tune::testing::Machine;
 

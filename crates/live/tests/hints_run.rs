@@ -66,6 +66,7 @@ fn hinted(path: &Path) -> HintedFile {
         is_device: false,
         size: Some(found.len()),
         mtime_ns: Some(i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec())),
+        came_pages: 0,
     }
 }
 

@@ -11,8 +11,9 @@ pub(super) fn guess(found: &DiskFound) -> &'static str {
     match found.waited_ns {
         Some(..SATA_WAIT_NS_MIN) => "nvme",
         Some(..ARM_WAIT_NS_MIN) => "sata-ssd",
+        Some(_) => "seagate-exos-x20",
         // What the system says of a virtual machine's disk tells nothing by itself.
-        waited if found.arm && (waited.is_some() || !found.is_virtual) => "seagate-exos-x20",
+        None if found.arm && !found.is_virtual => "seagate-exos-x20",
         _ if found.name.starts_with("nvme") => "nvme",
         _ => "sata-ssd",
     }
@@ -42,5 +43,9 @@ mod tests {
         assert_eq!([None, Some(5_000_000)].map(|waited| guessed(false, waited)), [disk, disk]);
         assert_eq!([None, Some(5_000_000)].map(|waited| guessed(true, waited)), ["sata-ssd", disk]);
         assert_eq!([20_000, 200_000].map(|waited| guessed(true, Some(waited))), ["nvme", "sata-ssd"]);
+        // A loop device over a hard disk.
+        let mut found = DiskFound::default();
+        found.waited_ns = Some(5_000_000);
+        assert_eq!(guess(&found), disk);
     }
 }

@@ -3,6 +3,7 @@
 //! with real ones, a forecast (`crate::forecast`) the one with simulated ones.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use headstart_policy::Space;
 use headstart_types::{Block, Bytes, Nanos};
@@ -94,6 +95,8 @@ pub struct Conductor<Q> {
     /// are judged next, the later ones, and when that is.
     cached: [Vec<Block>; 2],
     judged_next: Nanos,
+    /// By block: it is in the page cache, though no disk has read it for the command.
+    there: Vec<bool>,
     trust: Trust,
     pace: Pace,
     /// When the command has last gone elsewhere.
@@ -115,6 +118,7 @@ impl<Q: Queues> Conductor<Q> {
         Self {
             looked: Looked { hinted: machine.universe().blocks() as u64, ..Looked::default() },
             frames_min: u64::from(machine.frames()),
+            there: vec![false; machine.universe().blocks()],
             machine,
             queues,
             stopped: None,
@@ -182,6 +186,7 @@ impl<Q: Queues> Conductor<Q> {
                 self.looked.unneeded(why, blocks.len() as u64);
                 if why == Why::Cached {
                     self.cached[1].extend(&blocks);
+                    blocks.iter().for_each(|block| self.there[block.index()] = true);
                 }
                 self.keep_metadata(&blocks);
                 blocks.into_iter().for_each(|block| self.machine.fetched(block, None));
@@ -198,7 +203,7 @@ impl<Q: Queues> Conductor<Q> {
     pub fn referenced(&mut self, now: Nanos, Seen { file, first, last, by }: Seen) {
         let (identity, metadata) = (file, by == By::Metadata);
         if by == By::Coming {
-            return self.suspect(now, file);
+            return self.comes(now, file, first..=last);
         }
         let Some(file) = self.machine.universe().file(file) else {
             // Of a disk that hints do not name nothing is known.
@@ -210,11 +215,16 @@ impl<Q: Queues> Conductor<Q> {
         // Programs ask for more than a file has.
         let last = last.min(self.machine.universe().last_page(file));
         let beside = metadata && self.is_beside(identity, first);
+        let known = |page| self.machine.universe().known(file, page);
+        let is_there = |block: Block| self.there[block.index()] || self.machine.has_read(block);
+        // Of a window in which no page is known to be there, all were before the command.
+        let only_there = by == By::Mapped && (first..=last).filter_map(known).any(is_there);
         let (mut known, mut fresh, mut late, mut near) = (first > last, 0, 0, false);
         for page in first..=last {
             let Some(block) = self.machine.universe().known(file, page) else { continue };
             known = true;
-            if self.machine.is_referenced(block) {
+            let is_there = self.there[block.index()] || self.machine.has_read(block);
+            if self.machine.is_referenced(block) || (only_there && !is_there) {
                 continue;
             }
             fresh += 1;
@@ -263,9 +273,12 @@ impl<Q: Queues> Conductor<Q> {
 
     /// Pages of `file` come into the page cache for the command. If hints do not name it, nothing more is begun until it is known
     /// what for: what is under way may keep a read of the command waiting for as long as there is something to do on the way of the arm.
-    fn suspect(&mut self, now: Nanos, file: (u64, u64)) {
-        let unknown = self.machine.universe().file(file).is_none();
-        if unknown && self.suspicions.open(file) {
+    fn comes(&mut self, now: Nanos, file: (u64, u64), pages: RangeInclusive<u64>) {
+        if let Some(file) = self.machine.universe().file(file) {
+            for block in pages.filter_map(|page| self.machine.universe().known(file, page)) {
+                self.there[block.index()] = true;
+            }
+        } else if self.suspicions.open(file) {
             self.held_until = now + SUSPICION;
         }
     }

@@ -53,7 +53,7 @@ const OTHER: (u64, u64) = (9, 9);
 /// The number of a device is its inode, and that of its files' device.
 fn file(number: u64, is_device: bool) -> HintedFile {
     let (size, mtime_ns) = ((!is_device).then_some(1 << 30), (!is_device).then_some(0));
-    HintedFile { path: format!("/{number}").into(), identity: (0, number), is_device, size, mtime_ns }
+    HintedFile { path: format!("/{number}").into(), identity: (0, number), is_device, size, mtime_ns, came_pages: 0 }
 }
 
 /// Of `metadata` pages of the device, and `data` pages of a file, without an arm but with few frames at first.

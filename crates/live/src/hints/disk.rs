@@ -382,8 +382,14 @@ mod tests {
         // One that is no disk, and a disk that would be another one.
         for (path, number) in [("/dev/null", device_number(1, 3)), ("/proc/self/exe", 0), ("/dev", device_number(8, 0))]
         {
-            let file =
-                HintedFile { path: path.into(), identity: (0, number), is_device: true, size: None, mtime_ns: None };
+            let file = HintedFile {
+                path: path.into(),
+                identity: (0, number),
+                is_device: true,
+                size: None,
+                mtime_ns: None,
+                came_pages: 0,
+            };
             assert!(open_unchanged(&file).is_none(), "{path}");
         }
     }

@@ -139,7 +139,8 @@ impl Follower {
     /// The policy does not work from hints, or one of its keys.
     pub fn try_new(expected: Expected) -> Result<Self, KeyError> {
         let Expected { row, keys, pages, elapsed, page_bytes, budget_pages } = expected;
-        let file = HintedFile { path: "".into(), identity: FILE, is_device: false, size: None, mtime_ns: None };
+        let file =
+            HintedFile { path: "".into(), identity: FILE, is_device: false, size: None, mtime_ns: None, came_pages: 0 };
         let range =
             |Range { start, end }| HintedRange { first: start, count: (end - start) as u32, ..HintedRange::default() };
         let list = HintList {

@@ -21,6 +21,8 @@ pub struct HintedFile {
     pub size: Option<u64>,
     /// Time of the last change in ns since 1970; of a regular file.
     pub mtime_ns: Option<i128>,
+    /// Pages of it that came from the device in the recorded run, with those that were read ahead.
+    pub came_pages: u64,
 }
 
 /// Pages of one file, read one after another.
@@ -36,6 +38,8 @@ pub struct HintedRange {
     pub done_ns: u64,
     /// How long it waited for the device; zero if it did not, or that is not known.
     pub wait_ns: u64,
+    /// They were in the page cache.
+    pub hit: bool,
 }
 
 /// A recording.
@@ -89,21 +93,33 @@ pub fn main_disk(ranges: &[HintedRange], of_file: &[Disk], disks: usize) -> usiz
     (0..disks).rev().max_by_key(|disk| weights[*disk]).unwrap_or(0)
 }
 
-/// Reads that wait less than this in the median wait for no arm, whatever the system says: virtual disks call themselves rotational.
+/// Reads that wait less than this in the median, beside the transfer, wait for no arm, whatever the system says: virtual disks call
+/// themselves rotational, and a network volume or a loop device over a hard disk do not.
 pub const ARM_WAIT_NS_MIN: u64 = 1_500_000;
+/// What an arm's disk takes to transfer a page, at least: 200 MB/s.
+const ARM_PAGE_NS: u64 = 20_000;
 /// Fewer waits tell nothing.
 const WAITS_MIN: usize = 8;
 
-/// Whether the recorded command has waited for `disk` as one waits for a disk without an arm.
+/// Whether the recorded command has waited for `disk` as one waits for an arm; `None` where it has waited too seldom. A read that
+/// continues the one before tells nothing: a drive has read ahead.
 #[must_use]
-pub fn is_quick(ranges: &[HintedRange], of_file: &[Disk], disk: Disk) -> bool {
-    let here = ranges.iter().filter(|range| range.wait_ns > 0 && of_file[range.file as usize] == disk);
-    let mut waits: Vec<u64> = here.map(|range| range.wait_ns).collect();
-    if waits.len() < WAITS_MIN {
-        return false;
+pub fn waited_for_arm(list: &HintList, of_file: &[Disk], disk: Disk) -> Option<bool> {
+    let is_here = |file: u32| of_file[file as usize] == disk;
+    let (mut waits, mut before) = (Vec::new(), (u32::MAX, 0));
+    for range in list.ranges.iter().filter(|range| is_here(range.file)) {
+        if range.wait_ns > 0 && before != (range.file, range.first) {
+            waits.push(range.wait_ns);
+        }
+        before = (range.file, range.first + u64::from(range.count));
     }
+    if waits.len() < WAITS_MIN {
+        return None;
+    }
+    let came = (0..).zip(&list.files).filter(|(at, _)| is_here(*at)).map(|(_, file)| file.came_pages);
+    let transfer_ns = came.sum::<u64>() / waits.len() as u64 * ARM_PAGE_NS;
     let middle = waits.len() / 2;
-    *waits.select_nth_unstable(middle).1 < ARM_WAIT_NS_MIN
+    Some(*waits.select_nth_unstable(middle).1 >= ARM_WAIT_NS_MIN + transfer_ns)
 }
 
 /// What a request costs a disk without an arm, in pages: it could transfer so many meanwhile. A guess, of 100 us and 1 GB/s.
@@ -158,17 +174,35 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_quick_where_the_median_wait_is_short() {
-        let range = |wait_us: u64| HintedRange { file: 1, wait_ns: wait_us * 1000, ..HintedRange::default() };
-        let disks = [Disk(0), Disk(1)];
-        let quick = |waits_us: &[u64]| {
-            let ranges: Vec<_> = waits_us.iter().copied().map(range).collect();
-            [0, 1].map(|disk| is_quick(&ranges, &disks, Disk(disk)))
+    fn the_median_wait_beside_the_transfer_says_whether_there_is_an_arm() {
+        let file = |came_pages| HintedFile {
+            path: "/x".into(),
+            identity: (0, 1),
+            is_device: false,
+            size: None,
+            mtime_ns: None,
+            came_pages,
+        };
+        // Every second page, unless they are to follow each other.
+        let waited = |waits_us: &[u64], came_pages, step| {
+            let range = |(at, wait_us): (usize, &u64)| HintedRange {
+                file: 1,
+                first: at as u64 * step,
+                count: 1,
+                wait_ns: wait_us * 1000,
+                ..HintedRange::default()
+            };
+            let ranges = waits_us.iter().enumerate().map(range).collect();
+            let list = HintList { files: vec![file(0), file(came_pages)], ranges, ..HintList::default() };
+            [0, 1].map(|disk| waited_for_arm(&list, &[Disk(0), Disk(1)], Disk(disk)))
         };
         // Reads that did not wait do not count, nor do a few slow ones.
-        assert_eq!(quick(&[0, 100, 200, 100, 9000, 100, 8000, 100, 7000]), [false, true]);
-        assert_eq!(quick(&[0, 100, 200, 100, 9000, 2000, 8000, 100, 7000]), [false, false]);
-        assert_eq!(quick(&[100; 7]), [false, false], "too few");
+        assert_eq!(waited(&[0, 100, 200, 100, 9000, 100, 8000, 100, 7000], 9, 2), [None, Some(false)]);
+        assert_eq!(waited(&[0, 100, 200, 100, 9000, 2000, 8000, 100, 7000], 9, 2), [None, Some(true)]);
+        assert_eq!(waited(&[5000; 7], 7, 2)[1], None, "too few");
+        assert_eq!(waited(&[5000; 9], 9, 1)[1], None, "one read and eight that continue it");
+        // 8 MiB for each at 1 GB/s; an arm's disk takes 41 ms and more for them.
+        assert_eq!([8_000, 50_000].map(|us| waited(&[us; 8], 8 * 2048, 2)[1]), [Some(false), Some(true)]);
     }
 
     #[test]

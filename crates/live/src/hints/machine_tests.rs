@@ -18,6 +18,7 @@ fn universe(metadata: u32, pages: u32) -> Universe {
         is_device,
         size: None,
         mtime_ns: None,
+        came_pages: 0,
     };
     let range = |file, count| HintedRange { file, count, ..HintedRange::default() };
     // Data first in the recording, and some of it again: each page is numbered once, in the order of need.

@@ -11,7 +11,7 @@
 //! - `disk.rs`, `queue.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `threads.rs`: who reads; `system.rs`: the system
 //!   calls for that;
 //! - `trace.rs`: what the command references;
-//! - `plan.rs`: how far hints are trusted; `pace.rs`: how fast they are followed; `head_start.rs`: when the command is started; `risk.rs`, `proof.rs`, `ledger.rs`: how much may be in vain; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
+//! - `worth.rs`: whether a command is helped at all; `plan.rs`: how far hints are trusted; `pace.rs`: how fast they are followed; `head_start.rs`: when the command is started; `risk.rs`, `proof.rs`, `ledger.rs`: how much may be in vain; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
 //! - `conductor.rs`: what connects them, and `run.rs`: the loop around it;
 //! - `follow.rs`: the same for a host that does its own reads, a block server;
 //! - `command/`: the command `headstart run`; `store.rs`: what earlier runs have read.
@@ -44,6 +44,7 @@ pub(crate) mod system;
 mod threads;
 pub(crate) mod trace;
 pub(crate) mod universe;
+mod worth;
 
 use std::io;
 

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -14,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use headstart_policy::registry::PolicyRow;
 use headstart_policy::Space;
-use headstart_trace::hints::Recording;
 use headstart_types::{system_says, Disk as DiskNumber, Nanos};
 use toml::Table;
 
@@ -22,7 +20,7 @@ use super::budget::Room;
 use super::conductor::{Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
 use super::disk::{Disk, DiskFacts, Done};
 use super::head_start::HeadStart;
-use super::list::{disks_of, is_quick, main_disk, waited_for_page, HintList, PAGE_BYTES};
+use super::list::{disks_of, main_disk, waited_for_arm, waited_for_page, HintList, PAGE_BYTES};
 use super::machine::Machine;
 use super::report::Report;
 use super::store::found;
@@ -32,6 +30,7 @@ use super::trace::Trace;
 use super::universe::Universe;
 use super::Error;
 use crate::child::{self, Started, Status};
+use crate::page_trace;
 use crate::tracefs::sweep_beside;
 use crate::tune::Roots;
 
@@ -41,6 +40,11 @@ const IDLE: Duration = Duration::from_secs(20);
 const IDLE_LOOK_MS: i32 = 100;
 /// Why nothing is prefetched in a small control group.
 const NO_ROOM: &str = "the command may not fit into the memory of its control group";
+/// Why nothing is prefetched where the trace would make the command wait.
+const BUSY: &str = "the kernel is still removing the trace of another run";
+/// What the command waits for that at most, as a share of its recorded time, and at least.
+const PATIENCE_SHARE: u64 = 50;
+const PATIENCE_MIN: Duration = Duration::from_millis(2);
 
 /// What is to be run, and how.
 #[derive(Clone)]
@@ -63,16 +67,6 @@ pub struct Settings {
     pub roots: Roots,
 }
 
-/// Where hints come from.
-pub(super) enum Source {
-    /// They are there.
-    List(HintList),
-    /// A recording that the user names: nothing runs where it cannot be read.
-    Given(PathBuf),
-    /// A recording of the store: the command does not wait for it.
-    Stored(PathBuf),
-}
-
 /// What has come of a run.
 pub(super) struct Finished {
     pub status: Status,
@@ -85,79 +79,72 @@ pub(super) struct Finished {
 ///
 /// # Errors
 /// It cannot be started, or a key of the policy is wrong; then nothing has been started.
-pub fn run(mut settings: Settings) -> Result<(Status, Report), Error> {
-    let list = std::mem::take(&mut settings.list);
-    run_from(settings, Source::List(list)).map(|Finished { status, report, .. }| (status, report))
+pub fn run(settings: Settings) -> Result<(Status, Report), Error> {
+    run_whole(settings).map(|Finished { status, report, .. }| (status, report))
 }
 
-/// As [`run`], with hints from `source`.
+/// As [`run`].
 ///
 /// # Errors
-/// As [`run`]; or the recording that is given cannot be read.
-pub(super) fn run_from(mut settings: Settings, source: Source) -> Result<Finished, Error> {
+/// As [`run`].
+pub(super) fn run_whole(mut settings: Settings) -> Result<Finished, Error> {
     // A wrong key is found before the command is started.
     check(&settings)?;
-    // The command is started beside all else: it waits for the trace alone, and for a recording that the user names.
+    let list = std::mem::take(&mut settings.list);
+    // The command is started beside all else: it waits for the trace alone, and of trusted hints for their head start.
     let (traced, is_traced) = channel();
     let (go, may_go) = channel();
-    let is_watched = !matches!(&source, Source::List(list) if list.ranges.is_empty());
     let starting = thread::spawn({
         let (roots, command) = (settings.roots.clone(), settings.command.clone());
-        move || start(is_watched.then_some(&roots), &command, &traced, &may_go)
+        let patience = (!list.ranges.is_empty()).then(|| patience(list.elapsed_ns));
+        move || start(patience.map(|patience| (&roots, patience)), &command, &traced, &may_go)
     });
-    let mut unfit = None;
-    let list = match source {
-        Source::Given(path) => match read(&path) {
-            Ok(list) => list,
-            Err(problem) => {
-                drop(go);
-                let _ = ended(starting);
-                return Err(Error::Hints(problem));
-            }
-        },
-        Source::List(list) => list,
-        Source::Stored(path) => {
-            // Trusted hints may want a head start.
-            if !settings.trusted {
-                let _ = go.send(());
-            }
-            read(&path).unwrap_or_else(|problem| {
-                unfit = Some(problem);
-                HintList::default()
-            })
-        }
-    };
     if !settings.trusted {
         let _ = go.send(());
     }
+    let mut alone = None;
     if settings.budget_bytes == 0 {
         let room = Room::now(&settings.roots.proc, "/sys/fs/cgroup".as_ref());
-        if room.is_tight_for(|| list.pages() * PAGE_BYTES) {
-            let _ = go.send(());
-            return left_alone(ended(starting)?, &settings, &list);
-        }
+        alone = room.is_tight_for(|| list.pages() * PAGE_BYTES).then_some(NO_ROOM);
         settings.budget_bytes = room.budget();
     }
-    let host = Host::new(settings, list, is_traced.recv().unwrap_or_default()).map(|mut host| {
+    let untraced = is_traced.recv().unwrap_or_default();
+    let is_busy = untraced.as_ref().is_some_and(|why| why.is_busy && !settings.trusted);
+    if let Some(why) = alone.or(is_busy.then_some(BUSY)) {
+        let _ = go.send(());
+        return left_alone(ended(starting)?, &settings, &list, why);
+    }
+    let host = Host::new(settings, list, untraced.map(|why| why.text)).map(|mut host| {
         // Of hints that are followed at once the first reads are under way when the command begins.
         host.conductor.turn(Nanos::ZERO);
         host.give_head_start();
         host
     });
     let _ = go.send(());
-    let finished = match (host, ended(starting)) {
-        (Ok(host), Ok(running)) => host.run(running)?,
+    match (host, ended(starting)) {
+        (Ok(host), Ok(running)) => host.run(running),
         (Ok(mut host), Err(problem)) => {
             host.conductor.queues.stop();
-            return Err(problem);
+            Err(problem)
         }
         // The command is not left alone for that.
         (Err(problem), running) => {
             let _ = running.map(|mut running| running.child.wait());
-            return Err(problem);
+            Err(problem)
         }
-    };
-    Ok(Finished { unfit: unfit.or(finished.unfit), ..finished })
+    }
+}
+
+/// How long a command waits for its trace, which the kernel makes in some ms unless it is removing another one.
+fn patience(recorded_ns: u64) -> Duration {
+    Duration::from_nanos(recorded_ns / PATIENCE_SHARE).max(PATIENCE_MIN)
+}
+
+/// Why nothing is seen.
+#[derive(Default)]
+struct Untraced {
+    text: String,
+    is_busy: bool,
 }
 
 /// A command that has been started.
@@ -170,15 +157,18 @@ struct Running {
 /// Makes the trace if there are `roots` for it, says why there is none if so, and starts the command when it may; no sender of that:
 /// there is a reason not to.
 fn start(
-    roots: Option<&Roots>,
+    wanted: Option<(&Roots, Duration)>,
     command: &[OsString],
-    traced: &Sender<Option<String>>,
+    traced: &Sender<Option<Untraced>>,
     may_go: &Receiver<()>,
 ) -> Result<Running, Error> {
-    let mut trace = roots.map(Trace::new);
+    let mut trace = wanted.map(|(roots, patience)| Trace::new(roots, patience));
     let untraced = match &trace {
-        None => Some("there are no hints".to_owned()),
-        Some(trace) => trace.as_ref().err().map(ToString::to_string),
+        None => Some(Untraced { text: "there are no hints".to_owned(), is_busy: false }),
+        Some(Ok(_)) => None,
+        Some(Err(problem)) => {
+            Some(Untraced { text: problem.to_string(), is_busy: problem.problem == page_trace::BUSY })
+        }
     };
     let _ = traced.send(untraced);
     let program = || command.first().cloned().unwrap_or_default().to_string_lossy().into_owned();
@@ -187,7 +177,7 @@ fn start(
     let switches = trace.as_mut().and_then(|trace| trace.as_mut().ok()?.switches());
     let started = begin();
     let child = child::start(command, switches).map_err(failed)?;
-    roots.into_iter().for_each(sweep_beside);
+    wanted.into_iter().for_each(|(roots, _)| sweep_beside(roots));
     Ok(Running { child, started, trace: trace.and_then(Result::ok) })
 }
 
@@ -197,12 +187,12 @@ fn ended(starting: JoinHandle<Result<Running, Error>>) -> Result<Running, Error>
 }
 
 /// Waits for a command that has no memory to spare, in as little as possible.
-fn left_alone(running: Running, settings: &Settings, list: &HintList) -> Result<Finished, Error> {
+fn left_alone(running: Running, settings: &Settings, list: &HintList, why: &str) -> Result<Finished, Error> {
     let Running { mut child, started, trace } = running;
     trace.into_iter().for_each(|trace| trace.leave(false));
     let mut report = Report::new(settings.row.name);
     report.hinted_bytes = list.pages() * PAGE_BYTES;
-    report.stopped = Some(NO_ROOM.to_owned());
+    report.stopped = Some(why.to_owned());
     let status = child.wait().map_err(|source| Error::Wait { source })?;
     report.elapsed_ns = started.elapsed().as_nanos() as u64;
     Ok(Finished { status, report, unfit: None })
@@ -219,12 +209,6 @@ pub(super) fn check(settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-/// The hints of a recording.
-fn read(path: &Path) -> Result<HintList, String> {
-    let recording = Recording::read(path).map_err(|problem| problem.to_string())?;
-    HintList::try_from(&recording).map_err(|problem| format!("{}: {problem}", path.display()))
-}
-
 /// How it is to be prefetched.
 fn plan(settings: &Settings, trust: Trust) -> Plan {
     let Settings { row, keys, budget_bytes, .. } = settings;
@@ -232,11 +216,11 @@ fn plan(settings: &Settings, trust: Trust) -> Plan {
 }
 
 /// By file its disk, and what is known of each.
-fn facts_of(settings: &Settings, list: &HintList) -> (Vec<DiskNumber>, Vec<DiskFacts>) {
+pub(super) fn facts_of(settings: &Settings, list: &HintList) -> (Vec<DiskNumber>, Vec<DiskFacts>) {
     let (of_file, numbers) = disks_of(&list.files);
     let facts = (0u32..).zip(&numbers).map(|(at, number)| {
         let found = DiskFacts::of(&settings.roots.sys, number >> 20, number & 0xf_ffff);
-        let has_arm = || found.arm && !(found.is_virtual && is_quick(&list.ranges, &of_file, DiskNumber(at)));
+        let has_arm = || waited_for_arm(list, &of_file, DiskNumber(at)).unwrap_or(found.arm);
         DiskFacts { arm: settings.arm.unwrap_or_else(has_arm), ..found }
     });
     let facts = facts.collect();
@@ -381,6 +365,8 @@ impl Host {
             self.hear(now);
             self.observe();
             if ready[0] {
+                // What may still have been followed by a fault has not been.
+                self.observe();
                 return;
             }
             if going {

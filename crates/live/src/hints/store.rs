@@ -24,8 +24,6 @@ use crate::PathError;
 const BYTES_MAX: u64 = 256 << 20;
 /// Bytes that have to be free before a run is recorded.
 const FREE_MIN: u64 = 1 << 20;
-/// A recording of some thousand reads.
-const SMALL_BYTES: u64 = 6 << 10;
 /// After so long a file of an unfinished recording is of no process that still runs.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 const ALLOWED: &str = "a folder that can be written, with room; XDG_CACHE_HOME names another";
@@ -93,12 +91,6 @@ impl Slot {
         recording.is_file()
             && recording.uid() == nix::unistd::geteuid().as_raw()
             && (program.ctime(), program.ctime_nsec()) <= time(&recording)
-    }
-
-    /// Whether the recording is small enough to be that of a short command, which is looked at before the command is started.
-    #[must_use]
-    pub fn is_small(&self) -> bool {
-        fs::symlink_metadata(&self.path).is_ok_and(|found| found.len() <= SMALL_BYTES)
     }
 
     /// Says that the recording is used now.

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -127,6 +128,43 @@ pub fn cached_pages(file: &File, offset: u64, length: u64) -> Option<u64> {
     // SAFETY: both structures are as the call wants them, and live until it returns.
     let done = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut stat, 0u32) };
     (done == 0).then_some(stat.cached)
+}
+
+/// What is known of a file without a read.
+#[derive(Debug)]
+pub enum Cached {
+    /// The kernel would have to read for its inode: none of its pages can be there.
+    No,
+    /// It cannot be opened at all.
+    Gone,
+    /// It is open.
+    Maybe(File),
+}
+
+/// Opens a file if that needs no read (`RESOLVE_CACHED` of openat2(2), since Linux 5.12; before nothing is known to be cached).
+#[must_use]
+pub fn open_cached(path: &CStr) -> Cached {
+    #[repr(C)]
+    struct OpenHow {
+        flags: u64,
+        mode: u64,
+        resolve: u64,
+    }
+    const RESOLVE_CACHED: u64 = 0x20;
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let how = OpenHow { flags: flags as u64, mode: 0, resolve: RESOLVE_CACHED };
+    // SAFETY: both structures live until the call returns, and the size is that of the second.
+    let fd = unsafe {
+        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &raw const how, std::mem::size_of::<OpenHow>())
+    };
+    if fd >= 0 {
+        // SAFETY: the call has made it, and nothing else has it.
+        return Cached::Maybe(unsafe { File::from_raw_fd(fd as i32) });
+    }
+    match io::Error::last_os_error().raw_os_error() {
+        Some(libc::ENOENT | libc::EACCES | libc::ENOTDIR | libc::ELOOP) => Cached::Gone,
+        _ => Cached::No,
+    }
 }
 
 /// The kernel reads nothing of `file` beyond what is asked for.

@@ -5,6 +5,7 @@
 //! own. So are those of files that it waits for, has read ahead, or writes: long before the read is seen that waits for them.
 
 use std::io;
+use std::time::Duration;
 
 use crate::child::Switches;
 use crate::page_trace::{PageTrace, Purpose, Raw, RawEvent};
@@ -29,6 +30,8 @@ pub struct Seen {
 pub enum By {
     /// A system call or a fault: the pages of a call are there.
     Use,
+    /// A fault has mapped those of the pages that are there, one at least.
+    Mapped,
     /// It is a page of a device that the command has had to read for its file system.
     Metadata,
     /// The page comes into the page cache: something is read of that file, or written.
@@ -41,6 +44,9 @@ pub struct Trace {
     pages: PageTrace,
     /// What has come of one look, of all processors.
     came: Vec<RawEvent>,
+    /// By task: the window that it has tried to map, and whether that was before the last look. Where the page that it needs is not there,
+    /// the fault says so next.
+    mapped: Vec<(u32, Seen, bool)>,
 }
 
 impl Trace {
@@ -48,8 +54,8 @@ impl Trace {
     ///
     /// # Errors
     /// As [`PageTrace::new`].
-    pub fn new(roots: &Roots) -> Result<Self, PathError> {
-        Ok(Self { pages: PageTrace::new(roots, Purpose::Run)?, came: Vec::new() })
+    pub fn new(roots: &Roots, patience: Duration) -> Result<Self, PathError> {
+        Ok(Self { pages: PageTrace::new(roots, Purpose::Run, patience)?, came: Vec::new(), mapped: Vec::new() })
     }
 
     /// For the command to start with.
@@ -72,13 +78,38 @@ impl Trace {
     /// # Errors
     /// As the system says.
     pub fn take(&mut self, each: &mut dyn FnMut(Seen)) -> io::Result<()> {
-        let Self { pages, came } = self;
+        let Self { pages, came, mapped } = self;
         let taken = pages.take(|event| came.push(event));
         // Each processor's are in order.
         came.sort_by_key(|event| event.time_ns);
-        came.drain(..).filter_map(|event| seen(event.raw)).for_each(each);
+        for RawEvent { pid, raw, .. } in came.drain(..) {
+            if let Some(at) = mapped.iter().position(|(task, ..)| *task == pid) {
+                let (_, window, _) = mapped.swap_remove(at);
+                if !is_fault_in(raw, &window) {
+                    each(window);
+                }
+            }
+            match seen(raw) {
+                Some(window) if window.by == By::Mapped => mapped.push((pid, window, false)),
+                Some(seen) => each(seen),
+                None => {}
+            }
+        }
+        mapped.retain_mut(|(_, window, is_old)| {
+            let is_done = std::mem::replace(is_old, true);
+            if is_done {
+                each(*window);
+            }
+            !is_done
+        });
         taken
     }
+}
+
+/// Whether the page that the task needs is one of the window, and was not there.
+fn is_fault_in(raw: Raw, window: &Seen) -> bool {
+    matches!(raw, Raw::Fault((device, inode), page)
+        if (u64::from(device), inode) == window.file && (window.first..=window.last).contains(&page))
 }
 
 /// What an event says of references.
@@ -86,14 +117,15 @@ fn seen(raw: Raw) -> Option<Seen> {
     let ((device, inode), first, last, by) = match raw {
         // File systems without a device of their own, that of all devices among them.
         Raw::Add((device, inode), first, _) if device >> 20 == 0 => ((0, inode), first, first, By::Metadata),
-        Raw::Add(inode, first, _) => (inode, first, first, By::Coming),
-        Raw::Get(inode, first, last) | Raw::Map(inode, first, last) => (inode, first, last, By::Use),
+        Raw::Add(inode, first, pages) => (inode, first, (first + pages).saturating_sub(1), By::Coming),
+        Raw::Get(inode, first, last) => (inode, first, last, By::Use),
+        Raw::Map(inode, first, last) => (inode, first, last, By::Mapped),
         Raw::Fault(inode, page) => (inode, page, page, By::Use),
         Raw::Sleep | Raw::Wake => return None,
     };
     let file = match by {
         By::Metadata => (0, inode),
-        By::Use | By::Coming => (u64::from(device), inode),
+        By::Use | By::Mapped | By::Coming => (u64::from(device), inode),
     };
     (first <= last).then_some(Seen { file, first, last, by })
 }
@@ -107,9 +139,9 @@ mod tests {
         let (inode, file) = (((7 << 20) | 1, 0x1c), ((7 << 20) | 1, 0x1c));
         let all = [
             (Raw::Get(inode, 0, 3), Some(Seen { file, first: 0, last: 3, by: By::Use })),
-            (Raw::Map(inode, 5, 9), Some(Seen { file, first: 5, last: 9, by: By::Use })),
+            (Raw::Map(inode, 5, 9), Some(Seen { file, first: 5, last: 9, by: By::Mapped })),
             (Raw::Fault(inode, 2), Some(Seen { file, first: 2, last: 2, by: By::Use })),
-            (Raw::Add(inode, 3, 4), Some(Seen { file, first: 3, last: 3, by: By::Coming })),
+            (Raw::Add(inode, 3, 4), Some(Seen { file, first: 3, last: 6, by: By::Coming })),
             // The inode of a device has its number.
             (Raw::Add((5, 7 << 20), 3, 1), Some(Seen { file: (0, 7 << 20), first: 3, last: 3, by: By::Metadata })),
             // Nothing is read of an empty file.

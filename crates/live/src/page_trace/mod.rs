@@ -10,13 +10,14 @@ use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use headstart_types::system_says;
 
 use buffer::{Field, Pages};
 
 use crate::child::Switches;
-use crate::tracefs::{next_name, open_pipe, Tracefs};
+use crate::tracefs::{begin, next_name, open_pipe, root, Tracefs};
 use crate::tune::Roots;
 use crate::PathError;
 
@@ -28,6 +29,9 @@ const SWITCH: &str = "sched_switch";
 const UNINTERRUPTIBLE: u64 = 2;
 /// What is needed, for errors.
 const ALLOWED: &str = "root, Linux 6.12 or later with filemap tracepoints, and its tracefs: mount -t tracefs tracefs ";
+
+/// What is wrong with a tracefs in which the kernel is removing an instance.
+pub(crate) const BUSY: &str = "is busy: the kernel is removing a trace";
 
 /// A range of pages of an inode, as events name them: device number as the kernel packs it, and inode.
 pub(crate) type Inode = (u32, u64);
@@ -143,7 +147,7 @@ fn header_page(events: &Path) -> String {
     String::from_utf8_lossy(&text[..read]).into_owned()
 }
 
-/// The instance. Dropping it removes it; a later command removes that of a killed process.
+/// The instance. Dropping it removes it, or clears the one that is kept; a later command does for a killed process.
 #[derive(Debug)]
 pub(crate) struct PageTrace {
     formats: Formats,
@@ -157,21 +161,19 @@ pub(crate) struct PageTrace {
 }
 
 impl PageTrace {
-    /// Makes it; it follows no process yet.
+    /// Makes it; it follows no process yet. Where the kernel is removing another one, it waits for that for so long at most.
     ///
     /// # Errors
     /// There is no tracefs, it lacks these events, or it may not be used. Then nothing is left.
-    pub fn new(roots: &Roots, purpose: Purpose) -> Result<Self, PathError> {
-        let root = &roots.tracing;
-        let allowed = format!("{ALLOWED}{}", root.display());
-        let problem = |problem: &str| PathError::new(root, problem, &*allowed);
-        let instances = root.join("instances");
-        if let Err(error) = fs::read_dir(&instances) {
-            return Err(match error.kind() {
-                io::ErrorKind::PermissionDenied => problem("may not be used without root"),
-                _ => problem("there is no tracefs"),
-            });
-        }
+    pub fn new(roots: &Roots, purpose: Purpose, patience: Duration) -> Result<Self, PathError> {
+        let root = &root(roots);
+        let allowed = format!("{ALLOWED}{}", roots.tracing.display());
+        let problem = |problem: &str| PathError::new(&roots.tracing, problem, &*allowed);
+        let starting = begin(roots, patience).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => problem("may not be used without root"),
+            io::ErrorKind::ResourceBusy => problem(BUSY),
+            _ => problem("there is no tracefs"),
+        })?;
         let events = root.join("events");
         let formats =
             Formats::read(&events, purpose).ok_or_else(|| problem("there are no tracepoints of the page cache"))?;
@@ -180,23 +182,24 @@ impl PageTrace {
         let name = next_name(roots, if purpose == Purpose::Run { "run" } else { "record" });
         let refused =
             |source: io::Error| PathError::new(&Tracefs::folder_of(roots, &name), system_says(&source), &*allowed);
-        let tracefs = Tracefs::create(roots, &name).map_err(refused)?;
+        let kept = if purpose == Purpose::Run { Tracefs::kept(roots) } else { None };
+        let tracefs = kept.map_or_else(|| Tracefs::create(roots, &name), Ok).map_err(refused)?;
         // From here on it goes with this.
         let page = vec![0; pages.bytes];
         let mut instance = Self { formats, pages, pipes: Vec::new(), page, switches: None, tracefs };
         let online = fs::read_to_string(roots.sys.join("devices/system/cpu/online")).unwrap_or_default();
-        instance.start(purpose, &numbers(&online)).map_err(refused)?;
+        instance.start(purpose, starting, &numbers(&online)).map_err(refused)?;
         Ok(instance)
     }
 
-    fn start(&mut self, purpose: Purpose, online: &[RangeInclusive<u32>]) -> io::Result<()> {
+    fn start(&mut self, purpose: Purpose, starting: File, online: &[RangeInclusive<u32>]) -> io::Result<()> {
         if let Purpose::Record(buffer_kib) = purpose {
             self.tracefs.set("buffer_size_kb", &buffer_kib.to_string())?;
             self.tracefs.set("trace_clock", "mono")?;
             // What has happened first is kept: the start of a command says more than its end.
             self.tracefs.set("options/overwrite", "0")?;
         }
-        self.switches = Some(self.tracefs.follow()?);
+        self.switches = Some(self.tracefs.follow(starting)?);
         let mut cpus: Vec<PathBuf> = fs::read_dir(self.tracefs.folder().join("per_cpu"))?
             .map(|cpu| cpu.map(|cpu| cpu.path()))
             .collect::<Result<_, _>>()?;
@@ -220,7 +223,7 @@ impl PageTrace {
         let _ = self.enable("filemap", ADDED, false);
     }
 
-    /// Removes it without waiting until the kernel has. `is_last`: this process ends now.
+    /// As [`Tracefs::leave`]. `is_last`: this process ends now.
     pub fn leave(self, is_last: bool) {
         let Self { pipes, switches, tracefs, .. } = self;
         // While they are open it cannot be removed.

@@ -11,6 +11,9 @@
 //! A read of many pages shows itself again for each part of it, with the same last page; that is one read here. A second reference to
 //! the same pages right after the first, as by small reads, is left out.
 //!
+//! `map_pages` names the whole window around a fault, cached or not (mm/filemap.c). Of the window count pages that came before, and pages
+//! that were cached from the start: those that never come, and are cached when the recording ends.
+//!
 //! Cost: logarithmic in the ranges of pages. Memory: a read's 40 bytes, and the fresh ranges.
 
 use std::collections::BTreeMap;
@@ -33,7 +36,7 @@ pub(super) enum What {
     Get { file: u32, first: u64, last: u64 },
     /// A fault needs a page.
     Fault { file: u32, page: u64 },
-    /// A fault has mapped what is cached.
+    /// A fault has mapped what is cached of these pages.
     Map { file: u32, first: u64, last: u64 },
     /// The task sleeps until a device or a lock wakes it.
     Sleep,
@@ -72,6 +75,8 @@ struct Last {
     file: u32,
     first: u64,
     last: u64,
+    /// How many reads are of this reference: of a window there may be several.
+    reads: usize,
 }
 
 /// The pages of a file.
@@ -90,15 +95,11 @@ pub(super) struct Fold {
     reads: Vec<Read>,
     tasks: BTreeMap<u32, Task>,
     files: BTreeMap<u32, Pages>,
-    /// Whether the page cache was empty at first.
-    cold: bool,
+    /// Reads of windows' pages that had not come.
+    unknown: Vec<usize>,
 }
 
 impl Fold {
-    pub fn new(cold: bool) -> Self {
-        Self { cold, ..Self::default() }
-    }
-
     /// Pages of that file are metadata.
     pub fn is_device(&mut self, file: u32) {
         self.files.entry(file).or_default().is_device = true;
@@ -187,8 +188,9 @@ impl Fold {
             }
             // Before, it has mapped pages around; they were touched by nothing yet.
             let around = last.kind == ReadKind::Map && (last.first..=last.last).contains(&page);
-            if around && last.read + 1 == self.reads.len() && self.reads[last.read].hit {
-                self.reads.pop();
+            if around && last.read + last.reads == self.reads.len() && self.reads[last.read..].iter().all(|it| it.hit) {
+                self.reads.truncate(last.read);
+                self.unknown.truncate(self.unknown.partition_point(|read| *read < last.read));
             }
         }
         let miss = self.files.entry(file).or_default().fresh.remove(page..page + 1);
@@ -196,17 +198,32 @@ impl Fold {
     }
 
     fn map(&mut self, time_ns: u64, task: u32, file: u32, first: u64, last: u64) {
+        let window = first..last.saturating_add(1);
         let pages = self.files.entry(file).or_default();
-        let mut range = first..last.saturating_add(1);
-        if self.cold {
-            // Only what came can have been mapped.
-            range = pages.came.hull(range.clone()).unwrap_or(range);
+        let before = self.tasks.get(&task).and_then(|state| state.last);
+        // What it has waited for is known.
+        let is_known = |range: &Range<u64>| {
+            let fault = before.filter(|before| before.kind == ReadKind::Fault && before.file == file);
+            fault.is_some_and(|fault| *range == (fault.first..fault.first + 1))
+        };
+        let came: Vec<_> = pages.came.within(window.clone()).collect();
+        let at = self.reads.len();
+        let mut next = window.start;
+        for range in came.into_iter().chain([window.end..window.end]) {
+            if next < range.start {
+                self.unknown.push(self.reads.len());
+                self.reads.push(read(time_ns, 0, task, (file, next, range.start - 1), ReadKind::Map, true));
+            }
+            let miss = pages.fresh.remove(range.clone());
+            if !range.is_empty() && (miss || !is_known(&range)) {
+                self.reads.push(read(time_ns, 0, task, (file, range.start, range.end - 1), ReadKind::Map, !miss));
+            }
+            next = range.end;
         }
-        if range.is_empty() {
-            return;
+        let reads = self.reads.len() - at;
+        if reads > 0 {
+            self.referenced(task, Last { read: at, kind: ReadKind::Map, file, first, last, reads });
         }
-        let miss = pages.fresh.remove(range.clone());
-        self.push(time_ns, 0, task, (file, range.start, range.end - 1), ReadKind::Map, !miss);
     }
 
     fn wake(&mut self, time_ns: u64, task: u32) {
@@ -223,24 +240,51 @@ impl Fold {
     }
 
     fn push(&mut self, time_ns: u64, wait_ns: u64, task: u32, wide: (u32, u64, u64), kind: ReadKind, hit: bool) {
-        let at = self.reads.len();
         let (file, first, last) = wide;
-        let state = self.tasks.entry(task).or_default();
-        (state.coming, state.slept) = (None, None);
-        state.open = (kind == ReadKind::Fault).then_some(at);
-        state.last = Some(Last { read: at, kind, file, first, last });
+        let at = self.reads.len();
         self.reads.push(read(time_ns, wait_ns, task, wide, kind, hit));
+        self.referenced(task, Last { read: at, kind, file, first, last, reads: 1 });
     }
 
-    /// All reads by time, and what came and was never needed.
-    pub fn finish(mut self) -> Vec<Read> {
+    fn referenced(&mut self, task: u32, last: Last) {
+        let state = self.tasks.entry(task).or_default();
+        (state.coming, state.slept) = (None, None);
+        state.open = (last.kind == ReadKind::Fault).then_some(last.read);
+        state.last = Some(last);
+    }
+
+    /// All reads by time, and what came and was never needed. `cached`: which of these pages of a file are cached now.
+    pub fn finish(mut self, mut cached: impl FnMut(u32, Range<u64>) -> Vec<Range<u64>>) -> Vec<Read> {
+        for at in std::mem::take(&mut self.unknown) {
+            let window = &mut self.reads[at];
+            let (time_ns, task, file) = (window.time_ns, window.process, window.file);
+            let range = window.start..window.end();
+            window.pages = 0;
+            // What comes later was not cached then.
+            let mut there = Intervals::default();
+            cached(file, range.clone()).into_iter().for_each(|cached| there.insert(cached, ()));
+            let came = self.files.get(&file).into_iter().flat_map(|pages| pages.came.within(range.clone()));
+            came.for_each(|came| _ = there.remove(came));
+            let found = there.iter().map(|(found, ())| (file, found.start, found.end - 1));
+            self.reads.extend(found.map(|wide| read(time_ns, 0, task, wide, ReadKind::Map, true)));
+        }
         for (file, pages) in &self.files {
             for (range, (time_ns, task)) in pages.fresh.iter() {
                 let wide = (*file, range.start, range.end - 1);
                 self.reads.push(read(time_ns, 0, task, wide, ReadKind::ReadAhead, false));
             }
         }
-        self.reads.sort_by_key(|read| read.time_ns);
+        self.reads.retain(|read| read.pages > 0);
+        // The parts of a window are together, in order of pages.
+        self.reads.sort_by_key(|read| (read.time_ns, (read.kind == ReadKind::Map).then_some((read.file, read.start))));
+        self.reads.dedup_by(|next, read| {
+            let is_part =
+                read.kind == ReadKind::Map && next.kind == ReadKind::Map && (read.hit, next.hit) == (true, true);
+            let same = |read: &Read| (read.time_ns, read.process, read.file);
+            let joins = is_part && same(read) == same(next) && read.end() == next.start;
+            read.pages += if joins { next.pages } else { 0 };
+            joins
+        });
         self.reads
     }
 }
@@ -257,14 +301,14 @@ mod tests {
     use super::*;
 
     /// Reads as (kind, file, first page, pages, hit, time, wait), of events of one task, 10 ns apart.
-    fn folded(cold: bool, events: &[What]) -> Vec<(ReadKind, u32, u64, u32, bool, u64, u64)> {
-        let mut fold = Fold::new(cold);
+    fn folded(events: &[What]) -> Vec<(ReadKind, u32, u64, u32, bool, u64, u64)> {
+        let mut fold = Fold::default();
         fold.is_device(9);
         for (index, what) in (1..).zip(events) {
             fold.take(Event { time_ns: 10 * index, task: 0, what: *what });
         }
         let row = |read: Read| (read.kind, read.file, read.start, read.pages, read.hit, read.time_ns, read.wait_ns);
-        fold.finish().into_iter().map(row).collect()
+        fold.finish(|_, _| Vec::new()).into_iter().map(row).collect()
     }
 
     fn add(first: u64, pages: u64) -> What {
@@ -282,7 +326,7 @@ mod tests {
     #[test]
     fn a_miss_begins_when_its_pages_come_and_read_ahead_is_told_apart() {
         // Four pages come, one is needed after 10 ns of sleep, then the next one, which is there.
-        let seen = folded(false, &[add(0, 4), Sleep, Wake, get(0, 0), get(1, 1)]);
+        let seen = folded(&[add(0, 4), Sleep, Wake, get(0, 0), get(1, 1)]);
         let expected =
             [(READ, 1, 0, 1, false, 10, 10), (ReadAhead, 1, 2, 2, false, 10, 0), (READ, 1, 1, 1, false, 50, 0)];
         assert_eq!(seen, expected);
@@ -291,14 +335,14 @@ mod tests {
     #[test]
     fn a_task_that_does_something_is_awake() {
         let window = Map { file: 1, first: 0, last: 15 };
-        let seen = folded(true, &[Fault { file: 1, page: 5 }, add(0, 16), Sleep, window]);
+        let seen = folded(&[Fault { file: 1, page: 5 }, add(0, 16), Sleep, window]);
         assert_eq!(seen, [(FAULT, 1, 5, 1, false, 10, 10), (Mapped, 1, 0, 16, false, 40, 0)]);
-        assert_eq!(folded(false, &[add(0, 1), Sleep, get(0, 0)]), [(READ, 1, 0, 1, false, 10, 10)]);
+        assert_eq!(folded(&[add(0, 1), Sleep, get(0, 0)]), [(READ, 1, 0, 1, false, 10, 10)]);
     }
 
     #[test]
     fn parts_of_one_read_are_one_and_repeated_ones_left_out() {
-        let seen = folded(false, &[get(0, 31), add(15, 17), Sleep, Wake, get(15, 31), get(0, 0), get(0, 0), get(1, 1)]);
+        let seen = folded(&[get(0, 31), add(15, 17), Sleep, Wake, get(15, 31), get(0, 0), get(0, 0), get(1, 1)]);
         let expected = [(READ, 1, 0, 32, false, 10, 10), (READ, 1, 0, 1, true, 60, 0), (READ, 1, 1, 1, true, 80, 0)];
         assert_eq!(seen, expected);
     }
@@ -308,7 +352,7 @@ mod tests {
         // It maps what is cached around, faults, reads around, sleeps, and tries again: then all around is mapped.
         let window = Map { file: 1, first: 0, last: 15 };
         let fault = Fault { file: 1, page: 5 };
-        let seen = folded(false, &[window, fault, add(0, 32), Sleep, Wake, window, Fault { file: 1, page: 20 }]);
+        let seen = folded(&[window, fault, add(0, 32), Sleep, Wake, window, Fault { file: 1, page: 20 }]);
         let expected = [
             (FAULT, 1, 5, 1, false, 20, 10),
             (ReadAhead, 1, 16, 4, false, 30, 0),
@@ -317,33 +361,60 @@ mod tests {
             (FAULT, 1, 20, 1, false, 70, 0),
         ];
         assert_eq!(seen, expected);
-        assert_eq!(folded(false, &[fault, Sleep, Wake, fault]), [(FAULT, 1, 5, 1, true, 10, 10)]);
+        assert_eq!(folded(&[fault, Sleep, Wake, fault]), [(FAULT, 1, 5, 1, true, 10, 10)]);
     }
 
     #[test]
-    fn of_a_cold_file_only_what_came_is_mapped() {
+    fn of_a_window_counts_what_came_or_was_cached() {
         let window = Map { file: 1, first: 0, last: 15 };
-        let seen = folded(true, &[Fault { file: 1, page: 5 }, add(4, 4), window]);
+        let fault = |page| Fault { file: 1, page };
+        let seen = folded(&[fault(5), add(4, 4), window]);
         assert_eq!(seen, [(FAULT, 1, 5, 1, false, 10, 0), (Mapped, 1, 4, 4, false, 30, 0)]);
+        // Without read-ahead: one page each, which is known when it is mapped, and the ones before are mapped again.
+        let seen = folded(&[window, fault(5), add(5, 1), window, window, fault(9), add(9, 1), window]);
+        let expected = [(FAULT, 1, 5, 1, false, 20, 0), (FAULT, 1, 9, 1, false, 60, 0), (Mapped, 1, 5, 1, true, 80, 0)];
+        assert_eq!(seen, expected);
+        // 2 to 4 and 8 were cached, 7 to 9 are now: 7 came behind the last window. Pages that came and that were cached are told apart.
+        let mut fold = Fold::default();
+        let events = [window, add(0, 2), window, window, add(7, 1), get(7, 7)];
+        for (time_ns, what) in (0..).step_by(10).zip(events) {
+            fold.take(Event { time_ns, task: 0, what });
+        }
+        let asked = std::cell::RefCell::new(Vec::new());
+        let reads = fold.finish(|file, range| {
+            asked.borrow_mut().push((file, range.clone()));
+            [2..5, 7..10].map(|cached| cached.start.max(range.start)..cached.end.min(range.end)).into()
+        });
+        assert_eq!(*asked.borrow(), [(1, 0..16), (1, 2..16), (1, 2..16)]);
+        let row = |read: &Read| (read.time_ns, read.kind, read.start, read.pages, read.hit);
+        let cached = |at, first| [(at, Mapped, first, 5 - first as u32, true), (at, Mapped, 8, 2, true)];
+        let expected = [
+            &cached(0, 2)[..],
+            &[(20, Mapped, 0, 2, false), (20, Mapped, 2, 3, true), (20, Mapped, 8, 2, true)],
+            // Cached and come by now: one.
+            &cached(30, 0),
+            &[(40, READ, 7, 1, false)],
+        ];
+        assert_eq!(reads.iter().map(row).collect::<Vec<_>>(), expected.concat());
     }
 
     #[test]
     fn metadata_are_reads_of_the_device() {
         let inode = Add { file: 9, first: 700, pages: 1 };
         // The inode on the way to the data: each waits for itself.
-        let seen = folded(false, &[inode, Sleep, Wake, add(0, 1), Sleep, Wake, get(0, 0)]);
+        let seen = folded(&[inode, Sleep, Wake, add(0, 1), Sleep, Wake, get(0, 0)]);
         assert_eq!(seen, [(READ, 9, 700, 1, false, 10, 10), (READ, 1, 0, 1, false, 40, 10)]);
     }
 
     #[test]
     fn a_sleep_for_something_else_is_thinking() {
-        assert_eq!(folded(false, &[Sleep, Wake, get(0, 0)]), [(READ, 1, 0, 1, true, 10, 10)], "a page under way");
-        let mut fold = Fold::new(false);
+        assert_eq!(folded(&[Sleep, Wake, get(0, 0)]), [(READ, 1, 0, 1, true, 10, 10)], "a page under way");
+        let mut fold = Fold::default();
         for (time_ns, what) in [(0, Sleep), (1_000_000, Wake), (1_200_000, get(0, 0))] {
             fold.take(Event { time_ns, task: 0, what });
         }
         assert_eq!(
-            fold.finish()[0],
+            fold.finish(|_, _| Vec::new())[0],
             Read { time_ns: 1_200_000, wait_ns: 0, start: 0, pages: 1, process: 0, file: 1, kind: READ, hit: true }
         );
     }

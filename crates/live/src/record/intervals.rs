@@ -56,16 +56,12 @@ impl<T: Copy> Intervals<T> {
         found
     }
 
-    /// The smallest range that holds all of `range` that is there.
-    pub fn hull(&self, range: Range<u64>) -> Option<Range<u64>> {
-        let last = self.ranges.range(..range.end).next_back().filter(|(_, (end, _))| *end > range.start)?;
-        let end = last.1 .0.min(range.end);
-        let before = self.ranges.range(..=range.start).next_back().filter(|(_, (end, _))| *end > range.start);
-        let start = match before {
-            Some(_) => range.start,
-            None => *self.ranges.range(range.start..).next()?.0,
-        };
-        Some(start..end)
+    /// What is there of `range`.
+    pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let before = self.ranges.range(..range.start).next_back();
+        let all = before.into_iter().chain(self.ranges.range(range.start..range.end.max(range.start)));
+        let cut = move |(first, (end, _)): (&u64, &(u64, T))| (*first).max(range.start)..(*end).min(range.end);
+        all.map(cut).filter(|range| !range.is_empty())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> + '_ {
@@ -96,8 +92,7 @@ mod tests {
                 prop_assert_eq!(&all, &set.iter().copied().collect::<Vec<_>>());
             }
             let within: Vec<u64> = set.range(at..at + pages).copied().collect();
-            let hull = within.first().map(|first| *first..within[within.len() - 1] + 1);
-            prop_assert_eq!(ranges.hull(at..at + pages), hull);
+            prop_assert_eq!(ranges.within(at..at + pages).flatten().collect::<Vec<_>>(), within);
         }
     }
 }

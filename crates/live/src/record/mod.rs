@@ -17,8 +17,9 @@ mod places;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ use fold::{Event, Fold, What};
 use places::{refresh_all, Place, Places};
 
 use crate::child::{self, Started, Status};
-use crate::hints::system::{process_file, wait_readable};
+use crate::hints::system::{cached_pages, process_file, wait_readable};
 use crate::page_trace::{Inode, PageTrace, Purpose, Raw, RawEvent};
 use crate::tracefs::sweep_beside;
 use crate::tune::Roots;
@@ -44,6 +45,8 @@ pub const BUFFER_KIB: u64 = 4096;
 const PAUSE_MS: i32 = 10;
 const PAUSE_GROWTH: i32 = 4;
 const PAUSE_MAX_MS: i32 = 250;
+/// How long a command waits for the kernel to remove another trace.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Where the kernel is told to drop what it caches.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
@@ -175,11 +178,11 @@ pub fn begin(
     mut between: impl FnMut() -> bool,
 ) -> Result<Recorded, Error> {
     let program = settings.command.first().ok_or(KeyError::new("command", "is missing", "a command behind --"))?;
-    let mut instance = PageTrace::new(&settings.roots, Purpose::Record(settings.buffer_kib))?;
+    let mut instance = PageTrace::new(&settings.roots, Purpose::Record(settings.buffer_kib), PATIENCE)?;
     if settings.cold {
         drop_caches()?;
     }
-    let mut recorder = Recorder::new(settings.cold);
+    let mut recorder = Recorder::new();
     let recorded_at_s = now_ns(ClockId::CLOCK_REALTIME) / 1_000_000_000;
     let origin_ns = now_ns(ClockId::CLOCK_MONOTONIC);
     recorder.origin_ns = origin_ns;
@@ -245,13 +248,13 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(cold: bool) -> Self {
+    fn new() -> Self {
         let page_bytes = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u64;
         Self {
             origin_ns: 0,
             page_bytes,
             places: Places::new(page_bytes),
-            fold: Fold::new(cold),
+            fold: Fold::default(),
             inodes: BTreeMap::new(),
             files: Vec::new(),
             tasks: BTreeMap::new(),
@@ -357,9 +360,16 @@ impl Recorder {
     fn finish(mut self, about: About, walk_max: Duration) -> Recording {
         self.places.walk(&mut self.files, walk_max);
         refresh_all(&mut self.files);
-        let mut reads = self.fold.finish();
         let page_bytes = self.page_bytes;
         let files = &self.files;
+        let mut opened = None;
+        let mut reads = self.fold.finish(|number, pages| {
+            if opened.as_ref().is_none_or(|(opened, _)| *opened != number) {
+                opened = Some((number, places::open(&files[number as usize])));
+            }
+            let file = opened.as_ref().and_then(|(_, file)| file.as_ref());
+            file.map_or_else(Vec::new, |file| cached(file, pages, page_bytes))
+        });
         // Programs read with buffers that are larger than files.
         reads.retain_mut(|read| {
             let file = &files[read.file as usize];
@@ -369,6 +379,16 @@ impl Recorder {
             pages > 0
         });
         compact(Recording { about, processes: self.processes, files: self.files, reads })
+    }
+}
+
+/// Which of these pages of a file are in the page cache.
+fn cached(file: &File, pages: Range<u64>, page_bytes: u64) -> Vec<Range<u64>> {
+    let count = |first: u64, pages: u64| cached_pages(file, first * page_bytes, pages * page_bytes).unwrap_or(0);
+    match count(pages.start, pages.end - pages.start) {
+        0 => Vec::new(),
+        all if all == pages.end - pages.start => vec![pages],
+        _ => pages.filter(|page| count(*page, 1) > 0).map(|page| page..page + 1).collect(),
     }
 }
 

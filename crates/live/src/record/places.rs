@@ -217,6 +217,13 @@ pub(super) fn refresh_all(files: &mut [RecordedFile]) {
     }
 }
 
+/// Opens a file whose path is known and that is still the same inode.
+pub(super) fn open(file: &RecordedFile) -> Option<File> {
+    let found = fs::symlink_metadata(&file.path).ok()?;
+    let is_same = found.is_file() && is(&found, (file.major << 20 | file.minor, file.inode));
+    is_same.then(|| File::open(&file.path).ok())?
+}
+
 /// Device, whether it is mounted from its root, and the mount, of a line of mountinfo (proc(5)).
 fn mount(line: &str) -> Option<(u32, bool, Mount)> {
     let (before, after) = line.split_once(" - ")?;

@@ -17,10 +17,12 @@ pub struct Roots {
 }
 
 impl Roots {
+    /// Where tracefs usually is.
+    pub const TRACING: &str = "/sys/kernel/tracing";
+
     /// Those of this machine. Where no tracefs is mounted its place is the usual one, and empty.
     #[must_use]
     pub fn of_machine() -> Self {
-        const USUAL: &str = "/sys/kernel/tracing";
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let tracing = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let mounted: Vec<PathBuf> = tracing
@@ -28,8 +30,8 @@ impl Roots {
             .filter_map(|fields| fields.get(1).map(PathBuf::from))
             .collect();
         let tracing = match mounted.first() {
-            Some(first) if !mounted.iter().any(|each| each.as_os_str() == USUAL) => first.clone(),
-            _ => PathBuf::from(USUAL),
+            Some(first) if !mounted.iter().any(|each| each.as_os_str() == Self::TRACING) => first.clone(),
+            _ => PathBuf::from(Self::TRACING),
         };
         Self { sys: "/sys".into(), proc: "/proc".into(), tracing, run: "/run/headstart".into() }
     }

@@ -19,8 +19,9 @@ use headstart_trace::hints::Recording;
 use headstart_types::{printable, Bytes, KeyError};
 use toml::{Table, Value};
 
-use super::run::{check, run_from, Finished, Settings, Source};
+use super::run::{check, facts_of, run_whole, Finished, Settings};
 use super::store::{self, Slot};
+use super::worth::why_alone;
 use super::{Error, HintList, Report, Status};
 use crate::record::{self, Summary};
 use crate::tune::Roots;
@@ -37,8 +38,6 @@ const NOT_STARTED: i32 = 126;
 const NOT_FOUND: i32 = 127;
 /// A command that goes on is recorded for so long at most: a service does not end.
 const RECORD_MAX: Duration = Duration::from_secs(120);
-/// Below this a command is not helped: start and end of `run` take some 5 ms, and 10 ms on a busy machine.
-const SHORT: Duration = Duration::from_millis(50);
 /// What the kernel does not name is looked for on the file systems for so long: the user waits for it, once.
 const WALK_MAX: Duration = Duration::from_secs(1);
 
@@ -140,7 +139,7 @@ fn attempt(words: &[OsString]) -> Result<Status, Problem> {
             let problem = "cannot be combined with --hints";
             return Err(KeyError::new("--forget", problem, "one of the two").into());
         }
-        Some(hints) => run_from(settings, Source::Given(hints.into()))?,
+        Some(hints) => helped(&line, settings, read(hints.as_ref()).map_err(Error::Hints)?)?,
         None => stored(&line, settings)?,
     };
     for (name, text) in outputs.into_iter().zip([json, Report::to_openmetrics]) {
@@ -149,8 +148,11 @@ fn attempt(words: &[OsString]) -> Result<Status, Problem> {
         written.err().into_iter().for_each(|problem| say(&problem.to_string()));
     }
     if line.has("--verbose") {
-        say(&finished.report.line());
-        finished.report.notes.iter().for_each(|note| say(note));
+        let Report { elapsed_ns, hinted_bytes, notes, .. } = &finished.report;
+        let is_helped = *hinted_bytes > 0;
+        let first = if is_helped { finished.report.line() } else { format!("{:.2} s", *elapsed_ns as f64 / 1e9) };
+        say(&first);
+        notes.iter().for_each(|note| say(note));
     }
     Ok(finished.status)
 }
@@ -212,18 +214,20 @@ fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
         slot.remove();
     } else if slot.is_recorded() {
         slot.touch();
-        let looked_at = slot.is_small() && !line.has("--trust");
-        let recording = looked_at.then(|| Recording::read(&slot.path).ok()).flatten();
-        if let Some(elapsed) = recording.as_ref().and_then(too_short) {
-            let why = format!("it took {} ms when it was recorded, too little to be helped", elapsed.as_millis());
-            return plain(line, settings, line.has("--verbose").then_some(why));
+        match read(&slot.path) {
+            Ok(list) => {
+                let mut finished = helped(line, settings, list)?;
+                if let Some(why) = &finished.unfit {
+                    slot.remove();
+                    finished.report.notes.push(anew(why));
+                }
+                return Ok(finished);
+            }
+            Err(problem) => {
+                slot.remove();
+                return plain(line, settings, Some(anew(&problem)));
+            }
         }
-        let mut finished = run_from(settings, Source::Stored(slot.path.clone()))?;
-        if let Some(why) = &finished.unfit {
-            slot.remove();
-            finished.report.notes.push(format!("the next run is recorded anew: {why}"));
-        }
-        return Ok(finished);
     }
     match slot.turn() {
         Ok(Some(turn)) => recorded(line, settings, &slot, &turn),
@@ -234,13 +238,26 @@ fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
     }
 }
 
-/// How long a recorded command took that cannot be helped: what prefetching would save, its own start and end take. Of a run
-/// that found most of its pages in the page cache nothing is known.
-fn too_short(recording: &Recording) -> Option<Duration> {
-    let elapsed = Duration::from_nanos(recording.about.elapsed_ns);
-    let pages =
-        |hit| recording.references().filter(|read| read.hit == hit).map(|read| u64::from(read.pages)).sum::<u64>();
-    (elapsed < SHORT && pages(false) > pages(true)).then_some(elapsed)
+fn anew(why: &str) -> String {
+    format!("the next run is recorded anew: {why}")
+}
+
+/// The hints of a recording.
+fn read(path: &Path) -> Result<HintList, String> {
+    let recording = Recording::read(path).map_err(|problem| problem.to_string())?;
+    HintList::try_from(&recording).map_err(|problem| format!("{}: {problem}", path.display()))
+}
+
+/// Runs the command with these hints, or leaves it alone.
+fn helped(line: &Line, mut settings: Settings, list: HintList) -> Result<Finished, Problem> {
+    let (of_file, facts) = facts_of(&settings, &list);
+    let arms: Vec<bool> = facts.iter().map(|disk| disk.arm).collect();
+    let alone = if settings.trusted { None } else { why_alone(&list, &of_file, &arms) };
+    if let Some(why) = alone {
+        return plain(line, settings, line.has("--verbose").then(|| format!("left alone: {why}")));
+    }
+    settings.list = list;
+    Ok(run_whole(settings)?)
 }
 
 /// Runs the command and records it.
@@ -285,9 +302,11 @@ fn note(summary: &Summary, bytes: u64, path: &Path) -> String {
 
 /// Runs the command as it is: in the place of this process, if nothing is to be reported.
 fn plain(line: &Line, settings: Settings, why: Option<String>) -> Result<Finished, Problem> {
-    why.iter().for_each(|why| say(why));
+    if !line.has("--verbose") {
+        why.iter().for_each(|why| say(why));
+    }
     if ["--report", "--openmetrics", "--verbose"].iter().any(|name| line.has(name)) {
-        let mut finished = run_from(settings, Source::List(HintList::default()))?;
+        let mut finished = run_whole(settings)?;
         finished.report.notes.clear();
         finished.report.notes.extend(why);
         return Ok(finished);
@@ -302,42 +321,4 @@ fn plain(line: &Line, settings: Settings, why: Option<String>) -> Result<Finishe
 pub fn fault(panic: &str) -> Status {
     say(&format!("internal error: {}; please report it", panic.split_whitespace().collect::<Vec<_>>().join(" ")));
     Status::Code(FAULT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use headstart_trace::hints::{About, Read, ReadKind};
-
-    #[test]
-    fn a_short_command_is_left_alone_if_it_was_recorded_cold() {
-        let read = |pages, hit| Read {
-            time_ns: 0,
-            wait_ns: 0,
-            start: 0,
-            pages,
-            process: 0,
-            file: 0,
-            kind: ReadKind::Read,
-            hit,
-        };
-        let elapsed = |elapsed_ms: u64, missed, cached| {
-            let about = About {
-                command: Vec::new(),
-                folder: String::new(),
-                recorded_at_s: 0,
-                elapsed_ns: elapsed_ms * 1_000_000,
-                exit_status: 0,
-                kernel: String::new(),
-                page_bytes: 4096,
-                cold: false,
-                lost_events: 0,
-                recordings: 1,
-            };
-            let reads = vec![read(missed, false), read(cached, true)];
-            let recording = Recording { about, processes: Vec::new(), files: Vec::new(), reads };
-            too_short(&recording).map(|elapsed| elapsed.as_millis())
-        };
-        assert_eq!([elapsed(49, 10, 9), elapsed(50, 10, 9), elapsed(49, 9, 9)], [Some(49), None, None]);
-    }
 }
