@@ -9,10 +9,11 @@ Errors of the caller raise `HeadstartError` (a `ValueError`) with a one-line mes
 `InternalError`, a subclass of it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# `headstart run` loads this file, and `typing` takes half as long as Python itself.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from headstart import model, playing, plot, recording, results, timelines, tuning
     from headstart._core import HeadstartError, InternalError, __version__
     from headstart.advice import Advice, advise
@@ -71,8 +72,10 @@ second, and `headstart run` needs none."""
 _MODULES = frozenset({"model", "playing", "plot", "recording", "results", "timelines", "tuning"})
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Load a public name on its first use."""
+    from importlib import import_module
+
     if name in _MODULES:
         return import_module(f"headstart.{name}")
     module = _MODULE_OF.get(name)

@@ -101,10 +101,11 @@ enum Over {
 /// A machine for one command.
 pub struct Machine {
     system: System<Mailbox, Universe, NoSupply>,
-    /// By block: whether it has been referenced; whether a disk has read it; whether it was referenced while it was ordered and had
-    /// not come; whether its position is over.
+    /// By block: whether it has been referenced; whether a disk has read it; whether it was answered, read or not; whether it was
+    /// referenced while it was ordered and had not come; whether its position is over.
     referenced: Vec<bool>,
     read: Vec<bool>,
+    answered: Vec<bool>,
     late: Vec<bool>,
     over: Vec<Over>,
     /// Blocks that are late and that no disk has read: so far, or because the command itself had.
@@ -165,6 +166,7 @@ impl Machine {
             system,
             referenced: vec![false; pages],
             read: vec![false; pages],
+            answered: vec![false; pages],
             late: vec![false; pages],
             over: vec![Over::No; pages],
             late_unread: 0,
@@ -344,17 +346,25 @@ impl Machine {
             self.passed_unused += u64::from(passed && !again);
             self.late_unread -= u64::from(self.late[block.index()] && !again);
         }
+        self.answered[block.index()] = true;
         let what = service.map_or(What::Unneeded, What::Fetched);
         self.system.stack.devices.ended.push_back((Ended { level: 0, what }, block));
     }
 
-    /// Lets everything happen that happens now; the prefetches that the policy wants go to `orders`.
+    /// Lets everything happen that happens now; the prefetches that the policy wants go to `orders`, each block once: one that has left the
+    /// level for what the command referenced elsewhere is still in the kernel's page cache.
     pub fn turn(&mut self, now: Nanos, orders: &mut Vec<Block>) {
         loop {
             self.grow();
             let Ok(()) = self.system.turn(now, &[]);
             let devices = &mut self.system.stack.devices;
-            orders.append(&mut devices.orders);
+            for block in devices.orders.drain(..) {
+                if self.answered[block.index()] {
+                    devices.ended.push_back((Ended { level: 0, what: What::Unneeded }, block));
+                } else {
+                    orders.push(block);
+                }
+            }
             if devices.ended.is_empty() {
                 return;
             }

@@ -45,6 +45,8 @@ const BUSY: &str = "the kernel is still removing the trace of another run";
 /// What the command waits for that at most, as a share of its recorded time, and at least.
 const PATIENCE_SHARE: u64 = 50;
 const PATIENCE_MIN: Duration = Duration::from_millis(2);
+/// The same where hints are trusted: without a trace nothing would be said of what was used.
+const PATIENCE_TRUSTED: Duration = Duration::from_secs(1);
 
 /// What is to be run, and how.
 #[derive(Clone)]
@@ -96,7 +98,9 @@ pub(super) fn run_whole(mut settings: Settings) -> Result<Finished, Error> {
     let (go, may_go) = channel();
     let starting = thread::spawn({
         let (roots, command) = (settings.roots.clone(), settings.command.clone());
-        let patience = (!list.ranges.is_empty()).then(|| patience(list.elapsed_ns));
+        let trusted = settings.trusted;
+        let patience =
+            (!list.ranges.is_empty()).then(|| if trusted { PATIENCE_TRUSTED } else { patience(list.elapsed_ns) });
         move || start(patience.map(|patience| (&roots, patience)), &command, &traced, &may_go)
     });
     if !settings.trusted {

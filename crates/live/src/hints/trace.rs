@@ -82,28 +82,33 @@ impl Trace {
         let taken = pages.take(|event| came.push(event));
         // Each processor's are in order.
         came.sort_by_key(|event| event.time_ns);
-        for RawEvent { pid, raw, .. } in came.drain(..) {
-            if let Some(at) = mapped.iter().position(|(task, ..)| *task == pid) {
-                let (_, window, _) = mapped.swap_remove(at);
-                if !is_fault_in(raw, &window) {
-                    each(window);
-                }
-            }
-            match seen(raw) {
-                Some(window) if window.by == By::Mapped => mapped.push((pid, window, false)),
-                Some(seen) => each(seen),
-                None => {}
-            }
-        }
-        mapped.retain_mut(|(_, window, is_old)| {
-            let is_done = std::mem::replace(is_old, true);
-            if is_done {
-                each(*window);
-            }
-            !is_done
-        });
+        look(came.drain(..), mapped, each);
         taken
     }
+}
+
+/// Gives `each` what these events of one look say, with the windows of which it is known now that they were mapped.
+fn look(came: impl Iterator<Item = RawEvent>, mapped: &mut Vec<(u32, Seen, bool)>, each: &mut dyn FnMut(Seen)) {
+    for RawEvent { pid, raw, .. } in came {
+        if let Some(at) = mapped.iter().position(|(task, ..)| *task == pid) {
+            let (_, window, _) = mapped.swap_remove(at);
+            if !is_fault_in(raw, &window) {
+                each(window);
+            }
+        }
+        match seen(raw) {
+            Some(window) if window.by == By::Mapped => mapped.push((pid, window, false)),
+            Some(seen) => each(seen),
+            None => {}
+        }
+    }
+    mapped.retain_mut(|(_, window, is_old)| {
+        let is_done = std::mem::replace(is_old, true);
+        if is_done {
+            each(*window);
+        }
+        !is_done
+    });
 }
 
 /// Whether the page that the task needs is one of the window, and was not there.
@@ -133,6 +138,26 @@ fn seen(raw: Raw) -> Option<Seen> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_counts_unless_its_page_is_missing() {
+        let inode = ((7 << 20) | 1, 0x1c);
+        let event = |pid, raw| RawEvent { time_ns: 0, pid, raw, name: None };
+        let (map, fault) = (|first| Raw::Map(inode, first, first + 15), |page| Raw::Fault(inode, page));
+        let mut mapped = Vec::new();
+        let mut looked = |events: &[RawEvent]| {
+            let mut seen = Vec::new();
+            look(events.iter().copied(), &mut mapped, &mut |each| seen.push((each.first, each.by)));
+            seen
+        };
+        // Another task's fault says nothing; one elsewhere says that the window was mapped.
+        let events = [event(1, map(0)), event(2, fault(3)), event(1, fault(5)), event(1, map(0)), event(1, fault(40))];
+        assert_eq!(looked(&events), [(3, By::Use), (5, By::Use), (0, By::Mapped), (40, By::Use)]);
+        // What is last may still be followed by its fault.
+        assert_eq!(looked(&[event(1, map(48)), event(2, map(64))]), []);
+        assert_eq!(looked(&[event(1, fault(50))]), [(50, By::Use), (64, By::Mapped)]);
+        assert_eq!(looked(&[]), []);
+    }
 
     #[test]
     fn events_by_hand() {

@@ -63,8 +63,10 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
             }
         }
     };
-    let (data, metadata): (Vec<_>, Vec<_>) = (list.ranges.iter().filter(|range| cost(range) > 0))
+    let may_be_read = |range: &&HintedRange| File::open(&list.files[range.file as usize].path).is_ok();
+    let (data, mut metadata): (Vec<_>, Vec<_>) = (list.ranges.iter().filter(|range| cost(range) > 0))
         .partition(|range| !list.files[range.file as usize].is_device);
+    metadata.truncate(if metadata.first().is_some_and(may_be_read) { metadata.len() } else { 0 });
     let sum = |ranges: &[&HintedRange]| ranges.iter().map(|range| cost(range)).sum::<u64>() as f64;
     let step = data.len().div_ceil(SAMPLES).max(1);
     let looked: Vec<&HintedRange> = data.iter().step_by(step).copied().collect();

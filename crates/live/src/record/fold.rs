@@ -12,7 +12,8 @@
 //! the same pages right after the first, as by small reads, is left out.
 //!
 //! `map_pages` names the whole window around a fault, cached or not (mm/filemap.c). Of the window count pages that came before, and pages
-//! that were cached from the start: those that never come, and are cached when the recording ends.
+//! that were cached from the start: those that never come, and are cached when the recording ends. A fault of a page that came in a large
+//! folio maps all of that.
 //!
 //! Cost: logarithmic in the ranges of pages. Memory: a read's 40 bytes, and the fresh ranges.
 
@@ -84,8 +85,9 @@ struct Last {
 struct Pages {
     /// Those that came and were not needed yet: when, and by which task.
     fresh: Intervals<(u64, u32)>,
-    /// All that came.
+    /// All that came, and what of it came as one folio of several pages.
     came: Intervals<()>,
+    folios: BTreeMap<u64, u64>,
     is_device: bool,
 }
 
@@ -130,6 +132,9 @@ impl Fold {
     fn add(&mut self, time_ns: u64, task: u32, file: u32, range: Range<u64>) {
         let pages = self.files.entry(file).or_default();
         pages.came.insert(range.clone(), ());
+        if range.end - range.start > 1 {
+            pages.folios.insert(range.start, range.end);
+        }
         if pages.is_device {
             let wide = (file, range.start, range.end - 1);
             self.tasks.entry(task).or_default().open = Some(self.reads.len());
@@ -193,8 +198,15 @@ impl Fold {
                 self.unknown.truncate(self.unknown.partition_point(|read| *read < last.read));
             }
         }
-        let miss = self.files.entry(file).or_default().fresh.remove(page..page + 1);
+        let pages = self.files.entry(file).or_default();
+        let miss = pages.fresh.remove(page..page + 1);
+        // A page that is there is mapped with its whole folio (finish_fault of mm/memory.c, since Linux 6.16): no fault tells of the others.
+        let folio = pages.folios.range(..=page).next_back().filter(|(_, end)| **end > page);
+        let folio = folio.map(|(first, end)| *first..*end).filter(|folio| pages.fresh.remove(folio.clone()));
         self.push(time_ns, 0, task, (file, page, page), ReadKind::Fault, !miss);
+        if let Some(folio) = folio {
+            self.reads.push(read(time_ns, 0, task, (file, folio.start, folio.end - 1), ReadKind::Map, false));
+        }
     }
 
     fn map(&mut self, time_ns: u64, task: u32, file: u32, first: u64, last: u64) {
@@ -209,7 +221,7 @@ impl Fold {
         let came: Vec<_> = pages.came.within(window.clone()).collect();
         let at = self.reads.len();
         let mut next = window.start;
-        for range in came.into_iter().chain([window.end..window.end]) {
+        for range in came.into_iter().chain(std::iter::once(window.end..window.end)) {
             if next < range.start {
                 self.unknown.push(self.reads.len());
                 self.reads.push(read(time_ns, 0, task, (file, next, range.start - 1), ReadKind::Map, true));
@@ -355,13 +367,28 @@ mod tests {
         let seen = folded(&[window, fault, add(0, 32), Sleep, Wake, window, Fault { file: 1, page: 20 }]);
         let expected = [
             (FAULT, 1, 5, 1, false, 20, 10),
-            (ReadAhead, 1, 16, 4, false, 30, 0),
-            (ReadAhead, 1, 21, 11, false, 30, 0),
             (Mapped, 1, 0, 16, false, 60, 0),
             (FAULT, 1, 20, 1, false, 70, 0),
+            (Mapped, 1, 0, 32, false, 70, 0),
         ];
         assert_eq!(seen, expected);
         assert_eq!(folded(&[fault, Sleep, Wake, fault]), [(FAULT, 1, 5, 1, true, 10, 10)]);
+    }
+
+    #[test]
+    fn a_fault_of_a_page_that_is_there_maps_its_folio() {
+        // Read-around brings two folios of 16 pages; the second faults when the first is mapped.
+        let fault = |page| Fault { file: 1, page };
+        let seen =
+            folded(&[fault(5), add(0, 16), add(16, 16), Map { file: 1, first: 0, last: 15 }, fault(16), fault(40)]);
+        let expected = [
+            (FAULT, 1, 5, 1, false, 10, 0),
+            (Mapped, 1, 0, 16, false, 40, 0),
+            (FAULT, 1, 16, 1, false, 50, 0),
+            (Mapped, 1, 16, 16, false, 50, 0),
+            (FAULT, 1, 40, 1, true, 60, 0),
+        ];
+        assert_eq!(seen, expected);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The command `headstart run`, whole: options, the store, the report, and the exit status, which is the command's. The program
 //! `headstart-run` and the Python module are both it.
 //!
-//! - `options.rs`: the table of options, and lines of them; `outputs.rs`: where the report goes.
+//! - `options.rs`: the table of options, and lines of them; `outputs.rs`: where the report goes; `measure.rs`: what a run saves.
 
+mod measure;
 mod options;
 mod outputs;
 
@@ -22,7 +23,7 @@ use toml::{Table, Value};
 use super::run::{check, facts_of, run_whole, Finished, Settings};
 use super::store::{self, Slot};
 use super::worth::why_alone;
-use super::{Error, HintList, Report, Status};
+use super::{Error, HintList, Report, Status, PAGE_BYTES};
 use crate::record::{self, Summary};
 use crate::tune::Roots;
 
@@ -131,6 +132,9 @@ fn attempt(words: &[OsString]) -> Result<Status, Problem> {
     outputs::check_distinct(&["--hints", outputs[0], outputs[1]].map(|name| (name, line.value(name))))?;
     let settings = settings(&line)?;
     check(&settings)?;
+    if let Some(runs) = line.text("--measure")? {
+        return measure::measure(&line, runs);
+    }
     if line.has("--cold") {
         record::drop_caches()?;
     }
@@ -148,13 +152,22 @@ fn attempt(words: &[OsString]) -> Result<Status, Problem> {
         written.err().into_iter().for_each(|problem| say(&problem.to_string()));
     }
     if line.has("--verbose") {
-        let Report { elapsed_ns, hinted_bytes, notes, .. } = &finished.report;
-        let is_helped = *hinted_bytes > 0;
-        let first = if is_helped { finished.report.line() } else { format!("{:.2} s", *elapsed_ns as f64 / 1e9) };
-        say(&first);
-        notes.iter().for_each(|note| say(note));
+        said(&finished.report).iter().for_each(|line| say(line));
     }
     Ok(finished.status)
+}
+
+/// What `-v` says: one line, and notes.
+fn said(report: &Report) -> Vec<String> {
+    let took = format!("{:.2} s", report.elapsed_ns as f64 / 1e9);
+    let mut notes = report.notes.clone();
+    let first = match &report.stopped {
+        Some(why) if why.starts_with(measure::ALONE) => format!("{took}, {why}"),
+        _ if report.hinted_bytes > 0 => report.line(),
+        _ if notes.is_empty() => took,
+        _ => format!("{took}, {}", notes.remove(0)),
+    };
+    [vec![first], notes].concat()
 }
 
 fn json(report: &Report) -> String {
@@ -254,7 +267,10 @@ fn helped(line: &Line, mut settings: Settings, list: HintList) -> Result<Finishe
     let arms: Vec<bool> = facts.iter().map(|disk| disk.arm).collect();
     let alone = if settings.trusted { None } else { why_alone(&list, &of_file, &arms) };
     if let Some(why) = alone {
-        return plain(line, settings, line.has("--verbose").then(|| format!("left alone: {why}")));
+        let mut finished = plain(line, settings, None)?;
+        finished.report.hinted_bytes = list.pages() * PAGE_BYTES;
+        finished.report.stopped = Some(format!("{}{why}", measure::ALONE));
+        return Ok(finished);
     }
     settings.list = list;
     Ok(run_whole(settings)?)

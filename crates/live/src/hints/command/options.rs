@@ -42,7 +42,7 @@ const fn flag(name: &'static str, help: &'static str) -> OptionRow {
 }
 
 /// All of them but `--help`.
-pub const OPTIONS: [OptionRow; 11] = [
+pub const OPTIONS: [OptionRow; 12] = [
     value("--hints", "FILE", "What it reads: from `headstart record`; by default what an earlier run of it has read."),
     value(
         "--policy",
@@ -61,6 +61,11 @@ pub const OPTIONS: [OptionRow; 11] = [
         "Drop the page cache and the caches of names and inodes first, for all programs: to see what it saves.",
     ),
     flag("--forget", "Without --hints: record this run, in place of an earlier one."),
+    value(
+        "--measure",
+        "N",
+        "Run CMD N times as it is and N times with its reads prefetched, in random order with dropped caches; print both medians.",
+    ),
     value("--report", "FILE|-", "Write what prefetching has come to as JSON, or to stdout with -."),
     value("--openmetrics", "FILE", "Write the same as OpenMetrics."),
     OptionRow { letter: Some("-v"), ..flag("--verbose", "Say it in one line on stderr.") },
