@@ -409,3 +409,35 @@ fn a_hundred_thousand_files_are_no_trouble() {
     let found = report(&folder.path("r.json"));
     assert_eq!((found["hinted_bytes"].as_u64(), found["stale_bytes"].as_u64()), (Some(100_000 * PAGE as u64), Some(0)));
 }
+
+#[test]
+fn a_measurement_is_three_lines_and_changes_nothing() {
+    let folder = Folder::new("measure");
+    for (words, why) in [
+        (&["--measure", "0", "--", "true"][..], "--measure: \"0\"; allowed: a number of runs from 1 to 10000"),
+        (&["--measure", "2", "--openmetrics", "m", "--", "true"], "--openmetrics: cannot be combined with --measure"),
+    ] {
+        let done = folder.run(words);
+        assert_eq!((done.status.code(), said(&done).contains(why)), (Some(2), true), "{}", said(&done));
+    }
+    if !can_trace() {
+        return;
+    }
+    let _cache = PAGE_CACHE.write().unwrap_or_else(PoisonError::into_inner);
+    let done = folder.run(&["--measure", "1", "--report", "r.json", "--", "sh", "-c", "echo out; exit 3"]);
+    let lines = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!((done.status.code(), lines.lines().count()), (Some(0), 3), "{lines}{}", said(&done));
+    assert!(
+        lines.starts_with("plain ") && lines.contains("\nrun ") && lines.contains(": too few runs to tell"),
+        "{lines}"
+    );
+    assert!(said(&done).contains("the command ended with status [3]"), "{}", said(&done));
+    let found = report(&folder.path("r.json"));
+    let times = |way: &str| found[way]["elapsed_ns"].as_array().map(Vec::len);
+    assert_eq!((times("plain"), times("run"), &found["ratio_range"]), (Some(1), Some(1), &serde_json::Value::Null));
+    let ratio =
+        found["run"]["median_ns"].as_f64().zip(found["plain"]["median_ns"].as_f64()).map(|(run, plain)| run / plain);
+    assert!(found["ratio"].as_f64().zip(ratio).is_some_and(|(one, other)| (one - other).abs() < 1e-6), "{found}");
+    // The command was recorded first, once.
+    assert_eq!(folder.stored(".hints").len(), 1);
+}
