@@ -7,7 +7,8 @@
 use super::columns::Separator;
 use super::fields::Role;
 use super::fixed::Layout;
-use crate::{Carries, Format};
+use super::lines_of;
+use crate::{Carries, Evidence, Format};
 
 static LAYOUT: Layout = Layout {
     columns: &[
@@ -35,6 +36,13 @@ pub(crate) const FORMAT: Format = Format {
         addresses: true,
         objects: false,
     },
-    detect: |head| LAYOUT.detect(head, "five columns, the second R or W"),
+    detect,
     open: |source| LAYOUT.open(source),
 };
+
+fn detect(head: &[u8]) -> Option<Evidence> {
+    let evidence = LAYOUT.detect(head, "five columns: a number, R or W, bytes, bytes, whole microseconds")?;
+    // Seconds have a fraction.
+    let whole = lines_of(head).all(|line| !line.contains(&b'.'));
+    (evidence.mark || whole).then_some(evidence)
+}

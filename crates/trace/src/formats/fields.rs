@@ -14,6 +14,12 @@ pub(super) const SECTOR_BYTES: u64 = 512;
 /// Nanoseconds of a second.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
+/// Whether a number that was read as one of sectors, here in bytes, cannot count bytes: those of requests to a block device
+/// are multiples of 512.
+pub(super) fn no_count_of_bytes(scaled_bytes: u64) -> bool {
+    scaled_bytes / SECTOR_BYTES % SECTOR_BYTES != 0
+}
+
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {

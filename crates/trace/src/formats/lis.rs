@@ -8,7 +8,7 @@
 
 use super::columns::spaced;
 use super::fields::scaled;
-use super::first_lines;
+use super::{first_lines, lines_of};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{shown, whole};
 use crate::{Carries, Evidence, Format, Record};
@@ -44,7 +44,12 @@ fn detect(head: &[u8]) -> Option<Evidence> {
     let four_numbers = |line: &[u8]| {
         spaced(line).count() == 4 && spaced(line).all(|field| field.len() < 20 && field.iter().all(u8::is_ascii_digit))
     };
-    Evidence::form(first_lines(head, four_numbers), "four whole numbers a line")
+    // The last one numbers the requests, or both that are not used are 0.
+    let last = |line| whole(spaced(line).last().unwrap_or_default(), "").unwrap_or_default();
+    let numbered = lines_of(head).map(last).is_sorted_by(|one, next| one < next);
+    let unused = || lines_of(head).all(|line| spaced(line).skip(2).all(|field| field == b"0"));
+    let form = "four whole numbers a line, the last one rising by lines, or two and 0 0";
+    Evidence::form(first_lines(head, four_numbers) && (numbered || unused()), form)
 }
 
 struct Lis {

@@ -7,7 +7,7 @@
 //! Where all addresses and sizes are multiples of 512 they may count bytes: such a trace must be named.
 
 use super::columns::Separator;
-use super::fields::{Role, SECTOR_BYTES};
+use super::fields::{no_count_of_bytes, Role, SECTOR_BYTES};
 use super::fixed::Layout;
 use super::lines_of;
 use crate::{Carries, Evidence, Format};
@@ -49,10 +49,9 @@ fn detect(head: &[u8]) -> Option<Evidence> {
     let form = "five whole numbers: ns at a rate of requests that can be, sectors not all multiples of 512, 0 or 1";
     let evidence = LAYOUT.detect(head, form)?;
     let whole = lines_of(head).all(|line| !line.contains(&b'.'));
-    let in_sectors = |bytes: u64| bytes / SECTOR_BYTES % SECTOR_BYTES != 0;
     let (mut sectors, mut bytes, mut count, mut first_ns, mut last_ns) = (false, 0u64, 0, u64::MAX, 0);
     for record in LAYOUT.records(head) {
-        sectors |= in_sectors(record.offset) || in_sectors(record.size);
+        sectors |= no_count_of_bytes(record.offset) || no_count_of_bytes(record.size);
         bytes = bytes.saturating_add(record.size);
         (first_ns, last_ns) = (first_ns.min(record.time.0), last_ns.max(record.time.0));
         count += 1;

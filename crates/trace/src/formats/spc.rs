@@ -5,9 +5,9 @@
 //! seconds since the first request. Further fields may follow and are not read. The ASU is the file.
 
 use super::columns::Separator;
-use super::fields::{Role, SECTOR_BYTES};
+use super::fields::{no_count_of_bytes, Role, SECTOR_BYTES};
 use super::fixed::Layout;
-use crate::{Carries, Format};
+use crate::{Carries, Evidence, Format};
 
 static LAYOUT: Layout = Layout {
     columns: &[
@@ -35,6 +35,14 @@ pub(crate) const FORMAT: Format = Format {
         addresses: true,
         objects: false,
     },
-    detect: |head| LAYOUT.detect(head, "five columns or more, the fourth R or W"),
+    detect,
     open: |source| LAYOUT.open(source),
 };
+
+fn detect(head: &[u8]) -> Option<Evidence> {
+    let form = "five columns or more: a number, sectors not all multiples of 512, bytes, R or W, seconds";
+    let evidence = LAYOUT.detect(head, form)?;
+    let offsets = || LAYOUT.records(head).map(|record| record.offset);
+    let in_sectors = offsets().any(no_count_of_bytes) || offsets().all(|offset| offset == 0);
+    (evidence.mark || in_sectors).then_some(evidence)
+}

@@ -8,7 +8,7 @@
 //! seconds of this century and its offsets and sizes do not count bytes: those would all be multiples of 512.
 
 use super::columns::Separator;
-use super::fields::{Role, SECTOR_BYTES};
+use super::fields::{no_count_of_bytes, Role, SECTOR_BYTES};
 use super::fixed::Layout;
 use crate::{Carries, Evidence, Format};
 
@@ -53,7 +53,7 @@ fn detect(head: &[u8]) -> Option<Evidence> {
     let (mut whole_seconds, mut sectors) = (true, false);
     for record in LAYOUT.records(head) {
         whole_seconds &= record.time.0 % SECOND_NS == 0 && CENTURY_NS.contains(&record.time.0);
-        sectors |= [record.offset, record.size].iter().any(|bytes| bytes / SECTOR_BYTES % SECTOR_BYTES != 0);
+        sectors |= no_count_of_bytes(record.offset) || no_count_of_bytes(record.size);
     }
     (evidence.mark || whole_seconds && sectors).then_some(evidence)
 }

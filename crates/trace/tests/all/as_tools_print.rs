@@ -154,6 +154,9 @@ fn five_columns_are_told_apart_by_what_they_hold() {
         ("disksim", "15849.28847 0 6198696 8 0\n15850.5 0 6198704 2048 1\n"),
         ("replayer", "0.000 0 11562803200 4096 1\n"),
         ("spc", "0,303567,3584,w,0.000000\n1,55590,3072,R,0.5\n"),
+        ("alibaba", "1,R,8192,4096,1577808000000046\n1,W,4096,4096,1577808000000047\n"),
+        ("lis", "100 8 0 1\n200 16 0 2\n300 24 0 3\n"),
+        ("lis", "100 8 0 0\n200 16 0 0\n"),
     ] {
         assert_eq!(read("five", content).0, format);
     }
@@ -163,6 +166,11 @@ fn five_columns_are_told_apart_by_what_they_hold() {
         "1538323199,8192,4096,0,7\n1538323200,1048576,4096,1,7\n",
         "5,8,8,0,1\n6,16,8,0,1\n",
         "100 0 8192 4096 1\n200 0 12288 4096 0\n",
+        // Seconds with a fraction are not Alibaba's, addresses in bytes not the SPC's; time, address, size and 1 for a read are
+        // no pages.
+        "1,R,8192,4096,0.001\n1,W,4096,4096,0.002\n",
+        "0,8192,4096,R,0.001\n0,4096,4096,W,0.002\n",
+        "100 8 4096 1\n200 16 4096 0\n300 24 4096 1\n",
         // Whole milliseconds: in nanoseconds that would be 40 TB/s.
         "5 0 7 400 1\n10 0 800 8 1\n",
     ] {
