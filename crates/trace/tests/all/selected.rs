@@ -35,6 +35,9 @@ fn files_processes_and_both() {
     assert_eq!(offsets(&path, &selection(&[], &[8], &[])), [2, 3]);
     assert_eq!(offsets(&path, &selection(&[], &[], &["py*"])), [0, 1]);
     assert_eq!(offsets(&path, &selection(&["*.parquet"], &[], &["worker"])), [2]);
+    // Times count from the first one that is taken.
+    let taken = read(&path, &selection(&[], &[8], &[])).unwrap();
+    assert_eq!(taken.iter().map(|record| record.time.0).collect::<Vec<_>>(), [0, 1_000]);
     let mut reader = selected(open(&path, "auto").unwrap(), &selection(&["*.parquet"], &[], &[])).unwrap();
     assert_eq!(drain(&mut *reader).unwrap().len(), 2);
     // The table and the note are of what was selected.
