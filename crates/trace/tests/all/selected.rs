@@ -1,6 +1,6 @@
 //! Selections of requests by file and process: against a naive filter, and what errors say.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use headstart_trace::{open, selected, Record, Selection, TraceError};
 use proptest::prelude::*;
@@ -14,12 +14,12 @@ fn selection(paths: &[&str], pids: &[u32], processes: &[&str]) -> Selection {
     Selection { paths: texts(paths), pids: pids.to_vec(), processes: texts(processes) }
 }
 
-fn read(path: &PathBuf, selection: &Selection) -> Result<Vec<Record>, TraceError> {
+fn read(path: &Path, selection: &Selection) -> Result<Vec<Record>, TraceError> {
     drain(&mut *selected(open(path, "auto")?, selection)?)
 }
 
 /// Offsets of what is selected.
-fn offsets(path: &PathBuf, selection: &Selection) -> Vec<u64> {
+fn offsets(path: &Path, selection: &Selection) -> Vec<u64> {
     read(path, selection).expect("requests").iter().map(|record| record.offset).collect()
 }
 
