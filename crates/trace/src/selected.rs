@@ -229,7 +229,7 @@ impl RecordReader for Selected {
             if let Some(first) = into.first() {
                 // Times count from the first request that is taken.
                 let origin = *self.origin.get_or_insert(first.time);
-                into.iter_mut().for_each(|record| record.time = record.time - origin);
+                into.iter_mut().for_each(|record| record.time -= origin);
                 return Ok(true);
             }
         }
