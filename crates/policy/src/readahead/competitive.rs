@@ -1,15 +1,26 @@
 //! Competitive prefetching: as deep as what the disk transfers in the time of a switch.
 //!
 //! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys 2007,
-//! sections 4.1, 4.3, 5 and 7. With a depth of (average seek + half a turn) x (rate at the place of the stream) the disk
-//! works less than twice as long as under a policy that knows how long each stream is. Streams and slow start are those
-//! of `fixed-depth`; the depth is new with each request.
+//! sections 4.1, 4.3, 5 and 7. Streams and slow start are those of `fixed-depth`; the depth is new with each request.
+//!
+//! The theorem (equations (8) and (15)). An oracle that knows each stream's length spends one switch and the transfer of
+//! what is used on it. With windows of (average seek + half a turn) x (rate at the place of the stream), the disk spends
+//! less than 2 + P times as much over all streams, where P windows of the slow start come before the first whole one. It
+//! holds on these conditions:
+//!
+//! - each stream is read in order, from one place on, and its blocks lie in order at one rate; it has a file or a reader
+//!   of its own. Of a stream that does not begin its file, what its first read demands is one more window of the slow start;
+//! - each window costs one switch of the average time, and none is larger than half of the frames or shrunk by `pressure`;
+//! - a window leaves when those before it are used up. The paper's kernel, like `linux`, sends it when the one before it is
+//!   begun; then a short stream pays two windows that it does not use. From P = 2 on the bound covers them. For P = 0 and
+//!   P = 1 it does not, so there each window waits until the one before it is used.
 //!
 //! ```text
 //! I/O comes back from disk     average seek = moving average over the seek times of what the arm did (`depth`)
 //! request                      depth = (average seek + half a turn) x rate where it begins, to the nearest block;
 //!                              less if many are evicted before they are used (`pressure`);
-//!                              half of the frames at most; then as `fixed-depth`
+//!                              half of the frames at most; then as `fixed-depth`, but one window at a time if
+//!                              twice the first is the depth or more (P < 2)
 //! ```
 //!
 //! Readings. The paper prints no weight of the moving average: 1/16, ours. The average begins with the drive's own mean
@@ -34,8 +45,8 @@ use crate::Space;
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "competitive",
-    summary: "the same up to what the disk transfers in its average switch: \
-                  but for the slow start, at most twice the work of an oracle",
+    summary: "the same up to what the disk transfers in its average switch: less than 2 + P times an oracle's disk \
+                  work, with P windows of slow start",
     source: "Li, Shen and Papathanasiou, EuroSys 2007, sections 4, 5 and 7 (CP)",
     keys: KeyTable::of::<CompetitiveKeys>(),
     default_replacement: Some("lru"),
@@ -117,6 +128,7 @@ pub struct Competitive {
     watch: SeekWatch,
     mean_rate: f64,
     pressure: Option<Pressure>,
+    first: u64,
     block_bytes: u64,
     frames: u32,
     windows: Windows,
@@ -132,6 +144,7 @@ impl Competitive {
             watch: SeekWatch::new(facts.clone(), setting.seeks),
             mean_rate: facts.mean_rate(),
             pressure: setting.shrink.then(|| Pressure::new(frames)),
+            first,
             block_bytes,
             frames,
             windows: Windows::new(Ramp::Slow(first), request_max, files, frames as usize),
@@ -150,6 +163,7 @@ impl Competitive {
 impl ReadAhead for Competitive {
     fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
         let depth = self.depth_at(cached.sector(asked.file, asked.first));
+        self.windows.leaves_ahead = self.first.saturating_mul(2) < depth;
         self.windows.asked(depth, asked, found, cached, prefetch);
         if let Some(pressure) = &mut self.pressure {
             pressure.asked(asked, found, prefetch);

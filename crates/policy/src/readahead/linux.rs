@@ -108,6 +108,8 @@ pub(super) struct Windows {
     pub folios: Folios,
     /// What the request before fetched: its memory is used again.
     fetched: Vec<(u64, u64)>,
+    /// Whether a window leaves when the one before it is begun; else when that is used up.
+    pub leaves_ahead: bool,
 }
 
 /// On-demand read-ahead.
@@ -232,7 +234,7 @@ impl Windows {
     /// and marks for a cache of `frames` blocks.
     pub fn new(ramp: Ramp, request_max: u64, files: usize, frames: usize) -> Self {
         let (marks, folios) = (Marks::new(frames), Folios::new(frames));
-        Self { ramp, request_max, files: Recent::new(files), marks, folios, fetched: Vec::new() }
+        Self { ramp, request_max, files: Recent::new(files), marks, folios, fetched: Vec::new(), leaves_ahead: true }
     }
 
     /// A request on its way, at a place where windows may have `max` blocks.
@@ -285,7 +287,7 @@ impl Windows {
         }
         let mark = start.saturating_add(state.size - state.async_size);
         if state.order == 0 && (end == full || !self.ramp.is_laid_in_folios()) {
-            if mark < end && !pass.is_cached(mark) {
+            if self.leaves_ahead && mark < end && !pass.is_cached(mark) {
                 self.marks.set(file, Folio { first: mark, pages: 1 });
             }
         } else {

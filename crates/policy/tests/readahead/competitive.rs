@@ -8,7 +8,7 @@ use headstart_policy::{ReadAhead, Space};
 use headstart_types::{Block, Disk, DriveFacts, Nanos, RateBand};
 use proptest::prelude::*;
 
-use crate::common::{build, context, drive, named, row, Level};
+use crate::common::{build, context, drive, named, row, Level, BLOCK_BYTES};
 
 /// Block n lies at sector 8 n.
 struct InOrder;
@@ -145,6 +145,41 @@ fn it_makes_way_and_comes_back() {
 }
 
 #[test]
+fn a_first_window_of_half_the_depth_or_more_is_used_before_the_next_leaves() {
+    // A depth of 100 blocks. From 50 on P is below 2: two blocks of a stream cost its first window and no more.
+    let all = |start: u64, reads: u64| {
+        let mut read_ahead = on(even(100), &format!("start = {start}"), 1 << 16);
+        let mut level = Level::new(1 << 16);
+        (0..reads).flat_map(|at| level.read(&mut *read_ahead, at, 1)).collect::<Vec<_>>()
+    };
+    assert_eq!(all(100, 100), [(0, 100)]);
+    assert_eq!(all(100, 201), [(0, 100), (100, 100), (200, 100)]);
+    assert_eq!(all(60, 60), [(0, 60)]);
+    assert_eq!(all(50, 51), [(0, 50), (50, 100)]);
+    // 49, then 98, then 100: P is 2, and the second leaves when the first is begun.
+    assert_eq!(all(49, 50), [(0, 49), (49, 98), (147, 100)]);
+}
+
+/// A drive whose switch costs the transfer of `depth` blocks, wherever it goes.
+fn even(depth: u64) -> DriveFacts {
+    let band = RateBand {
+        first: 0,
+        sectors: 10_000_000,
+        first_cylinder: 0,
+        cylinders: 10_000,
+        bytes_per_second: BLOCK_BYTES as f64 * 1e4,
+    };
+    let mean_seek = Nanos(100_000 * depth);
+    DriveFacts {
+        seek: vec![mean_seek; 10_000].into(),
+        mean_seek,
+        half_turn: Nanos::ZERO,
+        bands: [band].into(),
+        media_factor: 1.0,
+    }
+}
+
+#[test]
 fn streams_that_end_early_are_no_pressure() {
     // Files of which 40 blocks are read and what was prefetched beyond is evicted unused, again and again.
     let (mut level, mut read_ahead) = (Level::new(300), on(drive(), "", 300));
@@ -198,6 +233,46 @@ proptest! {
                 let asked = Asked { file, first: first + number * u64::from(count), count, client: 0, ends_inside: false };
                 prop_assert_eq!(one.ask(&mut *competitive, asked), other.ask(&mut *fixed, asked), "{:?}", asked);
             }
+        }
+    }
+
+    /// Equations (8) and (15), for streams that are read by turns, wherever each ends. A fetch costs a switch, the
+    /// transfer of `depth` blocks, and its own blocks. The oracle pays one switch and what is used.
+    #[test]
+    fn a_stream_costs_less_than_its_bound_wherever_it_ends(
+        depth in 2u64..200, start in 1u64..300, late: bool,
+        streams in prop::collection::vec((prop_oneof![Just(0u64), 1u64..3000], 1u32..40, 1u64..1500), 1..8),
+        turns in prop::collection::vec(any::<prop::sample::Index>(), 400),
+    ) {
+        let mut read_ahead = on(even(depth), &format!("start = {start}"), 1 << 16);
+        let mut level = Level { late, ..Level::new(1 << 16) };
+        let slow = (0..).take_while(|windows| start << windows < depth).count() as u64;
+        let mut costs = vec![(0, 0); streams.len()];
+        for turn in turns {
+            let file = turn.index(streams.len());
+            let (first, count, length) = streams[file];
+            let used = costs[file].1;
+            if used >= length {
+                continue;
+            }
+            let asked = Asked { file: file as u32, first: first + used, count, client: 0, ends_inside: false };
+            let is_cached = |level: &Level, block: u64| level.cached.contains_key(&(asked.file, block));
+            let mut absent: Vec<u64> = (asked.first..asked.end()).filter(|block| !is_cached(&level, *block)).collect();
+            let before: Vec<_> = level.cached.keys().copied().collect();
+            let runs = level.ask(&mut *read_ahead, asked);
+            let news = runs.iter().flat_map(|run| run.first..run.end());
+            absent.extend(news.filter(|block| before.binary_search(&(asked.file, *block)).is_err()));
+            absent.sort_unstable();
+            absent.dedup();
+            let fetches = absent.chunk_by(|one, next| one + 1 == *next).count() as u64;
+            let cost = &mut costs[file];
+            cost.0 += fetches * depth + absent.len() as u64;
+            cost.1 += u64::from(count);
+            let bound = 2 + slow + u64::from(first > 0);
+            prop_assert!(
+                cost.0 < bound * (depth + cost.1),
+                "{asked:?}: {} for {} used, depth {depth}, bound {bound}", cost.0, cost.1
+            );
         }
     }
 
