@@ -7,3 +7,4 @@ mod conformance;
 mod host;
 mod just_in_time;
 mod naive_hinted;
+mod naive_just_in_time;

@@ -13,7 +13,7 @@ use crate::host::{build, build_shared, disclosures, misled, rows, run, run_share
 const COUNT: u64 = 300;
 
 #[derive(Debug, Clone, Copy)]
-enum Rule {
+pub enum Rule {
     FixedHorizon {
         horizon: usize,
     },
@@ -29,12 +29,12 @@ enum Rule {
     },
 }
 
-struct Naive {
+pub struct Naive {
     rule: Rule,
     /// As they are disclosed.
-    refs: Vec<u32>,
-    disclosure: Disclosure,
-    disk_of: Vec<u32>,
+    pub refs: Vec<u32>,
+    pub disclosure: Disclosure,
+    pub disk_of: Vec<u32>,
     /// By block: the turn of its last arrival or use; initial blocks in order.
     touched: Vec<usize>,
     turn: usize,
@@ -48,19 +48,19 @@ struct Naive {
 }
 
 /// A round of decisions under way.
-struct Now<'a> {
-    cursor: usize,
+pub struct Now<'a> {
+    pub cursor: usize,
     resident: Vec<bool>,
     absent: Vec<bool>,
     pinned: Vec<bool>,
-    free: u32,
+    pub free: u32,
     /// By disk, this round's fetches included.
     outstanding: Vec<u32>,
-    fetches: &'a mut Vec<Fetch>,
+    pub fetches: &'a mut Vec<Fetch>,
 }
 
 impl Naive {
-    fn new(system: &System, rule: Rule, disclosure: &Disclosure, processes: u32) -> Self {
+    pub fn new(system: &System, rule: Rule, disclosure: &Disclosure, processes: u32) -> Self {
         let mut touched = vec![0; system.disk_of.len()];
         system.initial.iter().enumerate().for_each(|(turn, block)| touched[*block as usize] = turn);
         Self {
@@ -92,18 +92,18 @@ impl Naive {
     }
 
     /// Positions of the missing blocks of the disks that `may` names, in order.
-    fn missing(&self, now: &Now<'_>, may: impl Fn(usize) -> bool) -> Vec<usize> {
+    pub fn missing(&self, now: &Now<'_>, may: impl Fn(usize) -> bool) -> Vec<usize> {
         let first = |at: &usize| self.next_use(now.cursor, self.refs[*at] as usize) == Some(*at);
         let wanted = |at: &usize| now.absent[self.refs[*at] as usize] && may(self.disk(*at));
         self.visible(now.cursor).filter(|at| wanted(at) && first(at)).collect()
     }
 
-    fn disk(&self, at: usize) -> usize {
+    pub fn disk(&self, at: usize) -> usize {
         self.disk_of[self.refs[at] as usize] as usize
     }
 
     /// The block to evict, and its next use: one without a known next use, least recently touched, or the furthest.
-    fn victim(&self, now: &Now<'_>) -> Option<(usize, Option<usize>)> {
+    pub fn victim(&self, now: &Now<'_>) -> Option<(usize, Option<usize>)> {
         let candidates = (0..now.resident.len()).filter(|block| now.resident[*block] && !now.pinned[*block]);
         let with_use = candidates.map(|block| (block, self.next_use(now.cursor, block)));
         with_use.min_by_key(|(block, next)| match next {
@@ -113,21 +113,21 @@ impl Naive {
     }
 
     /// A free frame, or a victim that is next used after `limit`.
-    fn frame_beyond(&self, now: &Now<'_>, limit: usize) -> Option<Option<usize>> {
+    pub fn frame_beyond(&self, now: &Now<'_>, limit: usize) -> Option<Option<usize>> {
         if now.free > 0 {
             return Some(None);
         }
         self.victim(now).filter(|(_, next)| next.is_none_or(|next| next > limit)).map(|(block, _)| Some(block))
     }
 
-    fn any_frame(&self, now: &Now<'_>) -> Option<Option<usize>> {
+    pub fn any_frame(&self, now: &Now<'_>) -> Option<Option<usize>> {
         if now.free > 0 {
             return Some(None);
         }
         self.victim(now).map(|(block, _)| Some(block))
     }
 
-    fn fetch(&self, now: &mut Now<'_>, block: usize, frame: Option<usize>) {
+    pub fn fetch(&self, now: &mut Now<'_>, block: usize, frame: Option<usize>) {
         match frame {
             None => now.free -= 1,
             Some(victim) => {
@@ -201,6 +201,27 @@ impl Naive {
         }
     }
 
+    /// The level as a round of decisions begins.
+    pub fn now<'a>(&self, view: &View<'_>, fetches: &'a mut Vec<Fetch>) -> Now<'a> {
+        Now {
+            cursor: self.served.iter().position(|served| !served).unwrap_or(self.refs.len()),
+            resident: view.blocks.iter().map(|state| state.is_resident()).collect(),
+            absent: view.blocks.iter().map(|state| state.is_absent()).collect(),
+            pinned: view.blocks.iter().map(|state| state.is_pinned()).collect(),
+            free: view.free,
+            outstanding: view.outstanding.to_vec(),
+            fetches,
+        }
+    }
+
+    /// Whether anything was owed that is still absent; it is fetched, and nothing else in this round.
+    pub fn owes(&mut self, now: &mut Now<'_>) -> bool {
+        self.owed.retain(|block| now.absent[*block as usize]);
+        let any = !self.owed.is_empty();
+        self.pay(now);
+        any
+    }
+
     /// Fetches what is owed on demand, as far as there are frames.
     fn pay(&mut self, now: &mut Now<'_>) {
         while let Some(block) = self.owed.first().copied() {
@@ -218,23 +239,13 @@ impl Naive {
 
 impl Policy for Naive {
     fn on(&mut self, _now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
-        let cursor = self.served.iter().position(|served| !served).unwrap_or(self.refs.len());
         let counted = self.processes == 1 && !matches!(event, Event::Served { .. });
-        assert!(!counted || cursor == view.cursor as usize);
-        let mut now = Now {
-            cursor,
-            resident: view.blocks.iter().map(|state| state.is_resident()).collect(),
-            absent: view.blocks.iter().map(|state| state.is_absent()).collect(),
-            pinned: view.blocks.iter().map(|state| state.is_pinned()).collect(),
-            free: view.free,
-            outstanding: view.outstanding.to_vec(),
-            fetches,
-        };
+        let mut now = self.now(view, fetches);
+        assert!(!counted || now.cursor == view.cursor as usize);
         match event {
             Event::Decide => {
-                self.owed.retain(|block| now.absent[*block as usize]);
-                if !self.owed.is_empty() {
-                    return self.pay(&mut now);
+                if self.owes(&mut now) {
+                    return;
                 }
                 loop {
                     let before = now.fetches.len();
@@ -247,7 +258,7 @@ impl Policy for Naive {
             Event::Served { position, block, compute, .. } => {
                 // A hint that was wrong has passed, as if its block had been used.
                 let hinted = self.refs[position as usize];
-                if hinted != block.0 && self.next_use(cursor, hinted as usize) == Some(position as usize) {
+                if hinted != block.0 && self.next_use(now.cursor, hinted as usize) == Some(position as usize) {
                     self.touch(Block(hinted));
                 }
                 self.touch(block);

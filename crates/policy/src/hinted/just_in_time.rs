@@ -32,6 +32,13 @@
 //! furthest block is from being needed: in a loop over N blocks each round brings N - K with all K frames, and w more with a
 //! window of w. So w is held below a share of what the furthest distance has over K.
 //!
+//! Where one request is served at a time in all, blocks that are fetched in vain gain nothing while the disk is the bottleneck:
+//! the run takes as long as its fetches. A fetch for position p that is issued now cannot evict the blocks that are referenced
+//! before p. Let u be the last time at which one of them is needed again, and v the time at which the furthest block of now is.
+//! This victim is fetched again u - v references sooner than the other would be: that is (u - v) / (u - cursor) of a fetch in
+//! vain. It is allowed as far as the disk has idle time, and up to 2 % in any case. Several disks gain more by working side by
+//! side than such fetches cost.
+//!
 //! Cost: constant per event and disk, and a walk through the window once in a part of a chunk, which the chunk's share of the
 //! frames keeps constant per reference.
 
@@ -68,6 +75,12 @@ const PLENTY: f64 = 0.25;
 /// there can be, and where no more is gained than shorter ways of the arm.
 const SPARED: f64 = 0.5;
 const SPARED_BY_ARM: f64 = 0.125;
+/// The least share of fetches that may be made in vain where one request is served at a time.
+const HARM: f64 = 0.02;
+/// The part of a fetch's time that the driver's work of those in vain may take.
+const WORTHWHILE: f64 = 0.25;
+/// References after which what was counted counts half.
+const HISTORY: u32 = 1024;
 /// Blocks from which an arm can choose well: a shorter queue does not wait for a chunk.
 const SORTED: u32 = 64;
 /// A disk that serves several at once is saturated when its queue takes so many response times.
@@ -121,6 +134,36 @@ pub struct JustInTime {
     room: Vec<u32>,
     /// The window is looked through again at this cursor.
     look_at: Position,
+    /// One request at a time is served in all.
+    is_alone: bool,
+    /// References and fetches ahead of them, lately.
+    served: u32,
+    fetches: u32,
+    released: Released,
+}
+
+/// When the blocks of a stretch of references are needed again: the last of these uses.
+#[derive(Debug, Default)]
+struct Released {
+    /// The stretch that was looked through ends here.
+    end: Position,
+    /// The last use, and the reference that it follows.
+    last: (Position, Position),
+}
+
+impl Released {
+    /// Of the references in `stretch`. Each is looked at once as long as stretches move on, and again when the one with the
+    /// last use leaves.
+    fn last_use(&mut self, stretch: std::ops::Range<Position>, next_after: impl Fn(Position) -> Position) -> Position {
+        if stretch.end < self.end || self.last.1 < stretch.start {
+            *self = Self { end: stretch.start, last: (0, stretch.start) };
+        }
+        for at in self.end.max(stretch.start)..stretch.end {
+            self.last = self.last.max((next_after(at), at));
+        }
+        self.end = stretch.end;
+        self.last.0
+    }
 }
 
 impl JustInTime {
@@ -144,7 +187,36 @@ impl JustInTime {
             rates: vec![Rate { is_idle: true, ..Rate::default() }; disks],
             room: vec![0; disks],
             look_at: 0,
+            is_alone: context.concurrency == 1 && disks == 1,
+            served: 0,
+            fetches: 0,
+            released: Released::default(),
         }
+    }
+
+    /// The share of fetches that may be made in vain: what the disk has time for, as long as their driver's work is little
+    /// beside the time that fetches take, and [`HARM`].
+    fn harm_max(&self) -> f64 {
+        let pace = self.rates[0].per_block.mean_ns().unwrap_or(self.nominal_ns);
+        let think = self.references.mean_ns().unwrap_or(0.0).max(1.0);
+        let load = f64::from(self.fetches) / f64::from(self.served.max(1)) * pace / think;
+        let hidden = WORTHWHILE * pace / self.driver.0.max(1) as f64;
+        HARM.max((1.0 - load).min(hidden))
+    }
+
+    /// Whether to wait for a better victim than the furthest block, for what is needed at `position`.
+    fn waits_for_victim(&mut self, position: Position, round: &Round<'_>) -> bool {
+        let (cursor, victim) = (round.cursor(), round.furthest_use());
+        if !self.is_alone || victim == NEVER || !round.is_all_disclosed() {
+            return false;
+        }
+        let residents = round.knowledge().residents();
+        let better = self.released.last_use(cursor..position, |at| residents.next_after(at));
+        let harm = match better {
+            NEVER => 1.0,
+            better => f64::from(better.saturating_sub(victim)) / f64::from(better.saturating_sub(cursor).max(1)),
+        };
+        harm > self.harm_max()
     }
 
     /// References ahead that may be fetched in place of what is known now.
@@ -215,9 +287,13 @@ impl JustInTime {
                 false => NEVER - 1,
             };
             let Some(frame) = round.frame_beyond(beyond) else { return };
+            if frame.is_some() && self.waits_for_victim(position, round) {
+                return;
+            }
             round.fetch_at(position, frame);
             self.room[disk] -= 1;
             self.rates[disk].given_at = cursor;
+            self.fetches += 1;
         }
     }
 
@@ -318,6 +394,10 @@ impl Strategy for JustInTime {
 
     fn computed(&mut self, compute: Nanos) {
         self.references.push(compute + std::mem::take(&mut self.driven));
+        self.served += 1;
+        if self.served == HISTORY {
+            (self.served, self.fetches) = (self.served / 2, self.fetches / 2);
+        }
     }
 
     fn arrived(&mut self, now: Nanos, disk: Disk, outstanding: u32) {

@@ -81,6 +81,13 @@ impl Residents {
         self.next_use[block.index()]
     }
 
+    /// The next disclosed reference of the block that is referenced at `position`, or `NEVER`.
+    #[inline]
+    #[must_use]
+    pub fn next_after(&self, position: Position) -> Position {
+        self.next[position as usize]
+    }
+
     /// The hints.
     #[must_use]
     pub fn hints(&self) -> &Arc<Hints> {

@@ -16,6 +16,7 @@ mod fuzz_mutated;
 mod golden;
 mod hinting_processes;
 mod hints;
+mod hints_and_demand;
 mod levels;
 mod libcachesim;
 mod model;

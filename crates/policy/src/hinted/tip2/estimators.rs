@@ -75,7 +75,7 @@ pub(super) struct Buffer {
 }
 
 pub(super) struct Estimators {
-    worth: Worth,
+    pub worth: Worth,
     streams: Vec<Stream>,
     distances: Distances,
     /// The LRU cache: resident blocks whose last reference was unhinted, least recently used first.

@@ -14,10 +14,11 @@
 //!     process takes it from every block that is not the next of another
 //! ```
 //!
-//! What differs. T_disk is the device's typical service time, T_driver and T_hit those of `[host]`, not measured. A free
-//! frame is worth nothing, and unhinted blocks that leave the LRU list by being hinted and used go first, before they are
-//! asked for again. `partition` splits the frames in two instead, as the fixed partitions that the paper argues against:
-//! the LRU cache has its share, hinted blocks the rest, and what is prefetched replaces what is needed later.
+//! What differs. T_disk is the device's typical service time, T_driver and T_hit those of `[host]`, not measured. An
+//! ejected block is charged the disks' time, too, as measured (`worth.rs`). A free frame is worth nothing,
+//! and unhinted blocks that leave the LRU list by being hinted and used go first, before they are asked for again. `partition`
+//! splits the frames in two instead, as the fixed partitions that the paper argues against: the LRU cache has its share, hinted
+//! blocks the rest, and what is prefetched replaces what is needed later.
 //!
 //! Where it is not known whose a reference will be (`headstart run`), all hints count as of one process.
 //! Cost: constant per event and process, the segments of `distances.rs` for each unhinted reference. Memory: what other
@@ -34,6 +35,7 @@ use headstart_types::{keys, read_keys, Block, KeyTable, Nanos, Position};
 
 use self::estimators::{Estimators, Use};
 use self::worth::Worth;
+use super::recent::Recent;
 use crate::readahead::Found;
 use crate::row::{Family, PolicyRow};
 use crate::{Event, Fetch, Policy, View};
@@ -51,9 +53,17 @@ pub static ROW: PolicyRow = PolicyRow {
         if let Some(horizon) = keys.horizon {
             worth = worth.with_horizon(horizon);
         }
+        // A horizon that is given is that of the paper, whose disks serve all side by side.
+        let servers = match keys.horizon {
+            Some(_) => f64::INFINITY,
+            None => context.disks as f64 * f64::from(context.concurrency),
+        };
+        worth.set_delay(context.nominal_service.0 as f64, servers);
         let quota = keys.partition.map(|share| context.share(share));
         Ok(Box::new(Tip2 {
             estimators: Estimators::new(context, worth, quota),
+            servers,
+            services: Recent::default(),
             shared: context.processes() > 1,
             owed: VecDeque::new(),
         }))
@@ -77,6 +87,9 @@ keys! {
 /// The TIP2 policy.
 struct Tip2 {
     estimators: Estimators,
+    /// Fetches that the disks serve side by side, and what the latest ones took.
+    servers: f64,
+    services: Recent,
     /// Several processes ask.
     shared: bool,
     /// Blocks that are waited for and found no frame: tried again at every decision.
@@ -157,7 +170,14 @@ impl Policy for Tip2 {
             Event::Skipped { position, block } => self.estimators.skipped(position, block, view),
             // It prefetches when it decides, at no cost, and has hints of its own.
             Event::Idle { .. } | Event::Expected => {}
-            Event::Arrived { block, .. } => self.estimators.arrived(block),
+            Event::Arrived { block, service, .. } => {
+                if let Some(service) = service {
+                    self.services.push(service);
+                    let mean_ns = self.services.mean_ns().unwrap_or(0.0);
+                    self.estimators.worth.set_delay(mean_ns, self.servers);
+                }
+                self.estimators.arrived(block);
+            }
         }
     }
 

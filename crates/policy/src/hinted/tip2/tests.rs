@@ -20,7 +20,7 @@ struct Host {
 }
 
 impl Host {
-    /// T_hit 0, T_driver 1, T_disk 4: P = 4. Process 0 gives hints, process 1 does not.
+    /// T_hit 0, T_driver 1, T_disk 4: P = 4, and the device serves any number at once. Process 0 gives hints, process 1 does not.
     fn new(frames: u32, hinted: &[u32], keys: &str) -> Self {
         let blocks: Arc<[Block]> = hinted.iter().map(|block| Block(*block)).collect();
         let end = blocks.len() as Position;
@@ -38,6 +38,7 @@ impl Host {
             disclosed_by: vec![(0..end).collect(), Vec::new()].into(),
             nominal_service: Nanos(4),
             driver: Nanos(1),
+            concurrency: u32::MAX,
             ..Context::plain(replacement("lru").unwrap(), frames, Vec::new(), 64)
         };
         assert_eq!(context.disk_of[0], Disk(0));

@@ -21,6 +21,11 @@
 //! cost(x) = T_driver / (x - P)  for x > P,    cost(x) = T_pf(x - 1) - T_hit  else
 //! ```
 //!
+//! The paper takes disks to serve any number of requests side by side. Where they serve n, another fetch delays the others by
+//! T_busy / n, with T_busy what a disk has lately worked on a block. Then T_driver + T_busy / n takes the place of T_driver in
+//! cost(x) beyond the horizon, and T_busy / n is added to it up to there: else blocks would be ejected and fetched again as if
+//! the disks had nothing else to do.
+//!
 //! With a horizon that is given, T_pf may fall below T_hit. A nearer block costs no less than its own buffer gains then: else
 //! two blocks could take each other's buffers in turn, and driver work would keep the process from its references for ever.
 //!
@@ -41,6 +46,8 @@ pub(super) struct Worth {
     least: f64,
     /// P in references, at least 1.
     pub horizon: Position,
+    /// What a fetch delays others by: a disk's time for it over how many are served side by side; 0 in the paper.
+    delay: f64,
 }
 
 impl Worth {
@@ -48,13 +55,25 @@ impl Worth {
     pub fn new(hit: Nanos, driver: Nanos, disk: Nanos, frames: u32) -> Self {
         let each = hit.0 + driver.0;
         let horizon = horizon_of(hit, driver, disk, frames);
-        Self { hit: hit.0 as f64, driver: driver.0 as f64, disk: disk.0 as f64, least: each as f64, horizon }
+        Self {
+            hit: hit.0 as f64,
+            driver: driver.0 as f64,
+            disk: disk.0 as f64,
+            least: each as f64,
+            horizon,
+            delay: 0.0,
+        }
     }
 
     /// The same with a horizon that is given, at least 1: what a reference takes there is what makes it the horizon.
     #[must_use]
     pub fn with_horizon(self, horizon: Position) -> Self {
         Self { horizon, least: self.disk / f64::from(horizon), ..self }
+    }
+
+    /// A fetch takes `service_ns` of a disk, and `servers` of them are served side by side.
+    pub fn set_delay(&mut self, service_ns: f64, servers: f64) {
+        self.delay = service_ns / servers;
     }
 
     /// T_pf: a reference's time at a depth of `depth`.
@@ -80,8 +99,10 @@ impl Worth {
     /// Of ejecting a hinted block that is `ahead` references ahead, for each reference of its process.
     pub fn ejection(&self, ahead: Position) -> f64 {
         match ahead.checked_sub(self.horizon) {
-            None | Some(0) => (self.prefetched(ahead.saturating_sub(1)) - self.hit).max(self.benefit(ahead)),
-            Some(beyond) => self.driver / f64::from(beyond),
+            None | Some(0) => {
+                (self.prefetched(ahead.saturating_sub(1)) - self.hit).max(self.benefit(ahead)) + self.delay
+            }
+            Some(beyond) => (self.driver + self.delay) / f64::from(beyond),
         }
     }
 
@@ -117,6 +138,12 @@ mod tests {
             close(worth.ejection(ahead), cost);
         }
         close(worth.shrinking(0.01), 0.14);
+        // One is served at a time, in 12: 12 more up to P, (2 + 12) / (x - 4) beyond.
+        let mut worth = worth;
+        worth.set_delay(12.0, 1.0);
+        for (ahead, cost) in [(1, 26.0), (4, 15.0), (5, 14.0), (6, 7.0), (18, 1.0)] {
+            close(worth.ejection(ahead), cost);
+        }
     }
 
     /// A buffer that has been filled by prefetching is never given up for one that is needed later.
