@@ -40,7 +40,8 @@ struct Parameters {
     read_overhead: Nanos,
     write_overhead: Nanos,
     link_bytes_per_second: u64,
-    link_command: Nanos,
+    /// What a read and a write take of the link beside their data.
+    link_command: [Nanos; 2],
     duplex: bool,
     queue_depth: u32,
     /// Pages of the write buffer; 0 for none.
@@ -107,7 +108,7 @@ impl Flash {
             read_overhead: keys.read_overhead,
             write_overhead: keys.write_overhead,
             link_bytes_per_second: keys.link_bytes_per_second,
-            link_command: keys.link_command,
+            link_command: [keys.link_command, keys.link_command + keys.write_command],
             duplex: keys.duplex,
             queue_depth: keys.queue_depth,
             buffer_pages: keys.write_buffer.0.div_ceil(keys.page_size.0),
@@ -168,7 +169,7 @@ impl Flash {
     /// Takes the link for `sectors` sectors, from `earliest` on.
     #[inline]
     fn book(&mut self, earliest: Nanos, sectors: u64, write: bool) -> Booking {
-        let span = self.span(sectors) + self.parameters.link_command;
+        let span = self.span(sectors) + self.parameters.link_command[usize::from(write)];
         let link = &mut self.link[usize::from(write && self.parameters.duplex)];
         let begin = earliest.max(*link);
         *link = begin + span;
@@ -240,7 +241,8 @@ impl Flash {
     }
 
     fn serve_read(&mut self, now: Nanos, request: &Request) -> Service {
-        let Parameters { read_overhead: overhead, read_time, page_sectors, link_command, .. } = self.parameters;
+        let Parameters { read_overhead: overhead, read_time, page_sectors, link_command: [command, _], .. } =
+            self.parameters;
         let ready = now + overhead;
         let sectors = u64::from(request.sectors);
         let (first, last) = self.pages(request);
@@ -250,11 +252,8 @@ impl Flash {
         };
         let booking = self.book(ready + read_time, sectors, false);
         // The last page crosses the link once it is there; the whole not before the link has carried it.
-        let tail = if first == last {
-            booking.end - booking.begin
-        } else {
-            link_command + self.span(sectors.min(page_sectors))
-        };
+        let tail =
+            if first == last { booking.end - booking.begin } else { command + self.span(sectors.min(page_sectors)) };
         let tail_end = passage.done + tail;
         let (end, wait) = if tail_end >= booking.end {
             (tail_end, passage.waited)
@@ -265,19 +264,19 @@ impl Flash {
     }
 
     fn serve_write(&mut self, now: Nanos, request: &Request) -> Service {
-        let Parameters { write_overhead: overhead, page_sectors, link_command, .. } = self.parameters;
+        let Parameters { write_overhead: overhead, page_sectors, link_command: [_, command], .. } = self.parameters;
         let ready = now + overhead;
         let sectors = u64::from(request.sectors);
         let Booking { begin, end: sent } = self.book(ready, sectors, true);
         if self.blocks.is_some() {
-            let end = self.fill_units(ready, (begin + link_command, sent), request);
+            let end = self.fill_units(ready, (begin + command, sent), request);
             return parts(now, overhead, (begin - ready) + (end - sent), end);
         }
         if self.parameters.buffer_pages > 0 {
-            let end = self.fill_buffer(begin + link_command, sent, sectors);
+            let end = self.fill_buffer(begin + command, sent, sectors);
             return parts(now, overhead, (begin - ready) + (end - sent), end);
         }
-        let head = begin + link_command + self.span(sectors.min(page_sectors));
+        let head = begin + command + self.span(sectors.min(page_sectors));
         let (first, last) = self.pages(request);
         let passage = self.program_pages((head, sent), first, last);
         parts(now, overhead, (begin - ready) + passage.waited, passage.done)
@@ -396,8 +395,9 @@ impl Device for Flash {
     fn least_service(&self, sectors: u32) -> Nanos {
         let Parameters { read_overhead, read_time, write_overhead, program_time, link_command, .. } = self.parameters;
         let programmed = if self.parameters.buffer_pages > 0 { Nanos::ZERO } else { program_time };
-        let before = (read_overhead + read_time).min(write_overhead + programmed);
-        before + link_command + self.span(sectors.into())
+        let [reads, writes] = link_command;
+        let before = (read_overhead + read_time + reads).min(write_overhead + programmed + writes);
+        before + self.span(sectors.into())
     }
 
     /// Every sector crosses the link, and every page is read by a channel.
@@ -409,8 +409,8 @@ impl Device for Flash {
 
     /// A read of one page from an idle drive.
     fn nominal_service(&self) -> Nanos {
-        let Parameters { read_overhead, read_time, link_command, .. } = self.parameters;
-        read_overhead + read_time + link_command + self.page_span
+        let Parameters { read_overhead, read_time, link_command: [command, _], .. } = self.parameters;
+        read_overhead + read_time + command + self.page_span
     }
 
     fn concurrency(&self) -> u32 {

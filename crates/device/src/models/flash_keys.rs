@@ -38,6 +38,10 @@ keys! {
         /// What each command takes of the link.
         #[schemars(extend("x-max" = "1s"))]
         pub link_command: Nanos,
+        /// What a write takes of it beyond that.
+        #[serde(default)]
+        #[schemars(extend("x-max" = "1s"))]
+        pub write_command: Nanos,
         /// Whether the link carries data both ways at once.
         pub duplex: bool,
         /// Commands that the drive takes at once.

@@ -5,6 +5,7 @@ mod common;
 mod devices;
 mod divided_buffers;
 mod flash;
+mod flash_managed;
 mod fuzz_mutated;
 mod hp97560;
 mod layout_and_keys;

@@ -1,6 +1,5 @@
-//! The reads of a segmented buffer against a second implementation that reads ahead sector by sector, with and without
-//! `read_during_overhead`, `hit_ahead`, `read_ahead_on_hit` and `read_ahead_on_sequence`. One zone without spares, skews that cover the switches,
-//! no writes: those are elsewhere.
+//! The reads of a segmented buffer, with writes to the media between them, against a second implementation that reads ahead sector by sector, with and without
+//! `read_during_overhead`, `hit_ahead`, `read_ahead_on_hit` and `read_ahead_on_sequence`. One zone without spares, skews that cover the switches.
 
 use headstart_device::{Device, Mechanical, Request};
 use headstart_types::Nanos;
@@ -44,7 +43,7 @@ impl Drive {
             zones = [{{cylinders = {}, sectors_per_track = {}, track_skew = {}, cylinder_skew = {}}}]
             seek = {{form = 'sum', constant = '200us', linear = '{}ns', root = '0s'}}\nbus = {{sector_time = '{}ns'}}
             [controller]\nread_hit_after_read = '{}ns'\nread_miss_after_read = '{}ns'
-            read_hit_after_write = '0s'\nread_miss_after_write = '0s'\nwrite_hit_after_read = '0s'
+            read_hit_after_write = '{}ns'\nread_miss_after_write = '{}ns'\nwrite_hit_after_read = '0s'
             write_hit_after_write = '0s'\nwrite_miss_after_read = '0s'\nwrite_miss_after_write = '0s'
             [buffer]\nsegments = {}\nsegment_sectors = {}\nread_ahead = '{}'\nwrite_reporting = 'media'
             read_ahead_minimum = {}\n{maximum}\nkeep_requested = {}\npartial_hit = {}\nhit_under_way = {}
@@ -58,6 +57,8 @@ impl Drive {
             self.skews[1],
             self.seek,
             self.bus,
+            self.hit,
+            self.miss,
             self.hit,
             self.miss,
             self.segments,
@@ -103,8 +104,12 @@ impl Drive {
 
     /// The border at which `sector` begins to pass a head that leaves `head` at `time`.
     fn begins(&self, time: u64, head: (u64, u64), sector: u64) -> u64 {
-        let (place, angle) = self.place(sector);
-        let there = time + self.movement(head, place);
+        self.passes(time + self.movement(head, self.place(sector).0), sector)
+    }
+
+    /// The same of a head that is on its track at `there`.
+    fn passes(&self, there: u64, sector: u64) -> u64 {
+        let angle = self.place(sector).1;
         let mut border = (u128::from(there) * u128::from(self.rpm * self.track) / MINUTE) as u64;
         while self.time(border) < there || border % self.track != angle {
             border += 1;
@@ -132,6 +137,8 @@ struct Segment {
     limit: u64,
     /// Where its last read ended.
     asked: u64,
+    /// It was written, not read.
+    written: bool,
 }
 
 /// The head reads on into a segment.
@@ -271,6 +278,52 @@ impl Naive {
         (is_in, crossed)
     }
 
+    /// Serves a write at `now`, which goes to the media at once; when it is done. Neither its first sector nor, behind all
+    /// others, its last passes before it has crossed the bus.
+    fn write(&mut self, now: u64, sector: u64, end: u64) -> u64 {
+        self.advance(now);
+        let mut time = self.break_off(now);
+        let bus = self.drive.bus * (end - sector);
+        let crossed = time + bus;
+        let mut least = (time + self.drive.bus).max(crossed.saturating_sub(self.drive.time(end - sector - 1)));
+        for each in sector..end {
+            let place = self.drive.place(each).0;
+            let there = (time + self.drive.movement(self.head, place)).max(std::mem::take(&mut least));
+            self.passed = self.drive.passes(there, each) + 1;
+            (self.head, time) = (place, self.drive.time(self.passed));
+        }
+        // What other segments hold of it is old; a segment takes it, and knows nothing of the reads before.
+        for segment in self.segments.iter_mut().filter(|segment| segment.start < end && sector < segment.end) {
+            segment.end = segment.start;
+        }
+        let segment = self.longest_ago();
+        self.touch(segment);
+        let goes_on = self.segments[segment].written && self.segments[segment].end == sector;
+        let Segment { start, used, .. } = self.segments[segment];
+        let start = if goes_on { start } else { sector };
+        let held = Segment {
+            start: start.max(end.saturating_sub(self.drive.size)),
+            end,
+            used,
+            written: true,
+            ..Segment::default()
+        };
+        self.segments[segment] = match goes_on {
+            true => Segment { limit: self.segments[segment].limit, asked: self.segments[segment].asked, ..held },
+            false => held,
+        };
+        time.max(crossed)
+    }
+
+    /// The segment to be used next: an empty one, else the one used longest ago.
+    fn longest_ago(&self) -> usize {
+        let merit = |index: &usize| match self.segments[*index] {
+            segment if segment.start == segment.end => 0,
+            segment => segment.used,
+        };
+        (0..self.segments.len()).min_by_key(merit).unwrap()
+    }
+
     /// Serves a read at `now`: when it is done, and whether it was a hit.
     fn read(&mut self, now: u64, sector: u64, end: u64) -> (u64, bool) {
         let Drive { hit, miss, partial_hit, .. } = self.drive;
@@ -375,15 +428,11 @@ impl Naive {
     /// Reads into the segment of the sequence, or the one used longest ago; when all are in, and when the bus has taken them.
     fn reposition(&mut self, leave: u64, ready: u64, (sector, end): (u64, u64)) -> (u64, u64) {
         let free = self.break_off(leave);
-        let merit = |segment: &usize| match &self.segments[*segment] {
-            Segment { start, end, .. } if start == end => 0,
-            segment => segment.used,
-        };
-        let longest_ago = (0..self.segments.len()).min_by_key(merit).unwrap();
+        let longest_ago = self.longest_ago();
         let segment = self.follows.filter(|_| self.drive.on_sequence).unwrap_or(longest_ago);
         self.touch(segment);
         let used = self.segments[segment].used;
-        self.segments[segment] = Segment { start: sector, end: sector, used, limit: 0, asked: end };
+        self.segments[segment] = Segment { start: sector, end: sector, used, limit: 0, asked: end, written: false };
         self.fetch(ready.max(free), segment, (sector, sector, end))
     }
 }
@@ -429,11 +478,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Reads of several streams that go on, skip some sectors, or of some place, with pauses as long as a few sectors or
-    /// as some turns.
+    /// as some turns, and writes between them.
     #[test]
-    fn reads_against_a_walk(
+    fn reads_and_writes_against_a_walk(
         drive in drives(),
-        steps in prop::collection::vec((0u64..2_000_000, 0usize..4, 0u64..1 << 40, 1u64..20, 0u8..8), 1..60),
+        steps in prop::collection::vec((0u64..2_000_000, 0usize..4, 0u64..1 << 40, 1u64..20, 0u8..10), 1..60),
     ) {
         let sectors = drive.sectors();
         let mut device: Box<dyn Device> = Box::new(drive.device());
@@ -446,9 +495,13 @@ proptest! {
             let skipped = if kind == 1 { place % 20 } else { 0 };
             let sector = if kind == 0 { place } else { nexts[stream] + skipped } % (sectors - length + 1);
             now += if kind < 3 { pause * 20 } else { pause / 10 };
-            let service = device.serve(Nanos(now), &Request::read(sector, length as u32, 0));
-            let (end, hit) = naive.read(now, sector, sector + length);
-            prop_assert_eq!((service.end.0, service.buffer_hit), (end, hit), "{} for {} at {}", sector, length, now);
+            let write = kind >= 8;
+            let service = device.serve(Nanos(now), &Request { write, ..Request::read(sector, length as u32, 0) });
+            let (end, hit) = match write {
+                true => (naive.write(now, sector, sector + length), false),
+                false => naive.read(now, sector, sector + length),
+            };
+            prop_assert_eq!((service.end.0, service.buffer_hit), (end, hit), "{} for {} at {}, write {}", sector, length, now, write);
             (now, nexts[stream]) = (end, sector + length);
         }
     }
