@@ -102,5 +102,10 @@ mod tests {
         let expected = UpperBounds { at_most_ns: 298.0 + 3.0 * 98.0, less_than_ns: 298.0 + 200.0 + 98.0 };
         assert_eq!(upper_bounds(&stream(200.0), &Schedule::constant(98.0), 98.0), expected);
         assert_eq!((competitive_ratio(0), competitive_ratio(3)), (2.0, 5.0));
+        // A whole number of prefetches: 196 are two, 112 of slow start and 98 are four, and 112 alone are three.
+        let at_most = |length, schedule: &Schedule| upper_bounds(&stream(length), schedule, 98.0).at_most_ns;
+        assert_eq!(at_most(196.0, &Schedule::constant(98.0)), 196.0 + 98.0 + 2.0 * 98.0);
+        assert_eq!(at_most(210.0, &slow), 210.0 + 98.0 + 4.0 * 98.0);
+        assert_eq!(at_most(112.0, &slow), 112.0 + 98.0 + 3.0 * 98.0);
     }
 }

@@ -1,6 +1,7 @@
 //! The four measured drives: values read by eye from their files, and every number of zones, slips and seek times
 //! against a second, line-by-line reading. Skipped, loudly, where the drives' files are absent.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use headstart_device::{build_device, Device, Mechanical, Request};
@@ -13,7 +14,8 @@ fn folder() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    eprintln!("SKIPPED: {} is absent", folder.display());
+    // Past the capture of tests that pass.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {} is absent", folder.display());
     None
 }
 

@@ -152,7 +152,8 @@ impl Replacement for S3Fifo {
         let victim = if self.lists.len(SMALL) >= self.small {
             self.evict_small(view).or_else(|| self.evict_main(view))
         } else {
-            self.evict_main(view).or_else(|| self.evict_small(view))
+            // What S does not give may have moved to M.
+            self.evict_main(view).or_else(|| self.evict_small(view)).or_else(|| self.evict_main(view))
         }?;
         self.filling = false;
         if self.lists.list_of(incoming) == Some(GHOSTS) {

@@ -83,10 +83,9 @@ pub fn policies() -> Vec<String> {
     .collect()
 }
 
-/// Whether what lies together may be fetched with one request: of whole requests, and by policies that gather.
+/// Whether the scenario's policy fetches what lies together with one request.
 pub fn gathers(text: &str) -> bool {
-    !text.contains("issue = \"blocks\"")
-        || POLICIES.iter().any(|row| row.gathers() && text.contains(&format!("\"{}\"", row.name)))
+    POLICIES.iter().any(|row| row.gathers() && text.contains(&format!("\"{}\"", row.name)))
 }
 
 fn one_of<'a>(rng: &mut ChaCha8Rng, of: &[&'a str]) -> &'a str {
@@ -179,10 +178,8 @@ fn random_workload(rng: &mut ChaCha8Rng) -> (String, u32) {
         2 => ", compute_scale = 0.5",
         _ => "",
     };
-    let issue = ["blocks", "whole"][blocks as usize % 2];
     let text = format!(
-        "generator = \"{name}\", blocks = {blocks}, {length}, request_blocks = {request_blocks}, issue = \"{issue}\", \
-         compute = \"{compute}\"{more}"
+        "generator = \"{name}\", blocks = {blocks}, {length}, request_blocks = {request_blocks}, compute = \"{compute}\"{more}"
     );
     (text, blocks)
 }

@@ -14,8 +14,27 @@ pub trait Model {
 /// The model of the row `name`, with the sizes in blocks that its default keys come to. `initial` is held, oldest
 /// first, each referenced once.
 pub fn model(name: &str, frames: usize, initial: &[usize]) -> Box<dyn Model> {
+    match name {
+        // It is not said who has referenced them.
+        "ru-set" => Box::new(RuSet { tossed: initial.to_vec(), ..RuSet::default() }),
+        _ => started(bare(name, frames), initial),
+    }
+}
+
+/// The model of `s3-fifo` with `fill_main`.
+pub fn s3_fifo_that_fills_main(frames: usize, initial: &[usize]) -> Box<dyn Model> {
+    started(Box::new(S3Fifo { fill_main: true, ..s3_fifo(frames) }), initial)
+}
+
+fn s3_fifo(frames: usize) -> S3Fifo {
     let share = |share: f64| (share * frames as f64) as usize;
-    let mut model: Box<dyn Model> = match name {
+    S3Fifo { small: share(0.1).max(1), ghosts: share(0.9), ..S3Fifo::default() }
+}
+
+/// A model that holds nothing.
+fn bare(name: &str, frames: usize) -> Box<dyn Model> {
+    let share = |share: f64| (share * frames as f64) as usize;
+    match name {
         "lru" => Box::new(Ranked::new(|block| (block.last, 0))),
         "fifo" => Box::new(Ranked::new(|block| (block.arrival, 0))),
         // The used before the unused, the newest first.
@@ -24,19 +43,20 @@ pub fn model(name: &str, frames: usize, initial: &[usize]) -> Box<dyn Model> {
             _ => (0, u64::MAX - block.last),
         })),
         "lfu" => Box::new(Ranked::new(|block| (block.uses.max(1), block.last))),
-        // It is not said who has referenced them.
-        "ru-set" => return Box::new(RuSet { tossed: initial.to_vec(), ..RuSet::default() }),
         "clock" => Box::new(Clock::default()),
         "sieve" => Box::new(Sieve::default()),
         "arc" => Box::new(Arc { c: frames, ..Arc::default() }),
         "2q" => Box::new(TwoQ { kin: share(0.25).max(1), kout: share(0.5), ..TwoQ::default() }),
-        "s3-fifo" => Box::new(S3Fifo { small: share(0.1).max(1), ghosts: share(0.9), ..S3Fifo::default() }),
+        "s3-fifo" => Box::new(s3_fifo(frames)),
         "lirs" => {
             let hir = share(0.01).max(2).min((frames - 1).max(1));
             Box::new(Lirs { lir_max: frames - hir, ..Lirs::default() })
         }
         _ => panic!("{name} has no naive model: write one"),
-    };
+    }
+}
+
+fn started(mut model: Box<dyn Model>, initial: &[usize]) -> Box<dyn Model> {
     for block in initial {
         model.inserted(*block);
         model.referenced(*block);
@@ -422,6 +442,8 @@ impl Model for TwoQ {
 struct S3Fifo {
     small: usize,
     ghosts: usize,
+    /// No block has left yet, and what S should not have goes into M.
+    fill_main: bool,
     s: Vec<(usize, u32)>,
     m: Vec<(usize, u32)>,
     g: Vec<usize>,
@@ -449,6 +471,8 @@ impl S3Fifo {
         while let Some(at) = self.m.iter().position(|(block, _)| may(*block)) {
             let (block, hits) = self.m.remove(at);
             if hits == 0 {
+                // It may have come into M while that was filled, and not have been referenced since.
+                self.fresh.take(block);
                 return Some(block);
             }
             self.m.push((block, hits.min(3) - 1));
@@ -461,8 +485,9 @@ impl Model for S3Fifo {
     fn victim(&mut self, x: usize, may: &dyn Fn(usize) -> bool) -> Option<usize> {
         let victim = match self.s.len() >= self.small {
             true => self.evict_s(may).or_else(|| self.evict_m(may)),
-            false => self.evict_m(may).or_else(|| self.evict_s(may)),
+            false => self.evict_m(may).or_else(|| self.evict_s(may)).or_else(|| self.evict_m(may)),
         }?;
+        self.fill_main = false;
         if take(&mut self.g, x) {
             self.in_flight.push(x);
         }
@@ -473,7 +498,8 @@ impl Model for S3Fifo {
 
     fn inserted(&mut self, block: usize) {
         let known = take(&mut self.g, block) || take(&mut self.in_flight, block);
-        self.s.push((block, 0));
+        let queue = if self.fill_main && self.s.len() >= self.small { &mut self.m } else { &mut self.s };
+        queue.push((block, 0));
         self.fresh.0.push((block, if known { Past::Ghost } else { Past::Unknown }));
     }
 
