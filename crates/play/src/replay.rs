@@ -252,7 +252,9 @@ impl Replay<'_> {
                 sent.failed = true;
                 let Planned { offset, length, .. } = sent.planned;
                 let said = if message.is_empty() { String::new() } else { format!(" ({message:?})") };
-                self.tally.first_error.get_or_insert(format!("{} at byte {offset}: {errno}{said}", Bytes(length)));
+                self.tally
+                    .first_error
+                    .get_or_insert(format!("{} at byte {offset}: {errno}{said}", Bytes(length.into())));
             }
             Err(source) => {
                 let (uri, requests) = (self.settings.to.to_string(), self.tally.requests);

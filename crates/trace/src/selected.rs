@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::KeyError;
 
 use crate::{Carries, FileEntry, ProcessEntry, Record, RecordReader, TraceError};
 
@@ -65,7 +65,6 @@ pub fn selected(reader: Box<dyn RecordReader>, selection: &Selection) -> Result<
         processes_seen: 0,
         files: Vec::new(),
         taken: 0,
-        origin: None,
         seen: Seen::default(),
     };
     selected.learn();
@@ -83,8 +82,6 @@ struct Selected {
     /// The files that are taken.
     files: Vec<FileEntry>,
     taken: u64,
-    /// Time of the first one.
-    origin: Option<Nanos>,
     seen: Seen,
 }
 
@@ -226,10 +223,7 @@ impl RecordReader for Selected {
             }
             into.retain(|record| self.takes(record));
             self.taken += into.len() as u64;
-            if let Some(first) = into.first() {
-                // Times count from the first request that is taken.
-                let origin = *self.origin.get_or_insert(first.time);
-                into.iter_mut().for_each(|record| record.time -= origin);
+            if !into.is_empty() {
                 return Ok(true);
             }
         }

@@ -138,9 +138,7 @@ impl Class {
             return Err(KeyError::new("name", problem, "a read-ahead, or one process"));
         }
         let hints = context.hints_of_row();
-        let whole = context.whole;
-        let mut made =
-            self.make(keys, (context.frames, None), |object, name| PyPolicy::new(object, name, hints, whole))?;
+        let mut made = self.make(keys, (context.frames, None), |object, name| PyPolicy::new(object, name, hints))?;
         made.grow(context.disk_of.len());
         Ok(Box::new(made))
     }

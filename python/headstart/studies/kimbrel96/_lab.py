@@ -183,8 +183,7 @@ def _scenario(
     section: Mapping[str, Any], policy: Policy, disks: int, frames: int, scheduler: str, speed: int
 ) -> dict[str, Any]:
     return {
-        # The paper's traces are of single blocks.
-        "workload": {"issue": "blocks", **section},
+        "workload": dict(section),
         "cache": {"blocks": frames},
         "policy": policy,
         "device": {"model": "hp97560", "count": disks, "scheduler": scheduler},
