@@ -95,7 +95,7 @@ impl<C: Fn(u64) -> bool> Blocks<'_, C> {
                 return Some((slot, shift));
             }
             shift -= NODE_ORDER;
-            slot = slot << NODE_ORDER | (index >> shift) % SLOTS;
+            slot = (slot << NODE_ORDER) | ((index >> shift) % SLOTS);
         }
     }
 }
