@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import plausibility
 
 import headstart
+from headstart import comparison
+from headstart.sizes import size_bytes
 
 LOGS = {
     "python.strace.xz": {},
@@ -35,9 +37,9 @@ class Answer:
     advised: float
     depth_bytes: int | None
     requests: int
-    """Of the device, by demand."""
+    """Reads of the device, by demand."""
     bytes_s: float
-    """What the log touches, at the highest rate of the data sheet."""
+    """What they bring, at the highest rate of the data sheet."""
     requests_s: float
     """The same, and a random read for each request."""
 
@@ -55,14 +57,15 @@ def measured(folder: str) -> list[Answer]:
         path = f"{folder}/examples/traces/{log}"
         advice = headstart.advise(path, device=DEVICES, seconds=SECONDS, workload=keys)
         for each in advice.devices:
-            workload = {"trace": path, "block_size": advice.block_size, "issue": "whole", "addresses": "auto", **keys}
+            workload = {"trace": path, "block_size": advice.block_size, **comparison.WORKLOAD, **keys}
             cache = {"blocks": each.cache_blocks}
             demand = headstart.simulate({"workload": workload, "cache": cache, "device": each.profile})
             if demand.elapsed_ns != each.demand.elapsed_ns:
                 raise AssertionError(f"{log} on {each.profile}: simulate and advise differ by demand")
             rate = plausibility.SHEETS[each.profile].mb_per_s
             assert rate is not None
-            requests, least = demand.devices[0]["requests"], (advice.footprint_bytes or 0) / rate / 1e6
+            read_bytes = demand.demand_fetches * size_bytes(advice.block_size)
+            requests, least = demand.devices[0]["requests"] - demand.devices[0]["writes"], read_bytes / rate / 1e6
             found.append(
                 Answer(
                     log=log,

@@ -59,7 +59,7 @@ def test_a_random_trace_gets_no_benefit_on_any_device(span: int, tmp_path: Path)
     """Also where all of it fits the cache, and neighbours that are fetched by chance are used some day."""
     chance = random.Random(span)
     trace = reads(tmp_path, [chance.randrange(span // 4096) * 4096 for _ in range(300)])
-    advice = headstart.advise(trace, device=ALL_DEVICES, seconds=SECONDS)
+    advice = headstart.advise(trace, device=ALL_DEVICES, block_size="4KiB", seconds=SECONDS)
     assert advice.stream_share < 0.05
     assert [each.device for each in advice.devices] == ALL_DEVICES
     for each in advice.devices:
@@ -102,7 +102,7 @@ def test_what_is_advised_holds_when_it_is_run(workload: dict[str, Any]) -> None:
         )
         named = ["demand", *dict.fromkeys((LINUX, best.policy))]
         frame = headstart.compare(
-            {"block_size": "4KiB", **workload},
+            workload,
             policies=list(dict.fromkeys(named)),
             device=each.profile,
             cache=each.cache_blocks,
@@ -127,7 +127,7 @@ def test_without_a_device_four_stand_side_by_side() -> None:
     advice = headstart.advise(SEQUENTIAL, workload={"limit": 40}, seconds=SECONDS)
     assert tuple(each.device for each in advice.devices) == DEVICES
     assert [each.profile for each in advice.devices] == ["seagate-exos-x20", *DEVICES[1:]]
-    assert advice.notes[0] == "no cache is given: 2.50 MiB, all that the trace touches"
+    assert advice.notes[0] == "no cache is given: 5.00 MiB, all that the trace touches"
 
 
 def test_the_same_seed_gives_the_same_advice() -> None:

@@ -44,8 +44,6 @@ def figures(policy: Any, scenario: dict[str, Any] | None = None) -> str:
 )
 @pytest.mark.parametrize("issue", ["blocks", "whole"])
 def test_what_does_the_same_has_the_same_figures(built_in: Any, own: Any, issue: str) -> None:
-    if "Belady" in str(own) and issue == "whole":
-        pytest.skip("hinted policies go block by block")
     scenario = {**SCENARIO, "workload": {**SCENARIO["workload"], "issue": issue}}
     assert figures(built_in, scenario) == figures(own, scenario)
 

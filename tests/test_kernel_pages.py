@@ -1,5 +1,7 @@
 """The pages that `linux` reads ahead beside those that a kernel did: the study, and whole runs of the simulator."""
 
+import bisect
+import itertools
 import json
 import lzma
 import os
@@ -29,7 +31,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def simulated(info: dict[str, Any], ops: list[list[int]], folder: Path) -> list[list[int]]:
-    """The pages that each read fetches in a run: one read a second, on a device that takes no time."""
+    """The pages that each read fetches in a run: a second of think time after each page, on a fast device."""
     trace = folder / "reads.csv"
     trace.write_text("offset,size\n" + "".join(f"{offset},{size}\n" for _, offset, size in ops), encoding="ascii")
     keys = {
@@ -40,14 +42,16 @@ def simulated(info: dict[str, Any], ops: list[list[int]], folder: Path) -> list[
             "workload": {"trace": str(trace), "block_size": f"{PAGE}B", "compute": "1s", "issue": "whole"},
             "cache": {"size": "1GiB"},
             "policy": {"name": "linux", **keys},
-            "device": {"name": "uniform", "fetch_time": "1us"},
+            "device": {"model": "uniform", "fetch_time": "1us"},
             "host": {"driver_overhead": "0s"},
         }
     )
+    counts = [-(-(offset + size) // PAGE) - offset // PAGE for _, offset, size in ops]
+    starts = [at * SECOND_NS for at in itertools.accumulate(counts, initial=0)]
     fetched: list[set[int]] = [set() for _ in ops]
     for each in timeline.of("service"):
         first = each["sector"] // SECTORS
-        fetched[each["issued_ns"] // SECOND_NS] |= set(range(first, first + each["sectors"] // SECTORS))
+        fetched[bisect.bisect(starts, each["issued_ns"]) - 1] |= set(range(first, first + each["sectors"] // SECTORS))
     return [sorted(each) for each in fetched]
 
 

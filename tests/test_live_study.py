@@ -100,7 +100,7 @@ def test_the_trace_has_the_same_reads_where_the_files_lie(tmp_path: Path) -> Non
             (1, 1, 4096, 904),
         ]
     # On a device with an address of its own for each block, the simulator reads the blocks that the files have.
-    found = predict.scenario(trace, "hp97560", predict.read_ahead(128, (6, 18), 1280), NO_HOST)
+    found = predict.scenario(trace, "hp97560", predict.read_ahead(128, "6.18", 1280), NO_HOST)
     foretold = predict.predict(found)
     # The first read of a file begins at its start: both pages, and the second reader finds its own on the way.
     assert (foretold.requests, foretold.bytes) == (2, 3 * 4096)
@@ -112,7 +112,7 @@ def test_requests_of_the_simulator_take_their_way(tmp_path: Path) -> None:
     predict.write_trace(trace, far, [Placed("a", 3000 * 4096, 0, 0)])
 
     def elapsed(host: Host) -> int:
-        found = predict.scenario(trace, "uniform", predict.read_ahead(128, (6, 18), 1280), host)
+        found = predict.scenario(trace, "uniform", predict.read_ahead(128, "6.18", 1280), host)
         found["device"]["fetch_time"] = "1ms"
         return predict.predict(found).elapsed_ns
 

@@ -205,7 +205,8 @@ def test_without_the_program_the_module_does_the_same(hints: Path, tmp_path: Pat
 
 def test_it_starts_without_the_libraries_of_the_other_commands() -> None:
     names = "{'typer', 'rich', 'json', 'pathlib', 'typing', 're', 'functools', 'importlib', 'headstart._core'}"
-    program = f"import sys; before = set(sys.modules); import headstart.cli; print(*{names} & set(sys.modules) - before)"
+    program = "import sys; before = set(sys.modules); import headstart.cli; "
+    program += f"print(*{names} & set(sys.modules) - before)"
     assert subprocess.check_output([sys.executable, "-c", program], text=True) == "\n"
 
 

@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import threading
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
@@ -17,7 +16,7 @@ from typing import Any, TypeVar, cast
 from headstart import _core
 from headstart._core import HeadstartError, InternalError
 from headstart.compared import Comparison, Refusal, Row, Setting
-from headstart.policies import by_position, gathers, kind, knows_future, of_levels, policy_keys, policy_text
+from headstart.policies import by_position, knows_future, of_levels, policy_keys, policy_text
 from headstart.simulation import Result, Traces, _shared, explain, lower_bound, simulate, source_of
 
 T = TypeVar("T")
@@ -36,6 +35,10 @@ AT_ONCE = (
     "the trace's processes read at once: each is replayed by itself, all from the start; "
     "--set workload.processes=merged makes them one reader"
 )
+BOUNDED = "linux"
+"""The policy of which the lower bound is computed. One that fetches many blocks with one request has the least bound.
+
+One bound for all keeps a row the same whatever stands beside it."""
 BASELINE = "demand"
 """The baseline of saved time: no prefetching, and the default replacement."""
 
@@ -146,8 +149,6 @@ class Plan:
         overrides = [*self.overrides]
         if self.with_disks:
             overrides.append(f"device.count={case.setting.disks}")
-        if self.issue is not None and kind(self.policy_name(case)) == "demand":
-            overrides.insert(0, f"workload.issue={self.issue}")
         return scenario, overrides
 
     def _scenario(self, case: Case) -> dict[str, Any]:
@@ -175,20 +176,6 @@ class Plan:
         """Return the case that is the baseline of saved time in this setting."""
         return Case(setting=setting, policy=BASELINE, coordinator="none" if len(self.levels) > 1 else None)
 
-    @functools.cached_property
-    def issue(self) -> str | None:
-        """Return the issue mode if a read-ahead is compared: the mode that the core uses for the read-ahead.
-
-        `None` if there is no read-ahead, or if the caller sets the mode.
-        """
-        read_ahead = next((case for case in self.cases if kind(self.policy_name(case)) == "read-ahead"), None)
-        given = any(each.partition("=")[0].strip() == "workload.issue" for each in self.overrides)
-        if read_ahead is None or given or "issue" in self.scenario["workload"]:
-            return None
-        resolved = tomllib.loads(explain(self._scenario(read_ahead), overrides=self.overrides))
-        issue = resolved["workload"].get("issue")
-        return None if issue is None else str(issue)
-
     def notes(self) -> tuple[str, ...]:
         """Return the notes needed to interpret the comparison."""
         notes = []
@@ -198,14 +185,6 @@ class Plan:
             notes.append(AT_ONCE)
         if self.default_device:
             notes.append(f"no device is named: {DEFAULT_DEVICE} stands for a drive of today; --device names another")
-        if self.issue == "whole":
-            notes.append(
-                "a read-ahead is compared: requests are issued whole; --issue blocks issues them block by block"
-            )
-            names = dict.fromkeys(self.policy_name(case) for case in self.cases)
-            hinted = [name for name in names if kind(name) == "hinted"]
-            if hinted:
-                notes.append(f"hinted policies take requests block by block: {', '.join(hinted)}")
         return tuple(notes)
 
     @functools.cached_property
@@ -265,12 +244,8 @@ class Plan:
 
         `None` if no bound is known: for several levels, several processes, open arrivals.
         """
-        # The bound is the same for every policy of a kind: any name will do. Read-aheads, and hinted policies that
-        # gather, bring many blocks with one request, which takes less than as many: nothing beats the lesser bound.
-        kinds = {kind(name) == "read-ahead" or gathers(name): name for name in map(self.policy_name, self.cases)}
-        names = [name if several else BASELINE for several, name in kinds.items()]
         try:
-            return min(self._bound(Case(setting=setting, policy=name), stop) for name in names)
+            return self._bound(Case(setting=setting, policy=BOUNDED), stop)
         except InternalError:
             raise
         except HeadstartError:
@@ -333,6 +308,9 @@ class Plan:
         errors = [outcome for outcome in outcomes if isinstance(outcome, HeadstartError)]
         if len(errors) == len(outcomes):
             raise errors[0]
+        for outcome in outcomes:
+            if isinstance(outcome, Result):
+                refuse_writes_only(outcome.scenario["workload"], outcome.references, outcome.writes)
         ran = {case: result for (case, _), result in zip(runs, results, strict=True) if isinstance(result, Result)}
         elapsed = {setting: ran[case].elapsed_ns if case in ran else None for setting, case in baselines.items()}
         bounds = dict(
@@ -371,6 +349,13 @@ class Plan:
 def no_addresses(policies: Sequence[str]) -> str:
     """Return the note on policies that are left out."""
     return f"the trace has no addresses: left out, as they read ahead by position: {', '.join(policies)}"
+
+
+def refuse_writes_only(workload: Mapping[str, Any], references: int, writes: int) -> None:
+    """Refuse a workload whose writes pass by and that reads nothing: there is nothing to compare."""
+    if workload.get("writes") == "back" and references == writes:
+        name = workload.get("trace") or workload.get("generator") or "the workload"
+        raise HeadstartError(f"{name}: reads nothing, all requests are writes; allowed: a trace with reads")
 
 
 def _fastest(outcomes: Iterable[tuple[Case, str, Result | HeadstartError]]) -> dict[tuple[Setting, str], int]:

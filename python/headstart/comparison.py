@@ -41,8 +41,11 @@ __all__ = [
 
 T = TypeVar("T")
 
-DEFAULT_POLICIES = ("demand", "linux", "linux:read_ahead=1MiB", "demand:min", "aggressive", "forestall")
+DEFAULT_POLICIES = ("demand", "linux", "linux:read_ahead=1MiB", "demand:min", "aggressive", "forestall", "just-in-time")
 """The policies to compare if only a trace is given: those of current systems, and those that hints would allow."""
+
+WORKLOAD = {"addresses": "auto", "writes": "back"}
+"""The keys of [workload] whose default differs from a scenario's, for a trace that is given without one."""
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -68,7 +71,7 @@ def plan(
     scenario: dict[str, Any] = {"seed": 1} if own is None else dict(own)
     if own is None:
         source = dict(trace) if isinstance(trace, Mapping) else {"trace": os.fspath(trace)}
-        scenario["workload"] = {"addresses": "auto", **source}
+        scenario["workload"] = {**WORKLOAD, **source}
     scenario["workload"] = {**scenario["workload"], **given, **(workload or {})}
     if seed is not None:
         scenario["seed"] = seed
@@ -178,7 +181,7 @@ def compare(
         coordinators: Names, for a scenario with several levels.
         scheduler: Name of a scheduler; the device's default if `None`.
         driver_overhead: Processor time per device request; by the device's class if `None`.
-        issue: "whole" or "blocks"; if `None`, whole if a read-ahead is compared, else block by block.
+        issue: "whole" or "blocks"; "whole" if `None`.
         workload: Further keys of [workload], such as {"compute_total": "99.9s"}.
         path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
         pid: Only requests of these processes or threads.

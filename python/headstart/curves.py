@@ -217,8 +217,15 @@ def curve(
     names = list(dict.fromkeys(full_name(policy) for policy in policies))
     chosen = {**selection(path, pid, process), **(workload or {})}
     # A cache of one block fits everywhere: each run has its own.
-    planned_of = functools.partial(plan, trace, cache=1, device=device, workload=chosen, seed=seed, overrides=overrides)
-    planned = planned_of(policies=names)
+    planned = plan(
+        trace,
+        policies=names,
+        cache=1,
+        device=device,
+        workload=chosen,
+        seed=seed,
+        overrides=overrides,
+    )
     planned.check()
     in_passes = [name for name in names if device is None and _without_time(name)]
     asked = {
@@ -237,9 +244,7 @@ def curve(
         if progress is not None:
             progress(weight * shares["passes"] + (1 - weight) * shares["runs"])
 
-    # Passes go block by block, even where a read-ahead beside them is asked about whole requests.
-    passing = planned_of(policies=in_passes or ["demand"])
-    scenario, laid_over = passing.run_of(Case(setting=planned.settings[0], policy="demand"))
+    scenario, laid_over = planned.run_of(Case(setting=planned.settings[0], policy="demand"))
     found = json.loads(
         _core.curve(
             **source_of(scenario),
@@ -249,6 +254,8 @@ def curve(
             traces=_shared(planned.traces),
         )
     )
+    if not found["references"]:
+        raise HeadstartError(f"{_name(trace)}: reads nothing, all requests are writes; allowed: a trace with reads")
     found, left_out = _as_large_as_a_sample(found)
     by_runs = names if found["needs_runs"] else [name for name in names if name not in in_passes]
     if by_runs and found["block_bytes"] is None:
@@ -395,7 +402,7 @@ class _Runs:
     def _point(self, policy: str, size: Mapping[str, int], results: Sequence[Result]) -> Point:
         rate, unit, references = self._found["rate"], self._found["block_bytes"], self._found["references"]
         number = round if rate == 1.0 else float
-        estimates = [number(min(result.misses / rate, references)) for result in results]
+        estimates = [number(min((result.misses - result.write_misses) / rate, references)) for result in results]
         misses = number(sum(estimates) / len(estimates))
         only = results[0] if rate == 1.0 else None
         return Point(

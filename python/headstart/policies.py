@@ -112,11 +112,6 @@ def _replacement(keys: Mapping[str, Any]) -> Any:
     return replacement.get("name") if isinstance(replacement, Mapping) else replacement
 
 
-def gathers(policy: str) -> bool:
-    """Return whether the first level's policy is hinted but fetches adjacent blocks with one request."""
-    return bool(rows().get(policy_keys(levels_of(policy)[0])["name"], {}).get("gathers"))
-
-
 def by_position(policy: str) -> bool:
     """Return whether a policy prefetches by position, so that it needs a trace with addresses."""
     return any(_by_position(str(policy_keys(part)["name"])) for part in levels_of(policy))

@@ -252,9 +252,7 @@ impl Replay<'_> {
                 sent.failed = true;
                 let Planned { offset, length, .. } = sent.planned;
                 let said = if message.is_empty() { String::new() } else { format!(" ({message:?})") };
-                self.tally
-                    .first_error
-                    .get_or_insert(format!("{} at byte {offset}: {errno}{said}", Bytes(length.into())));
+                self.tally.first_error.get_or_insert(format!("{} at byte {offset}: {errno}{said}", Bytes(length)));
             }
             Err(source) => {
                 let (uri, requests) = (self.settings.to.to_string(), self.tally.requests);

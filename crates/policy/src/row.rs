@@ -84,6 +84,8 @@ pub struct Context {
     /// By process: the positions in `hints` of the references that it discloses, ascending; empty of one that gives no hints.
     /// No entry at all where one process has the hints for itself, or where it is not known whose a reference will be.
     pub disclosed_by: Arc<[Vec<Position>]>,
+    /// Requests have any number of blocks, and are asked about as wholes.
+    pub whole: bool,
     /// The devices' typical service time of one block.
     pub nominal_service: Nanos,
     /// What one more block of the same request takes, at the least.
@@ -117,6 +119,7 @@ impl Context {
             hints: None,
             program: None,
             disclosed_by: Arc::new([]),
+            whole: false,
             nominal_service: Nanos(1),
             block_transfer: Nanos(1),
             concurrency: 1,
@@ -140,7 +143,7 @@ impl Context {
     /// A hinted policy of this strategy.
     pub(crate) fn hinted<S: Strategy + 'static>(&self, strategy: S) -> Box<dyn Policy> {
         let knowledge = Knowledge::new(self.hints_of_row(), &self.initial, self.disk_of.clone(), self.disks);
-        Box::new(Hinted::new(knowledge, strategy, self.processes(), self.disclosing()))
+        Box::new(Hinted::new(knowledge, strategy, (self.processes(), self.disclosing()), self.whole))
     }
 
     /// Processes that share the level.
@@ -243,7 +246,7 @@ impl PolicyRow {
         matches!(self.family, Family::Parallel(_))
     }
 
-    /// Whether it goes block by block, for one process: demand fetching and hinted policies.
+    /// Whether it can go block by block, for one process: demand fetching and hinted policies.
     #[must_use]
     pub fn goes_by_blocks(&self) -> bool {
         matches!(self.family, Family::Demand(_) | Family::Hinted(_) | Family::Gathering(_))

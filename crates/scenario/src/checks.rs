@@ -35,17 +35,11 @@ impl Scenario {
                 let allowed = "processes, fraction, wrong and reordered, or workload.processes = \"merged\"";
                 return Err(KeyError::new("policy.hints.window", problem, allowed));
             }
-            if self.workload.writes.reach_devices() {
-                return workload("writes", "hints of several processes are of reads", "\"as-read\" or \"skip\"");
-            }
         }
         let by_process = self.policy.hints.as_ref().is_some_and(|hints| hints.processes.is_some());
         if by_process && !self.workload.processes.are_several() {
             let allowed = "workload.processes = \"per-pid\" or \"dealt\" beside it, or no such key";
             return Err(KeyError::new("policy.hints.processes", "the workload is one process", allowed));
-        }
-        if self.workload.issue == Issue::Whole && hinted {
-            return workload("issue", "hinted policies go block by block", "\"blocks\"");
         }
         if matches!(self.workload.placement, Some(Placement::Ffs(_))) {
             self.is_read_through_files()?;

@@ -134,9 +134,7 @@ impl Scenario {
         let (process, process_table) = process.unzip();
         let pattern = process.as_ref().is_some_and(|process: &ProcessKeys| process.pattern.is_some());
         let (mut policy, mut policy_table) = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
-        let whole = !policy.needs_hints() && (policy.asks() || lower.iter().any(|level| has_read_ahead(level, rows)));
-        let (workload, workload_table) =
-            workload::read(workload, pattern, whole).map_err(|error| error.within("workload"))?;
+        let (workload, workload_table) = workload::read(workload, pattern).map_err(|error| error.within("workload"))?;
         let (cache, cache_table) = cache::read(cache, &workload).map_err(|error| error.within("cache"))?;
         if let (true, Some(process)) = (policy.parallel(), &process) {
             policy.keys.extend(process.policy_keys(workload.block_bytes()));
@@ -274,13 +272,6 @@ impl Scenario {
             }
         }
     }
-}
-
-/// Whether the policy of a level below the first is a read-ahead.
-fn has_read_ahead(level: &Value, rows: &dyn Rows) -> bool {
-    let policy = level.get("policy");
-    let name = policy.and_then(|policy| policy.as_str().or_else(|| policy.get("name")?.as_str()));
-    name.is_some_and(|name| policy::is_read_ahead(name, rows))
 }
 
 /// Keys of `[process]` that are its policy's.

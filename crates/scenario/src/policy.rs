@@ -58,11 +58,6 @@ pub fn is_parallel(name: &str, rows: &dyn Rows) -> bool {
     policy_among(rows, name).is_ok_and(PolicyRow::is_parallel)
 }
 
-/// Whether the policy of this name is a read-ahead, which is asked about whole requests.
-pub fn is_read_ahead(name: &str, rows: &dyn Rows) -> bool {
-    policy_among(rows, name).is_ok_and(|row| row.reads_ahead().is_some())
-}
-
 /// Partial disclosure of the references, and mistakes in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HintsKeys {

@@ -163,8 +163,8 @@ keys! {
         /// Which process issues which requests.
         #[schemars(extend("x-of-input" = true))]
         processes: Processes = Processes::Merged,
-        /// How the blocks of a request are issued. Default: `"whole"` under a read-ahead, which sees requests, and with open
-        /// arrivals; else, and with `placement = "ffs"`, `"blocks"`.
+        /// How the blocks of a request are issued. Default: `"whole"`; `"blocks"` with `placement = "ffs"`, and where every request
+        /// is one block: inline references and `block_size = "object"`.
         #[schemars(extend("x-of-input" = true))]
         issue: Issue = Issue::Blocks,
         /// How writes are treated.
@@ -291,8 +291,8 @@ fn of_input() -> Vec<String> {
 const CHUNK_MAX: u64 = 1 << 31;
 
 /// Reads the section; returns it with all defaults as a table too. Where a `pattern` says what processes read, it names
-/// no input. `whole`: requests are issued whole by default, unless a file system cuts them into blocks.
-pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Table), KeyError> {
+/// no input.
+pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyError> {
     let (defaults, of_input) = (defaults_of::<WorkloadSection>(), of_input());
     let other = |key: &&String| user.get(*key).is_some_and(|value| defaults.get(*key) != Some(value));
     if let (true, Some(key)) = (pattern, of_input.iter().find(other)) {
@@ -314,8 +314,9 @@ pub fn read(user: Table, pattern: bool, whole: bool) -> Result<(WorkloadKeys, Ta
     let placement =
         user.get("placement").and_then(|placement| placement.as_str().or_else(|| placement.get("name")?.as_str()));
     let by_clock = user.get("arrival").and_then(Value::as_str) == Some("open");
-    if by_clock || (whole && !pattern && placement != Some("ffs")) {
-        // Requests that arrive by the clock arrive as wholes, and a read-ahead sees requests.
+    let is_object = user.get("block_size").and_then(Value::as_str) == Some("object");
+    let of_one_block = is_object || user.contains_key("references");
+    if by_clock || !(pattern || of_one_block || placement == Some("ffs")) {
         common.insert("issue".into(), "whole".into());
     }
     let given_compute = user.get("compute").cloned();

@@ -87,6 +87,7 @@ fn policy_is_right(scenario: &Scenario, keys: &PolicyKeys, frames: u32, asking: 
         hints: Some(Arc::new(Hints { blocks: Arc::new([]), disclosure: Disclosure::All })),
         program: Some(Arc::new(program)),
         disclosed_by: Arc::new([]),
+        whole: false,
         nominal_service: Nanos(1_000_000),
         block_transfer: Nanos(1_000_000),
         concurrency: 1,

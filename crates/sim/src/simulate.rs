@@ -13,7 +13,7 @@ use headstart_scenario::{
     Arrival, CacheSegments, ComputeKey, HintsKeys, HostKeys, Input, Issue, Processes, Scenario, WorkloadKeys,
 };
 use headstart_trace::{AtOnce, Carries};
-use headstart_types::{Block, Chunk, KeyError, Nanos, Think};
+use headstart_types::{Block, Chunk, KeyError, Nanos, Position, Think};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
@@ -62,11 +62,12 @@ pub(crate) fn report_with(
         }
         _ => None,
     };
-    let (parts, facts) = ready(scenario, prepare(scenario)?)?;
+    let (parts, mut facts) = ready(scenario, prepare(scenario)?)?;
     let (mut machine, frames) = build::machine(scenario, parts)?;
     let elapsed = finish(&mut machine)?;
     let outcome = Outcome::new(scenario, &machine, &frames, elapsed);
     end(&mut machine);
+    facts.notes.extend(note_of_writes(outcome.counts.writes, outcome.counts.references));
     let trace_sha256 = match hashing {
         Some(hashing) => hashing.join().expect("hashing does not panic")?,
         None => hash_input(scenario, facts.placement),
@@ -137,10 +138,6 @@ pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
 
 fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     let Prepared { mut references, places, storage } = prepare(scenario)?;
-    if scenario.workload.writes.reach_devices() {
-        let problem = "the bound knows no writes that reach the devices";
-        return Err(KeyError::new("workload.writes", problem, "\"as-read\" or \"skip\"").into());
-    }
     one_process_on_one_level(scenario)?;
     let chunk = references.reading.rest(&places)?;
     let count = chunk.blocks.len();
@@ -149,7 +146,10 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
         process.served(Nanos::ZERO, chunk.think.after(at), chunk.ends_request(at), chunk.bytes_of(at));
     }
     let any_order = in_any_order(scenario, &chunk);
-    let blocks: Arc<[Block]> = chunk.blocks.into();
+    // Before the first read there may be thought about writes.
+    let thinking = if chunk.writes.is_empty() { process.compute } else { Nanos::ZERO };
+    let last_think = chunk.think.after(count.saturating_sub(1));
+    let blocks: Arc<[Block]> = if chunk.writes.is_empty() { chunk.blocks.into() } else { first_reads(&chunk) };
     let drive = &storage.drives()[0];
     // A merged request brings several blocks, and takes no less than one of them would.
     let merged = (drive.merges_up_to() / storage.block_sectors()).max(1);
@@ -177,8 +177,8 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
         disk_of: &universe.disk_of,
         disks: scenario.device.disks() as usize,
         processor: process.compute + process.overhead,
-        thinking: process.compute,
-        last_think: chunk.think.after(count.saturating_sub(1)),
+        thinking,
+        last_think,
         driver,
         least_service,
         least_first: drive.device().least_service(first_sectors),
@@ -186,6 +186,15 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
         transfer: &transfer,
     });
     Ok(bound)
+}
+
+/// The blocks that are read before they are written: each is fetched at least once. Others may be in the cache whenever they
+/// are read, since a write needs no fetch.
+fn first_reads(chunk: &Chunk) -> Arc<[Block]> {
+    let mut seen = vec![false; chunk.blocks.iter().map(|block| block.index() + 1).max().unwrap_or(0)];
+    let references = chunk.blocks.iter().enumerate();
+    let first = references.filter(|(_, block)| !std::mem::replace(&mut seen[block.index()], true));
+    first.filter(|(at, _)| !chunk.is_write(*at)).map(|(_, block)| *block).collect()
 }
 
 /// By disk: the runs of sectors that must be read from it, ascending.
@@ -288,6 +297,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         hints: None,
         program: references.program.clone(),
         disclosed_by: Arc::new([]),
+        whole: false,
         nominal_service: device.nominal_service(),
         block_transfer: block_transfer(device, sectors),
         concurrency: device.concurrency(),
@@ -312,16 +322,22 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         (merged, positions) = merge(&chunks, |process| keys.is_none_or(|keys| keys.are_of(process)))?;
         context.mean_compute = mean(chunks.iter().map(mean_think));
         context.disk_of = places.universe().disk_of.as_slice().into();
-        let disclosed = Chunk { blocks: merged.blocks.to_vec(), ..Chunk::empty() };
+        let writes = written(&chunks, &positions, merged.blocks.len());
+        let disclosed = Chunk { blocks: merged.blocks.to_vec(), writes, ..Chunk::empty() };
         context.hints = Some(Arc::new(disclose(&disclosed, keys)?));
         context.program = Some(Arc::new(merged));
-        context.disclosed_by = positions.as_slice().into();
+        let reads = |(chunk, positions): (&Chunk, &Vec<Position>)| {
+            let own = positions.iter().enumerate();
+            own.filter(|(at, _)| !chunk.is_write(*at)).map(|(_, position)| *position).collect()
+        };
+        context.disclosed_by = chunks.iter().zip(&positions).map(reads).collect();
     } else if hinted {
         let all = references.reading.rest(&places)?;
         context.mean_compute = mean_think(&all);
         // The processes of a parallel program wait for one another too.
         let only_thinks = scenario.host == HostKeys::default() && scenario.process.is_none();
-        context.constant_compute = thinks_alike(&all) && only_thinks && plain;
+        context.whole = scenario.workload.issue == Issue::Whole && !all.request_ends.is_empty();
+        context.constant_compute = thinks_alike(&all) && only_thinks && plain && !context.whole;
         context.disk_of = places.universe().disk_of.as_slice().into();
         context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints.as_ref())?));
         chunks.push(all);
@@ -335,6 +351,18 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     }
     let surroundings = Surroundings::new(scenario, &storage, &references, &places, &chunks);
     Ok((Parts { references, places, chunks, positions, storage, context, surroundings }, facts))
+}
+
+/// By position in the merged order of all processes: whether the reference writes; empty where none does.
+fn written(chunks: &[Chunk], positions: &[Vec<Position>], references: usize) -> Vec<bool> {
+    if chunks.iter().all(|chunk| chunk.writes.is_empty()) {
+        return Vec::new();
+    }
+    let mut writes = vec![false; references];
+    for (chunk, positions) in chunks.iter().zip(positions) {
+        positions.iter().enumerate().for_each(|(at, position)| writes[*position as usize] = chunk.is_write(at));
+    }
+    writes
 }
 
 /// Whether the processes that are said to give hints are among `count`.
@@ -369,6 +397,23 @@ fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<Stri
         notes.push(format!("every {what} is disclosed in advance"));
     }
     notes
+}
+
+/// What a user must know of writes that are told from reads.
+pub(crate) fn note_of_writes(writes: u64, references: u64) -> Option<String> {
+    (writes > 0).then(|| {
+        let (writes, references) = (grouped(writes), grouped(references));
+        format!(
+            "{writes} of {references} references are writes: they take frames, need no fetch and start no read-ahead"
+        )
+    })
+}
+
+/// A count with commas between thousands.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }
 
 /// What one must know of recorded think times that are none.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use headstart_types::KeyError;
+use headstart_types::{KeyError, Nanos};
 
 use crate::{Carries, FileEntry, ProcessEntry, Record, RecordReader, TraceError};
 
@@ -65,6 +65,7 @@ pub fn selected(reader: Box<dyn RecordReader>, selection: &Selection) -> Result<
         processes_seen: 0,
         files: Vec::new(),
         taken: 0,
+        origin: None,
         seen: Seen::default(),
     };
     selected.learn();
@@ -82,6 +83,8 @@ struct Selected {
     /// The files that are taken.
     files: Vec<FileEntry>,
     taken: u64,
+    /// Time of the first one.
+    origin: Option<Nanos>,
     seen: Seen,
 }
 
@@ -223,7 +226,10 @@ impl RecordReader for Selected {
             }
             into.retain(|record| self.takes(record));
             self.taken += into.len() as u64;
-            if !into.is_empty() {
+            if let Some(first) = into.first() {
+                // Times count from the first request that is taken.
+                let origin = *self.origin.get_or_insert(first.time);
+                into.iter_mut().for_each(|record| record.time -= origin);
                 return Ok(true);
             }
         }

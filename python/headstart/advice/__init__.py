@@ -22,8 +22,9 @@ from headstart._input import listed
 from headstart.advice.result import Advice, Confidence, DeviceAdvice, Timed
 from headstart.advice.runs import LINUX, TOO_FEW, Measured, Runs
 from headstart.advice.search import SettingSearch, Trace, search_all
-from headstart.cases import AT_ONCE, Case, Plan
+from headstart.cases import AT_ONCE, Case, Plan, refuse_writes_only
 from headstart.compared import Setting
+from headstart.comparison import WORKLOAD
 from headstart.comparison import plan as planned
 from headstart.simulation import simulate
 from headstart.sizes import bytes_text, size_bytes, size_text
@@ -34,8 +35,8 @@ __all__ = ["BLOCK_SIZE", "DEVICES", "Advice", "Confidence", "DeviceAdvice", "Tim
 HDD = "seagate-exos-x20"
 DEVICES = ("hdd", "sata-ssd", "nvme", "object-store")
 """The default devices; "hdd" is a Seagate Exos X20."""
-BLOCK_SIZE = "4KiB"
-"""A page of Linux's cache."""
+BLOCK_SIZE = "8KiB"
+"""That of scenarios, so that `advise`, `compare` and `simulate` give the same times."""
 CACHE_BYTES_MIN = 64 << 20
 """The default cache is a quarter of what the trace touches, and at least this: all of a small trace."""
 
@@ -66,7 +67,7 @@ def advise(
         cache: Sizes ("1GiB"), numbers of blocks, or shares of the distinct blocks ("5%"); if `None`, a quarter of the
             distinct blocks, but at least 64 MiB or all of them.
         seconds: Time for the search. The result names what could not be confirmed in this time.
-        block_size: Block size of the cache; "4KiB", a page, by default.
+        block_size: Block size of the cache; "8KiB", as of scenarios, by default.
         workload: Further keys of [workload], such as {"compute": "1ms"}.
         path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
         pid: Only requests of these processes or threads.
@@ -176,11 +177,15 @@ def _look(plan: Plan, section: Mapping[str, Any], deadline: float) -> Trace:
         known |= section.get("select", {})
         info = trace_info(section["trace"], block_size=size, **known)
         requests, references, blocks = info["requests"], info["references"], info["distinct_blocks"]
+        # Sections and overrides may make them reads.
+        if "writes" not in section and not any(each.startswith("workload.writes") for each in plan.overrides):
+            refuse_writes_only({**WORKLOAD, **section}, requests, info["writes"])
     else:
         setting = dataclasses.replace(plan.settings[0], cache="100%")
         scenario, overrides = plan.run_of(Case(setting=setting, policy="demand"))
         result = simulate(scenario, overrides=overrides, progress=in_time, traces=plan.traces)
         requests, references, blocks = result.requests, result.references, int(result.levels[0]["blocks"])
+        refuse_writes_only(result.scenario["workload"], references, result.writes)
     if not references:
         raise HeadstartError(f"{section.get('trace', 'the workload')}: has no reads; allowed: a trace with reads")
     block_bytes = None if size == "object" else size_bytes(size)

@@ -72,7 +72,9 @@ RequestSize = Annotated[
 Writes = Annotated[
     str | None,
     typer.Option(
-        help="Treat writes as reads or ignore them: as-read or skip. Default: as-read.", rich_help_panel=WORKLOAD
+        help="Treatment of writes: back (they take frames and no process waits for them), through, skip or as-read. "
+        "Default: back.",
+        rich_help_panel=WORKLOAD,
     ),
 ]
 Compute = Annotated[
@@ -131,7 +133,7 @@ def compare(
     issue: Annotated[
         str | None,
         typer.Option(
-            help="Issue requests whole or block by block: whole or blocks. Default: whole if a read-ahead is compared.",
+            help="Issue requests whole or block by block: whole or blocks. Default: whole.",
             rich_help_panel=WORKLOAD,
         ),
     ] = None,

@@ -29,8 +29,11 @@ FILE_BYTES, IMAGE_BYTES = 128 << 20, 400 << 20
 BUFFER_KB = 32 << 10
 """Of the trace, for each processor: more than one pattern fills."""
 LINE = re.compile(
-    r": (?:tracing_mark_write: op (\d+)|mm_filemap_add_to_page_cache: (dev \d+:\d+ ino \w+) .*ofs=(\d+) order=(\d+))"
+    r": (?:tracing_mark_write: op (\d+)|mm_filemap_(add_to|delete_from)_page_cache: "
+    r"(dev \d+:\d+ ino \w+) .*ofs=(\d+) order=(\d+))"
 )
+ATTEMPTS = 20
+"""At a pattern of which no page leaves the cache, as all do when a process of the machine drops the caches."""
 CACHESTAT = 451
 """The system call, on all machines."""
 
@@ -54,7 +57,8 @@ def tracing(folder: Path) -> Iterator[Path]:
         instance.mkdir()
         try:
             (instance / "buffer_size_kb").write_text(str(BUFFER_KB))
-            (instance / "events/filemap/mm_filemap_add_to_page_cache/enable").write_text("1")
+            for event in ("add_to", "delete_from"):
+                (instance / f"events/filemap/mm_filemap_{event}_page_cache/enable").write_text("1")
             yield instance
         finally:
             with platform.undisturbed():
@@ -88,7 +92,22 @@ def cool(path: Path) -> None:
 
 
 def record(path: Path, instance: Path, pattern: Pattern) -> None:
-    """Run a pattern and note what the kernel added."""
+    """Run a pattern and note what the kernel added.
+
+    Raises:
+        HeadstartError: Pages leave the cache meanwhile, again and again.
+    """
+    for _ in range(ATTEMPTS):
+        pattern.added.clear()
+        if attempt(path, instance, pattern):
+            return
+    raise HeadstartError(
+        f"{path}: pages leave the cache meanwhile: another process drops the caches, or memory is short"
+    )
+
+
+def attempt(path: Path, instance: Path, pattern: Pattern) -> bool:
+    """The same, once; whether all pages stayed in the cache."""
     cool(path)
     about = path.stat()
     this = f"dev {os.major(about.st_dev)}:{os.minor(about.st_dev)} ino {about.st_ino:x}"
@@ -104,6 +123,7 @@ def record(path: Path, instance: Path, pattern: Pattern) -> None:
                 maps[descriptor] = mmap.mmap(files[descriptor], 0, flags=mmap.MAP_PRIVATE, prot=access)
                 stack.callback(maps[descriptor].close)
         (instance / "trace").write_text("")
+        (instance / "tracing_on").write_text("1")
         marker = os.open(instance / "trace_marker", os.O_WRONLY)
         stack.callback(os.close, marker)
         for number, (descriptor, offset, size) in enumerate(pattern.ops):
@@ -112,13 +132,18 @@ def record(path: Path, instance: Path, pattern: Pattern) -> None:
                 maps[descriptor][offset]
             else:
                 os.pread(files[descriptor], size, offset)
+    # What is traced while it is read is read twice.
+    (instance / "tracing_on").write_text("0")
     pattern.added.extend([] for _ in pattern.ops)
     now = 0
     for found in map(LINE.search, (instance / "trace").read_text().splitlines()):
         if found and found[1]:
             now = int(found[1])
-        elif found and found[2] == this:
-            pattern.added[now].append((int(found[3]) // PAGE, 1 << int(found[4])))
+        elif found and found[3] == this:
+            if found[2] == "delete_from":
+                return False
+            pattern.added[now].append((int(found[4]) // PAGE, 1 << int(found[5])))
+    return True
 
 
 @contextmanager

@@ -120,9 +120,9 @@ def _short(name: str) -> str:
 def _scenario(path: Path, policy: str) -> dict[str, Any]:
     name, _, of_blocks = policy.partition(" ")
     keys = {"name": name} | ({"unit": "block"} if of_blocks else {}) | ({"version": "6.12"} if name == "linux" else {})
-    issue = {} if policy in HINTED else {"issue": "whole"}
+    issue = "blocks" if policy in HINTED else "whole"
     return {
-        "workload": {"trace": str(path), "limit": REQUESTS, "addresses": "compact-chunks", **issue},
+        "workload": {"trace": str(path), "limit": REQUESTS, "addresses": "compact-chunks", "issue": issue},
         "cache": {"footprint": FOOTPRINT},
         "policy": keys,
         "device": {"model": DEVICE},

@@ -174,11 +174,10 @@ def _scenario(path: Path, think: str, disks: int, policy: dict[str, Any], *, pai
         "writes": "skip",
         "placement": "random-groups",
         "compute": THINKS[think],
+        "issue": "whole" if policy["name"] == "linux" else "blocks",
     }
     if pair:
         workload["processes"] = "per-pid"
-    if policy["name"] == "linux":
-        workload["issue"] = "whole"
     return {
         "workload": workload,
         "cache": {"blocks": blocks},

@@ -32,7 +32,10 @@ impl Level {
         let Ask { position, compute, .. } = *ask;
         let block = ask.blocks[0];
         self.meet(block, space);
-        self.counts.writes += u64::from(ask.write);
+        if ask.write {
+            self.counts.writes += 1;
+            self.overwrite(now, block);
+        }
         if let Some(decided) = self.hit(now, (position, block), compute, space) {
             let issued = if decided { self.issue(now, None, space, backend) } else { 0 };
             return Looked { issued, hits_ready: 1, ..Looked::default() };

@@ -19,26 +19,30 @@ impl Level {
         self.issue(now, at_hand, space, backend)
     }
 
-    /// Step (3), after a write's reference has been served: the block goes to its disk at once (`delay` is `None`,
-    /// and one order is issued, for whose end the process waits), or is dirty and goes there when `delay` is over,
-    /// when it is evicted, or with its cluster ([`Level::gather_writes`]), of which `bytes` of it may be a part. It goes there
-    /// at once too where another process has taken its frame since it was handed over. Returns how many requests of a driver
-    /// that was.
+    /// Step (3), after a write's references have been served: its blocks go to their disk at once as one order, for whose end
+    /// the process waits (`delay` is `None`), or are dirty and go there when `delay` is over, when they are evicted, or with
+    /// their cluster ([`Level::gather_writes`]), of which so many bytes of each may be a part. A block whose frame another
+    /// process has taken since it was handed over goes at once too. Returns how many requests of a driver that was.
     pub fn write(
         &mut self,
         now: Nanos,
-        (block, bytes): (Block, Option<u32>),
+        blocks: &[(Block, Option<u32>)],
         delay: Option<Nanos>,
         space: &dyn Space,
         backend: &mut impl Backend,
     ) -> u32 {
-        match delay {
-            Some(delay) if self.blocks[block.index()].is_resident() => {
-                self.dirty.mark(block, now + delay);
-                self.gather(now, block, bytes, space, backend)
+        let (mut issued, mut leaving) = (0, Vec::new());
+        for (block, bytes) in blocks.iter().copied() {
+            match delay {
+                Some(delay) if self.blocks[block.index()].is_resident() => {
+                    self.dirty.mark(block, now + delay);
+                    issued += self.gather(now, block, bytes, space, backend);
+                }
+                _ => leaving.push(block),
             }
-            _ => self.write_out(now, &[block], backend),
         }
+        let orders = leaving.chunks(self.requests.order_max);
+        issued + orders.map(|blocks| self.write_out(now, blocks, backend)).sum::<u32>()
     }
 
     /// A dirty block joins a cluster; what is to leave for that is written.
@@ -108,6 +112,18 @@ impl Level {
         if state.is_unused_prefetch() {
             self.counts.prefetches_used += 1;
             self.ledger.used(now, block, &mut self.counts);
+        }
+    }
+
+    /// `block` is going to be written: where it is a prefetch that has not been read, that was of no use.
+    pub(super) fn overwrite(&mut self, now: Nanos, block: Block) {
+        let state = self.blocks[block.index()];
+        if !state.is_unused_prefetch() || (state.is_in_flight() && self.is_fresh(now, block)) {
+            return;
+        }
+        self.blocks[block.index()] = state.used();
+        if state.is_resident() {
+            self.ledger.evicted(block, true, false, &mut self.counts);
         }
     }
 

@@ -281,6 +281,9 @@ impl Level {
         space: &dyn Space,
     ) -> Found {
         let (write, process) = (ask.write, ask.asked.client);
+        if write {
+            self.overwrite(now, block);
+        }
         // Only the first block comes after a thought.
         let compute = if position == ask.position { ask.compute } else { Nanos::ZERO };
         let state = self.blocks[block.index()];

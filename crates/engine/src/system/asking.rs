@@ -192,7 +192,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     pub(super) fn write(&mut self, now: Nanos, tier: usize, blocks: &[(Block, Option<u32>)]) {
         let delay = self.manner.write_delay;
         let (level, space, mut down) = self.stack.at(tier);
-        let issued = blocks.iter().map(|block| level.write(now, *block, delay, space.as_space(), &mut down)).sum();
+        let issued = level.write(now, blocks, delay, space.as_space(), &mut down);
         self.follow::<false>(now, tier, issued);
     }
 

@@ -203,9 +203,13 @@ impl<R> Client<R> {
     #[inline(never)]
     pub fn served(&mut self, now: Nanos, count: u32) -> Option<Nanos> {
         let mut response = self.served_one(now);
+        let mut think = self.process.last_think;
         for _ in 1..count {
             response = self.served_one(now);
+            think += self.process.last_think;
         }
+        // What comes before the next request is the think time after all blocks of this one.
+        self.process.last_think = think;
         response
     }
 

@@ -60,6 +60,7 @@ pub fn setup_in(
         hints: None,
         program: Some(program.clone()),
         disclosed_by: Arc::new([]),
+        whole: false,
         nominal_service: service,
         block_transfer: service,
         concurrency: 1,

@@ -6,6 +6,9 @@
 //! [`Hinted`] does what all of them share: it keeps [`Knowledge`] of the disclosed future up to date and serves
 //! undisclosed references on demand. A [`Strategy`] says what to fetch when, through a [`Round`].
 //!
+//! A process that asks for whole requests waits for all blocks of one at a time. The strategy orders those that it was
+//! going to fetch; the others are fetched at once.
+//!
 //! Several processes may share one string of references, each serving its own positions: the string is then the order
 //! in which they are expected, the cursor the lowest position not served. They do not wait for a strategy's turn: what
 //! one asks for and is missing is fetched at once, since a disk that others keep busy may never be free. References of
@@ -102,34 +105,74 @@ pub struct Hinted<S> {
     processes: u32,
     /// Those of them whose references these are, at least 1.
     disclosing: u32,
-    /// Blocks to be fetched on demand that found no frame: tried again at every decision. At most one for a process.
+    /// Requests have any number of blocks, also those of a process that has the hints for itself.
+    whole: bool,
+    /// Blocks to be fetched on demand that found no frame: tried again at every decision.
     owed: VecDeque<Block>,
+    /// Absent blocks of that process's request that the strategy has promised to fetch, in order.
+    promised: VecDeque<(Position, Block)>,
 }
 
 impl<S: Strategy> Hinted<S> {
-    /// Runs `strategy` on `knowledge` for `processes` processes, of which `disclosing` give hints.
-    pub fn new(knowledge: Knowledge, strategy: S, processes: u32, disclosing: u32) -> Self {
-        Self { knowledge, strategy, processes, disclosing, owed: VecDeque::new() }
+    /// Runs `strategy` on `knowledge` for `processes` processes, of which `disclosing` give hints; `whole`: their requests
+    /// have any number of blocks.
+    pub fn new(knowledge: Knowledge, strategy: S, (processes, disclosing): (u32, u32), whole: bool) -> Self {
+        let (owed, promised) = (VecDeque::new(), VecDeque::new());
+        Self { knowledge, strategy, processes, disclosing, whole, owed, promised }
     }
 
     /// Owes what is absent of a request that begins at `position`; says whether it is to be paid. To a process that has the
     /// hints for itself nothing is owed that it expects and the strategy promises.
     fn owes(&mut self, position: Position, view: &View<'_>) -> bool {
         if self.processes == 1 {
-            let block = view.asked[0];
-            let promised = self.knowledge.expects(position, block) && self.strategy.promises(position, block);
-            if !promised {
-                self.owed.clear();
+            self.owed.clear();
+            self.promised.clear();
+        }
+        for ((block, found), ahead) in view.asked.iter().zip(view.found).zip(0..) {
+            let position = position.saturating_add(ahead);
+            if *found != Found::Absent || self.owed.contains(block) {
+                continue;
+            }
+            match self.processes == 1 && self.is_promised(position, *block) {
+                true => self.promised.push_back((position, *block)),
+                false => self.owed.push_back(*block),
+            }
+        }
+        !self.owed.is_empty()
+    }
+
+    /// Whether the strategy is going to fetch `block`, absent, for its reference at `position`.
+    fn is_promised(&self, position: Position, block: Block) -> bool {
+        self.knowledge.expects(position, block) && self.strategy.promises(position, block)
+    }
+
+    /// Owes the block that the process waits for now, if the strategy no longer promises it: promises may lapse while the blocks
+    /// before it arrive.
+    fn renew_promises(&mut self, view: &View<'_>) {
+        let cursor = self.knowledge.residents().cursor();
+        while let Some((position, block)) = self.promised.front().copied() {
+            let absent = view.state(block).is_absent();
+            if absent && (position > cursor || self.is_promised(position, block)) {
+                return;
+            }
+            self.promised.pop_front();
+            if absent {
                 self.owed.push_back(block);
             }
-            return !promised;
         }
-        for (block, found) in view.asked.iter().zip(view.found) {
-            if *found == Found::Absent && !self.owed.contains(block) {
-                self.owed.push_back(*block);
+    }
+
+    /// Lets the strategy decide, until it comes to nothing more.
+    fn decide(&mut self, now: Nanos, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        let mut round = Round::new(&mut self.knowledge, view, fetches);
+        let mut decided = usize::MAX;
+        while decided != round.decided() {
+            decided = round.decided();
+            self.strategy.decide(now, &mut round);
+            if self.strategy.decides_at_once() {
+                break;
             }
         }
-        true
     }
 
     /// Fetches what is owed and still absent, as far as there are frames; says whether there was any.
@@ -150,19 +193,12 @@ impl<S: Strategy> Policy for Hinted<S> {
     fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         match event {
             Event::Decide => {
+                self.renew_promises(view);
                 if !self.owed.is_empty() && self.pay(view, fetches) {
                     // One thing at a time: the strategy sees the frame taken at the next decision.
                     return;
                 }
-                let mut round = Round::new(&mut self.knowledge, view, fetches);
-                let mut decided = usize::MAX;
-                while decided != round.decided() {
-                    decided = round.decided();
-                    self.strategy.decide(now, &mut round);
-                    if self.strategy.decides_at_once() {
-                        break;
-                    }
-                }
+                self.decide(now, view, fetches);
             }
             Event::Served { position, block, compute, .. } => {
                 self.knowledge.served(position, block, view);
@@ -174,6 +210,9 @@ impl<S: Strategy> Policy for Hinted<S> {
             Event::Asked { position, .. } => {
                 if self.owes(position, view) {
                     self.pay(view, fetches);
+                } else if self.whole && !self.promised.is_empty() {
+                    // What was resident of the request has been served: the strategy stands at the first block that is not.
+                    self.decide(now, view, fetches);
                 }
             }
             Event::Skipped { position, block } => self.knowledge.skipped(position, block, view),
@@ -199,11 +238,11 @@ impl<S: Strategy> Policy for Hinted<S> {
 
     #[inline]
     fn decides(&self, outstanding: &[u32]) -> bool {
-        !self.owed.is_empty() || self.strategy.decides(&self.knowledge, outstanding)
+        !self.owed.is_empty() || !self.promised.is_empty() || self.strategy.decides(&self.knowledge, outstanding)
     }
 
     fn asks(&self) -> bool {
-        self.processes > 1
+        self.whole || self.processes > 1
     }
 
     fn gathers(&self) -> bool {

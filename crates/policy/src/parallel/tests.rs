@@ -46,6 +46,7 @@ fn context(program: Option<Arc<Program>>, frames: u32) -> Context {
         hints: program.as_ref().map(|program| Arc::new(Hints::all(program.blocks.clone()))),
         program,
         disclosed_by: Arc::new([]),
+        whole: false,
         nominal_service: Nanos(1),
         block_transfer: Nanos(1),
         concurrency: 1,

@@ -1,10 +1,11 @@
 //! A hinted policy written in Python: it chooses fetches and victims together from the references that are disclosed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
-use headstart_policy::{Event, Fetch, Hints, Policy, View};
+use headstart_policy::readahead::Found;
+use headstart_policy::{BlockState, Event, Fetch, Hints, Policy, View};
 use headstart_types::{Block, Nanos, Outcome, Position};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -82,15 +83,17 @@ pub struct PyPolicy {
     cursor: Arc<AtomicU32>,
     /// Every block number is below this.
     blocks: usize,
-    /// A missed block that found no frame: asked for again at every decision.
-    owed: Option<Block>,
+    /// Requests have any number of blocks.
+    whole: bool,
+    /// Missed blocks that found no frame: asked for again at every decision.
+    owed: VecDeque<Block>,
 }
 
 const FETCHES: &str = "allowed: (block, victim) of each fetch, and victim None while a frame is free";
 
 impl PyPolicy {
-    /// `object`, of the class that the user calls `class`, which works from `hints`.
-    pub fn new(object: &Bound<'_, PyAny>, class: &str, hints: Arc<Hints>) -> PyResult<Self> {
+    /// `object`, of the class that the user calls `class`, which works from `hints`. `whole`: requests have any number of blocks.
+    pub fn new(object: &Bound<'_, PyAny>, class: &str, hints: Arc<Hints>, whole: bool) -> PyResult<Self> {
         let method = |name| Method::of(object, class, "Policy", name);
         let cursor = Arc::new(AtomicU32::new(0));
         let py = object.py();
@@ -103,12 +106,34 @@ impl PyPolicy {
             cache: Py::new(py, Cache)?,
             cursor,
             blocks: 0,
-            owed: None,
+            whole,
+            owed: VecDeque::new(),
         })
     }
 
-    /// Fetches a block that the process waits for.
-    fn demand(&mut self, block: Block, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+    /// Fetches what the process waits for, as far as there are frames.
+    fn pay(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) {
+        let (mut free, mut states) = (view.free, None::<Vec<BlockState>>);
+        while let Some(block) = self.owed.front().copied() {
+            let now = View { free, blocks: states.as_deref().unwrap_or(view.blocks), ..*view };
+            let Some(fetch) = self.demand(block, &now) else { return };
+            fetches.push(fetch);
+            self.owed.pop_front();
+            if self.owed.is_empty() {
+                return;
+            }
+            // The next one sees this decision.
+            let states = states.get_or_insert_with(|| view.blocks.to_vec());
+            states[block.index()] = BlockState::in_flight(false);
+            match fetch.victim {
+                Some(victim) => states[victim.index()] = BlockState::ABSENT,
+                None => free -= 1,
+            }
+        }
+    }
+
+    /// The fetch of a block that the process waits for; `None` where no frame is to be had.
+    fn demand(&self, block: Block, view: &View<'_>) -> Option<Fetch> {
         let mut victim = None;
         if view.free == 0 {
             let cache = Python::with_gil(|py| self.cache.clone_ref(py));
@@ -119,12 +144,10 @@ impl PyPolicy {
                 if let Some(other) = all.into_iter().find(|block| view.state(*block).is_evictable()) {
                     self.victim.refuse(&format!("chose no block, though block {} may leave", other.0));
                 }
-                self.owed = Some(block);
-                return;
+                return None;
             }
         }
-        self.owed = None;
-        fetches.push(Fetch { block, victim });
+        Some(Fetch { block, victim })
     }
 
     /// What the answer of `decide` fetches.
@@ -183,18 +206,23 @@ impl Policy for PyPolicy {
         self.cursor.store(view.cursor, Ordering::Relaxed);
         match event {
             Event::Served { position, block, outcome, .. } => {
-                self.cursor.store(position + 1, Ordering::Relaxed);
+                self.cursor.fetch_max(position + 1, Ordering::Relaxed);
                 self.served.tell((position, block.0, outcome != Outcome::Miss));
             }
             Event::Arrived { block, disk, .. } => self.arrived.tell((block.0, disk.0)),
-            Event::Asked { .. } => self.demand(view.asked[0], view, fetches),
-            Event::Decide => match self.owed.take().filter(|block| view.state(*block).is_absent()) {
-                Some(block) => self.demand(block, view, fetches),
-                None => {
-                    let cache = Python::with_gil(|py| self.cache.clone_ref(py));
-                    showing(view, || self.decide.call((cache,), |answer| self.read(answer, view, fetches)));
+            Event::Asked { .. } => {
+                let found = view.asked.iter().zip(view.found);
+                self.owed = found.filter(|(_, found)| **found == Found::Absent).map(|(block, _)| *block).collect();
+                self.pay(view, fetches);
+            }
+            Event::Decide => {
+                self.owed.retain(|block| view.state(*block).is_absent());
+                if !self.owed.is_empty() {
+                    return self.pay(view, fetches);
                 }
-            },
+                let cache = Python::with_gil(|py| self.cache.clone_ref(py));
+                showing(view, || self.decide.call((cache,), |answer| self.read(answer, view, fetches)));
+            }
             Event::Idle { .. } | Event::Skipped { .. } | Event::Expected => {}
         }
     }
@@ -204,6 +232,10 @@ impl Policy for PyPolicy {
     }
 
     fn decides(&self, _outstanding: &[u32]) -> bool {
-        self.owed.is_some() || self.decide.is_there()
+        !self.owed.is_empty() || self.decide.is_there()
+    }
+
+    fn asks(&self) -> bool {
+        self.whole
     }
 }

@@ -138,7 +138,9 @@ impl Class {
             return Err(KeyError::new("name", problem, "a read-ahead, or one process"));
         }
         let hints = context.hints_of_row();
-        let mut made = self.make(keys, (context.frames, None), |object, name| PyPolicy::new(object, name, hints))?;
+        let whole = context.whole;
+        let mut made =
+            self.make(keys, (context.frames, None), |object, name| PyPolicy::new(object, name, hints, whole))?;
         made.grow(context.disk_of.len());
         Ok(Box::new(made))
     }

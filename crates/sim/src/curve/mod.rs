@@ -30,6 +30,7 @@ pub use source::Stream;
 
 use crate::key_check::check_keys;
 use crate::progress::OnProgress;
+use crate::simulate::note_of_writes;
 use crate::Error;
 
 /// A size of the cache.
@@ -63,7 +64,7 @@ pub struct CurveKeys {
 pub struct Curve {
     /// Requests.
     pub requests: u64,
-    /// References.
+    /// References, without writes that are told from reads.
     pub references: u64,
     /// Distinct blocks; estimated from a sample.
     pub distinct_blocks: u64,
@@ -161,16 +162,20 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
     let again = stream.is_sized() || rows.iter().any(|(row, _)| row.name != "lru");
     let passes = if again && !rows.is_empty() { 2.0 } else { 1.0 };
     let (mut bytes, mut sampled_bytes) = (0u128, 0u128);
-    let (mut least, mut most) = (u64::MAX, 0);
+    let (mut least, mut most, mut writes) = (u64::MAX, 0, 0);
     let requests = stream.each(
         on_progress,
         |share| share / passes,
-        |key, size| {
-            bytes += u128::from(size);
+        |key, size, write| {
+            bytes += if write { 0 } else { u128::from(size) };
+            writes += u64::from(write);
             (least, most) = (least.min(size), most.max(size));
             let before = samples[0].looked_at();
             for sample in &mut samples {
-                sample.reference(key);
+                match write {
+                    true => sample.touch(key),
+                    false => drop(sample.reference(key)),
+                }
             }
             // Bytes of distinct objects are those of their first references.
             sampled_bytes += if samples[0].looked_at() > before { u128::from(size) } else { 0 };
@@ -191,6 +196,7 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
     let sizes: Vec<SizeOf> = keys.sizes.iter().map(|size| resolved(*size, unit, whole)).collect::<Result<_, _>>()?;
     let mut lines: Vec<Line> = Vec::new();
     let mut notes: Vec<String> = stream.note().into_iter().collect();
+    notes.extend(note_of_writes(writes, samples[0].references() + writes));
     let mut caches = Caches { sized, unit: unit.unwrap_or(1), numbers: HashMap::default(), all: Vec::new() };
     for (index, (row, own)) in rows.iter().enumerate() {
         if row.name == "lru" && !sized {
@@ -217,7 +223,11 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
     }
     if !caches.all.is_empty() {
         stream = Stream::try_new(scenario)?;
-        stream.each(on_progress, |share| 0.5 + share / 2.0, |key, size| caches.reference(key, size, &samples))?;
+        stream.each(
+            on_progress,
+            |share| 0.5 + share / 2.0,
+            |key, size, write| caches.reference(key, size, write, &samples),
+        )?;
         for (index, line) in lines.iter_mut().enumerate().filter(|(_, line)| line.method == "caches") {
             for at in 0..sizes.len() {
                 let mine = caches.all.iter().filter(|each| each.line == index && each.at == at);
@@ -300,14 +310,15 @@ impl Running {
 
 impl Caches {
     /// Returns how many blocks there are so far.
-    fn reference(&mut self, key: Key, size: u64, samples: &[Shards]) -> usize {
+    fn reference(&mut self, key: Key, size: u64, write: bool, samples: &[Shards]) -> usize {
         if !samples.iter().any(|sample| sample.takes(key)) {
             return self.numbers.len();
         }
         let fresh = self.numbers.len() as u32;
         let block = Block(*self.numbers.entry(key).or_insert(fresh));
         for each in &mut self.all {
-            if samples[each.seed].takes(key) && !each.cache.reference(block, if self.sized { size } else { 1 }) {
+            let unit = if self.sized { size } else { 1 };
+            if samples[each.seed].takes(key) && !each.cache.reference(block, unit) && !write {
                 each.misses += 1;
                 each.miss_bytes += u128::from(size);
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use headstart_layout::Placement;
-use headstart_scenario::{Arrival, BlockSize, Input, Issue, Scenario};
+use headstart_scenario::{Arrival, BlockSize, Input, Scenario};
 use headstart_trace::reuse::Key;
 use headstart_types::KeyError;
 use rustc_hash::FxBuildHasher;
@@ -20,6 +20,8 @@ pub struct Stream {
     from: From,
     block_bytes: u64,
     sized: bool,
+    /// Writes are no reads.
+    tells_writes: bool,
 }
 
 enum From {
@@ -35,8 +37,6 @@ pub fn needs_runs(scenario: &Scenario) -> Option<&'static str> {
         () if !scenario.lower.is_empty() => Some("there are several levels"),
         () if keys.arrival != Arrival::Closed => Some("requests arrive by the clock"),
         () if keys.processes.are_several() || scenario.process.is_some() => Some("there are several processes"),
-        () if keys.writes.reach_devices() => Some("writes reach the devices"),
-        () if keys.issue == Issue::Whole => Some("requests are issued whole"),
         () if matches!(keys.placement, Some(Placement::Ffs(_))) => Some("a file system reads its metadata"),
         () if !scenario.cache.initial.is_empty() => Some("blocks are resident at the start"),
         () => None,
@@ -59,7 +59,7 @@ impl Stream {
                 *numbers.entry(name).or_insert(fresh)
             };
             let named = names.iter().take(limit).map(number).collect();
-            return Ok(Self { from: From::Named(named), block_bytes, sized: false });
+            return Ok(Self { from: From::Named(named), block_bytes, sized: false, tells_writes: false });
         }
         let Some(opened) = Opened::new(scenario) else {
             let allowed = "a trace, a generator or references";
@@ -77,7 +77,8 @@ impl Stream {
             Some(placement) => placement != Placement::Address,
         };
         let sized = carries.objects && records.reader().sizes_vary();
-        Ok(Self { from: From::Records(Box::new(records), Cutter::new(keys, carries, tell_files)), block_bytes, sized })
+        let from = From::Records(Box::new(records), Cutter::new(keys, carries, tell_files));
+        Ok(Self { from, block_bytes, sized, tells_writes: keys.writes.reach_devices() })
     }
 
     /// Whether the trace's objects have sizes of their own.
@@ -93,19 +94,20 @@ impl Stream {
         }
     }
 
-    /// Gives each reference in order: its block, and how large that is. `take` returns how many distinct blocks it remembers.
-    /// Returns how many requests there were. `share` makes the share of this pass one of all.
+    /// Gives each reference in order: its block, how large that is, and whether it is a write that does not count as a read.
+    /// `take` returns how many distinct blocks it remembers. Returns how many requests there were. `share` makes the share of
+    /// this pass one of all.
     pub fn each(
         &mut self,
         on_progress: OnProgress<'_>,
         share: impl Fn(f64) -> f64,
-        mut take: impl FnMut(Key, u64) -> usize,
+        mut take: impl FnMut(Key, u64, bool) -> usize,
     ) -> Result<u64, Error> {
-        let (block_bytes, sized) = (self.block_bytes, self.sized);
+        let (block_bytes, sized, tells_writes) = (self.block_bytes, self.sized, self.tells_writes);
         let (records, cutter) = match &mut self.from {
             From::Named(numbers) => {
                 numbers.iter().for_each(|number| {
-                    take((0, *number), block_bytes);
+                    take((0, *number), block_bytes, false);
                 });
                 return Ok(numbers.len() as u64);
             }
@@ -118,7 +120,7 @@ impl Stream {
                 let size = if sized { record.size } else { block_bytes };
                 let mut distinct = 0;
                 for at in cut.first..cut.first + cut.blocks {
-                    distinct = take((cut.file, at), size);
+                    distinct = take((cut.file, at), size, tells_writes && record.write);
                 }
                 records.check_distinct(distinct, record)?;
                 references += cut.blocks;

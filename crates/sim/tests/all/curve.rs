@@ -134,14 +134,29 @@ fn replacements_of_bytes_do_not_ask_for_frames() {
 
 #[test]
 fn what_depends_on_time_needs_runs() {
-    for (rest, why) in [
-        ("workload = {generator = \"zipf\", issue = \"whole\"}", "requests are issued whole"),
-        ("workload = {generator = \"zipf\", writes = \"back\"}", "writes reach the devices"),
-    ] {
-        let curve = found(rest, vec![CurveSize::Blocks(10)], Sample::All, &[row("lru")]);
-        assert_eq!((curve.needs_runs, curve.lines.len()), (Some(why), 0));
-        assert!(curve.distinct_blocks > 0);
-    }
+    let rest = "workload = {generator = \"zipf\"}\nlevel = [{blocks = 9}, {blocks = 9}]\n";
+    let curve = found(rest, vec![CurveSize::Blocks(10)], Sample::All, &[row("lru")]);
+    assert_eq!((curve.needs_runs, curve.lines.len()), (Some("there are several levels"), 0));
+    assert!(curve.distinct_blocks > 0);
+}
+
+#[test]
+fn writes_take_frames_and_are_no_misses() {
+    // Two frames. Read A (miss), write B, read B (hit), write C in place of A, read A (miss) in place of B, read C (hit).
+    let trace = Trace::new("curve-writes", &[(false, 0), (true, 1), (false, 1), (true, 2), (false, 0), (false, 2)], 1);
+    let of = |writes: &str| {
+        let text = trace.scenario(writes, "");
+        let curve = found(&text, vec![CurveSize::Blocks(2)], Sample::All, &[row("lru"), row("fifo")]);
+        let misses: Vec<f64> = curve.lines.iter().map(|line| line.points[0].misses).collect();
+        (curve.references, misses, curve.notes)
+    };
+    let note = "2 of 6 references are writes: they take frames, need no fetch and start no read-ahead".to_owned();
+    let (references, misses, notes) = of("back");
+    assert_eq!((references, misses), (4, vec![2.0, 2.0]));
+    assert!(notes.contains(&note), "{notes:?}");
+    let (references, misses, notes) = of("as-read");
+    assert_eq!((references, misses), (6, vec![4.0, 4.0]));
+    assert!(!notes.contains(&note));
 }
 
 #[test]
@@ -180,7 +195,7 @@ fn what_passes_a_cache_is_what_the_level_below_gets() {
     let trace = Trace::of_text("above", &text);
     for replacement in ["lru", "arc"] {
         let two = format!(
-            "workload = {{trace = \"{}\"}}\nlevel = [{{name = \"L1\", blocks = 100, replacement = \"{replacement}\"}}, \
+            "workload = {{trace = \"{}\", issue = \"blocks\"}}\nlevel = [{{name = \"L1\", blocks = 100, replacement = \"{replacement}\"}}, \
              {{name = \"L2\", blocks = 300, replacement = \"lru\", link = {{alpha = \"0us\", beta = \"0us\"}}}}]\n\
              device.model = {{name = \"uniform\", fetch_time = \"1ms\"}}",
             trace.path()
@@ -193,7 +208,7 @@ fn what_passes_a_cache_is_what_the_level_below_gets() {
         convert(&mut filtered, "csv", std::path::Path::new(&path), 8192).expect("written");
         assert_eq!(filtered.misses, report.levels[0].counts.misses);
         let one = format!(
-            "workload = {{trace = \"{path}\"}}\ncache.blocks = 300\n\
+            "workload = {{trace = \"{path}\", issue = \"blocks\"}}\ncache.blocks = 300\n\
              device.model = {{name = \"uniform\", fetch_time = \"1ms\"}}"
         );
         let alone = simulate(&scenario(&one), &mut |_| true).unwrap_or_else(|error| panic!("{error}"));

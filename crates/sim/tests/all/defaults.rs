@@ -38,19 +38,20 @@ fn driver_overhead_is_that_of_the_device() {
 }
 
 #[test]
-fn read_aheads_see_whole_requests() {
+fn requests_are_issued_whole_unless_each_is_one_block() {
     let issue = |text: &str| read(text).resolved["workload"]["issue"].as_str().expect("a name").to_owned();
-    for row in read_aheads() {
+    for row in POLICIES.iter().filter(|row| !row.is_parallel()) {
         assert_eq!(issue(&scenario(&format!("\"{}\"", row.name), "")), "whole", "{}", row.name);
     }
-    assert_eq!(issue(&scenario("\"demand\"", "")), "blocks");
+    for of_blocks in
+        ["references = [\"A\"]", "trace = \"t\", block_size = \"object\"", "generator = \"files\", placement = \"ffs\""]
+    {
+        assert_eq!(issue(&format!("workload = {{{of_blocks}}}\n")), "blocks", "{of_blocks}");
+    }
     let given = "workload = {trace = \"t\", issue = \"blocks\"}\npolicy = \"linux\"\n";
     assert_eq!(issue(given), "blocks");
     let below = "workload = {trace = \"t\"}\nlevel = [{blocks = 9}, {blocks = 9, policy = \"linux\"}]\n";
     assert_eq!(issue(below), "whole");
-    let hinted =
-        "workload = {trace = \"t\"}\nlevel = [{blocks = 9, policy = \"forestall\"}, {blocks = 9, policy = \"ra\"}]\n";
-    assert_eq!(issue(hinted), "blocks", "hinted policies go block by block");
 }
 
 /// The line of a run, which would read the trace.

@@ -37,6 +37,30 @@ fn result(mut report: Report) -> String {
 }
 
 #[test]
+fn requests_of_several_blocks_are_asked_for_at_once() {
+    // Blocks 0 to 2, then 6 to 8, 2 ms for a request to the disk however long, and 1 ms of thought for each block. On demand:
+    // 0-2, think until 5, 5-7, think until 10. Aggressive by threes fetches the second request while the process thinks. By
+    // fours it fetches 6 with the first one, in an order of its own behind it (2-4), and 7 and 8 at 4-6.
+    let trace = common::Trace::new("at-once", &[(false, 0), (false, 6)], 3);
+    let run = |policy: &str| {
+        let rest = format!(
+            "cache = {{blocks = 9}}\npolicy = {{{policy}}}\ndevice = {{model = \"uniform\", fetch_time = \"2ms\"}}\n"
+        );
+        let report = common::run(&trace.scenario("as-read", &rest));
+        (report.elapsed_ns / 1_000_000, report.devices[0].requests, report.counts.fetches)
+    };
+    for by_request in ["name = \"demand\"", "name = \"demand\", replacement = \"min\""] {
+        assert_eq!(run(by_request), (10, 2, 6), "{by_request}");
+    }
+    assert_eq!(run("name = \"aggressive\", batch_size = 3"), (8, 2, 6));
+    assert_eq!(run("name = \"aggressive\", batch_size = 4"), (9, 3, 6));
+    // With no hint each is a demand.
+    for policy in policies().filter(|policy| policy.contains("aggressive") || policy.contains("horizon")) {
+        assert_eq!(run(&format!("{policy}, hints = {{fraction = 0.0}}")), (10, 2, 6), "{policy}");
+    }
+}
+
+#[test]
 fn perfect_hints_are_all_hints() {
     for (system, policy) in SYSTEMS.iter().flat_map(|system| policies().map(move |policy| (system, policy))) {
         let all = result(run(system, &policy));

@@ -384,7 +384,6 @@ fn contradictions_are_refused() {
     refused(&lower("blocks = 1\nclients = 3"), "workload.processes: several first levels");
     refused(&lower("size = {level = \"L9\", ratio = 0.5}"), "level[1].size.level: unknown level above \"L9\"");
     let one = |more: &str| format!("workload = {{references = [\"A\"]{more}}}\npolicy = \"forestall\"\n");
-    refused(&one(", issue = \"whole\""), "workload.issue");
     refused(&one(", processes = \"per-pid\""), "workload.processes");
     refused(
         "workload = {references = [\"A\"], arrival = \"open\"}\n",

@@ -38,6 +38,33 @@ fn writing_through_waits_for_the_disk() {
 }
 
 #[test]
+fn a_request_is_written_through_as_one() {
+    // 16 blocks with 2 ms a request: as one block of their size, where one after another takes 16 times as long.
+    let trace = Trace::new("through-whole", &[(WRITE, 0)], 16);
+    let run = |issue: &str, rest: &str| {
+        let text = trace.scenario("through", &format!("cache = {{blocks = 20}}\n{rest}"));
+        let report = common::run(&text.replace("writes =", &format!("{issue}writes =")).replace("1ms", "0ms"));
+        (report.elapsed_ns, report.devices[0].requests, report.counts.blocks_written)
+    };
+    assert_eq!(run("", TWO_MS), (2_000_000, 1, 16));
+    assert_eq!(run("issue = \"blocks\", ", TWO_MS), (32_000_000, 16, 16));
+    // On a drive it is one write of 256 sectors.
+    let (drive, one_block) = ("device = \"hp97560\"\n", "block_size = \"128KiB\", ");
+    let (whole, of_one) = (run("", drive), run(one_block, drive));
+    assert_eq!((whole.0, whole.1), (of_one.0, 1));
+}
+
+#[test]
+fn a_prefetch_that_is_overwritten_is_of_no_use() {
+    // A at 0-2 brings B with it; B is written at 3, then read: the read's hit is the write's.
+    let trace = Trace::new("overwritten", &[(READ, 0), (WRITE, 1), (READ, 1)], 1);
+    let rest = TWO_MS.replace("demand", "obl");
+    let report = common::run(&trace.scenario("back", &format!("cache = {{blocks = 9}}\n{rest}")));
+    assert_eq!((report.counts.prefetches, report.counts.prefetches_used), (1, 0));
+    assert_eq!((report.counts.hits_ready, report.counts.misses), (2, 1));
+}
+
+#[test]
 fn writing_back_waits_for_nobody() {
     // Read A 0-2; write B at 3: dirty; A hits at 4; C takes the place of B at 5, which is written 5-7 while the
     // process thinks until 6.

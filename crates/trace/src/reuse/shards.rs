@@ -96,12 +96,24 @@ impl Shards {
             Some(distance) => Some(self.count(distance, rate)),
             None => {
                 self.first += 1.0 / rate;
-                if self.blocks_max < usize::MAX {
-                    self.heap.push((hash(block, self.seed), block));
-                    self.shrink();
-                }
+                self.remember(block);
                 None
             }
+        }
+    }
+
+    /// `block` is written: it becomes the most recently used, and nothing is counted.
+    pub fn touch(&mut self, block: Key) {
+        if self.takes(block) && self.stack.reference(block).is_none() {
+            self.remember(block);
+        }
+    }
+
+    /// `block` is looked at from now on.
+    fn remember(&mut self, block: Key) {
+        if self.blocks_max < usize::MAX {
+            self.heap.push((hash(block, self.seed), block));
+            self.shrink();
         }
     }
 

@@ -84,8 +84,8 @@ fn wrong_lines_of_the_other_text_formats() {
     assert!(lis(b"1 1 0\n").starts_with(", line 1: \"1 1 0\" has 3 columns; allowed: 4"));
     assert!(lis(b"1 1 0 0 0\n").starts_with(", line 1: \"1 1 0 0 0\" has 5 columns; allowed: 4"));
     assert_eq!(lis(b"1 0 0 0\n"), ": the trace has no records; allowed: one or more");
-    assert!(lis(b"36028797018963968 1 0 0\n").contains("in column start is too large"));
-    assert!(lis(b"36028797018963967 1 0 0\n").contains("is too large; allowed: below 2^64"));
+    assert!(lis(b"36028797018963968 2 0 0\n").contains("in column start is too large"));
+    assert!(lis(b"36028797018963967 2 0 0\n").contains("is too large; allowed: below 2^64"));
     assert!(lis(b"1 -1 0 0\n").contains("\"-1\" in column count is negative"));
     // Recognised by its words, whatever the numbers are.
     let measured = |content: &[u8]| error("wrong_measured", "x.trace", content, "auto");

@@ -1,6 +1,6 @@
 //! Selections of requests by file and process: against a naive filter, and what errors say.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use headstart_trace::{open, selected, Record, Selection, TraceError};
 use proptest::prelude::*;
@@ -14,12 +14,12 @@ fn selection(paths: &[&str], pids: &[u32], processes: &[&str]) -> Selection {
     Selection { paths: texts(paths), pids: pids.to_vec(), processes: texts(processes) }
 }
 
-fn read(path: &PathBuf, selection: &Selection) -> Result<Vec<Record>, TraceError> {
+fn read(path: &Path, selection: &Selection) -> Result<Vec<Record>, TraceError> {
     drain(&mut *selected(open(path, "auto")?, selection)?)
 }
 
 /// Offsets of what is selected.
-fn offsets(path: &PathBuf, selection: &Selection) -> Vec<u64> {
+fn offsets(path: &Path, selection: &Selection) -> Vec<u64> {
     read(path, selection).expect("requests").iter().map(|record| record.offset).collect()
 }
 
@@ -35,6 +35,9 @@ fn files_processes_and_both() {
     assert_eq!(offsets(&path, &selection(&[], &[8], &[])), [2, 3]);
     assert_eq!(offsets(&path, &selection(&[], &[], &["py*"])), [0, 1]);
     assert_eq!(offsets(&path, &selection(&["*.parquet"], &[], &["worker"])), [2]);
+    // Times count from the first one that is taken.
+    let taken = read(&path, &selection(&[], &[8], &[])).unwrap();
+    assert_eq!(taken.iter().map(|record| record.time.0).collect::<Vec<_>>(), [0, 1_000]);
     let mut reader = selected(open(&path, "auto").unwrap(), &selection(&["*.parquet"], &[], &[])).unwrap();
     assert_eq!(drain(&mut *reader).unwrap().len(), 2);
     // The table and the note are of what was selected.

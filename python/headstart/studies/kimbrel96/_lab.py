@@ -183,7 +183,8 @@ def _scenario(
     section: Mapping[str, Any], policy: Policy, disks: int, frames: int, scheduler: str, speed: int
 ) -> dict[str, Any]:
     return {
-        "workload": dict(section),
+        # The paper's traces are of single blocks.
+        "workload": {"issue": "blocks", **section},
         "cache": {"blocks": frames},
         "policy": policy,
         "device": {"model": "hp97560", "count": disks, "scheduler": scheduler},

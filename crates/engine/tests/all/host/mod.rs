@@ -25,6 +25,7 @@ pub fn context(system: &System, replacement: &'static ReplacementRow, disclosure
         hints: Some(Arc::new(Hints { blocks: system.blocks(), disclosure })),
         program: None,
         disclosed_by: Arc::new([]),
+        whole: false,
         nominal_service: Nanos(system.service_ns_max),
         block_transfer: Nanos(system.service_ns_max),
         concurrency: 1,

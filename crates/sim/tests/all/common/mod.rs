@@ -83,9 +83,10 @@ pub fn policies() -> Vec<String> {
     .collect()
 }
 
-/// Whether the scenario's policy fetches what lies together with one request.
+/// Whether what lies together may be fetched with one request: of whole requests, and by policies that gather.
 pub fn gathers(text: &str) -> bool {
-    POLICIES.iter().any(|row| row.gathers() && text.contains(&format!("\"{}\"", row.name)))
+    !text.contains("issue = \"blocks\"")
+        || POLICIES.iter().any(|row| row.gathers() && text.contains(&format!("\"{}\"", row.name)))
 }
 
 fn one_of<'a>(rng: &mut ChaCha8Rng, of: &[&'a str]) -> &'a str {
@@ -178,8 +179,10 @@ fn random_workload(rng: &mut ChaCha8Rng) -> (String, u32) {
         2 => ", compute_scale = 0.5",
         _ => "",
     };
+    let issue = ["blocks", "whole"][blocks as usize % 2];
     let text = format!(
-        "generator = \"{name}\", blocks = {blocks}, {length}, request_blocks = {request_blocks}, compute = \"{compute}\"{more}"
+        "generator = \"{name}\", blocks = {blocks}, {length}, request_blocks = {request_blocks}, issue = \"{issue}\", \
+         compute = \"{compute}\"{more}"
     );
     (text, blocks)
 }
