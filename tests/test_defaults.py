@@ -232,6 +232,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "schema": ((), {}),
         "serve": (([("", "mem:1MiB")],), {"listen": "127.0.0.1:0", "level": text, "page": "4KiB"}),
         "simulate": ((), {"json": text}),
+        "size_bytes": (("1",), {}),
         "timeline": ((), {"json": text}),
         "trace_convert": ((file, file), {"to": "csv"}),
         "trace_filter": ((file, file), {"cache": "10"}),

@@ -3,7 +3,7 @@
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use super::watch_tests::{kb, machine, machine_with, start, SECOND};
+use super::watch_tests::{kb, machine, machine_with, notes, start, SECOND};
 use super::{state, Ended};
 
 #[test]
@@ -15,7 +15,7 @@ fn a_device_that_goes() {
     assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
     let status = watch.end(Ended::Gone).expect("no error");
     assert_eq!((kb(&machine), status.now_kb), (128, 128));
-    assert_eq!(status.notes, ["loop5 has gone; the number stays, and is 128 again"]);
+    assert_eq!(notes(&status), ["loop5 has gone; the number stays, and is 128 again"]);
     // The kernel has set another number with that.
     machine.write("sys/block/loop5/size", "71093750");
     let (mut watch, _) = start(&machine);
@@ -23,7 +23,7 @@ fn a_device_that_goes() {
     machine.write("sys/class/bdi/7:5/read_ahead_kb", "2560");
     assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
     let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!(status.notes, ["loop5 has gone, and another program has set 2560, which stays; 128 was found"]);
+    assert_eq!(notes(&status), ["loop5 has gone, and another program has set 2560, which stays; 128 was found"]);
     machine.write("sys/class/bdi/7:5/read_ahead_kb", "128");
     // Another file in its place, as soon as a number is to be written.
     machine.write("sys/block/loop5/size", "71093750");
@@ -37,7 +37,7 @@ fn a_device_that_goes() {
     std::fs::remove_dir_all(machine.path("sys/class/bdi/7:5")).expect("it is there");
     assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
     let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!(status.notes, ["loop5 has gone, and its read-ahead with it"]);
+    assert_eq!(notes(&status), ["loop5 has gone, and its read-ahead with it"]);
     assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
 }
 
@@ -57,7 +57,7 @@ fn a_disk_that_goes_while_its_number_is_read() {
     assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
     pulled.join().expect("it has gone");
     let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!(status.notes, ["loop5 has gone, and its read-ahead with it"]);
+    assert_eq!(notes(&status), ["loop5 has gone, and its read-ahead with it"]);
 }
 
 #[test]
@@ -71,6 +71,6 @@ fn a_disk_in_the_place_of_another_keeps_its_number() {
     }
     assert_eq!(watch.look(SECOND).expect("no error"), Some(Ended::Gone));
     let status = watch.end(Ended::Gone).expect("no error");
-    assert_eq!((kb(&machine), status.notes), (stood, vec!["sdb has gone; another device has its number".to_owned()]));
+    assert_eq!((kb(&machine), notes(&status)), (stood, vec!["sdb has gone; another device has its number"]));
     assert_eq!(state::read(&machine.path("tune.json")).expect("ours"), []);
 }

@@ -64,7 +64,10 @@ fn a_look_changes_nothing() {
     let keys = toml::Table::new();
     let profile = Wanted::Profile { name: "ibm-36gb-10k".to_owned(), keys };
     let report = tuner(&machine).show(Some(&profile)).expect("it is there");
-    assert_eq!((report.found_kb, report.now_kb, report.old_kb, report.notes), (128, 128, None, vec![]));
+    assert_eq!((report.found_kb, report.now_kb, report.old_kb), (128, 128, None));
+    // Its media are up to 1.5 times as fast as the host on which it was measured let them be.
+    let note = "the rate of this profile is that of the bus of the host on which the drive was measured";
+    assert!(report.notes.len() == 1 && report.notes[0].starts_with(note), "{:?}", report.notes);
     assert!(report.proposed.is_some_and(|depth| (380..=388).contains(&depth.kb)));
     assert!(!machine.path("var").exists());
 }

@@ -69,11 +69,11 @@ fn a_lower_level_and_a_coordinator_are_refused_too() {
 #[test]
 fn objects_are_fetched_one_by_one_whatever_their_numbers() {
     // 1,000 objects in order of their numbers, and numbered by steps of 7: neighbours would be gathered into one request.
-    for (policy, device) in [("\"just-in-time\"", "nvme"), ("\"forestall\"", "nvme"), ("\"stable-successor\"", "nvme")]
-    {
+    // An object store takes as long wherever an object is; which channel of a drive serves it depends on the place.
+    for policy in ["\"just-in-time\"", "\"forestall\"", "\"stable-successor\""] {
         let run = |name: &str, step: u64| {
             let trace = trace(&format!("object-{name}"), (0..2_000).map(|at| at % 1_000 * step));
-            common::run(&scenario(&trace, policy, device))
+            common::run(&scenario(&trace, policy, "object-store"))
         };
         let (ordered, apart) = (run("ordered", 1), run("apart", 7));
         assert_eq!(ordered.devices[0].requests, ordered.counts.fetches, "{policy}");
