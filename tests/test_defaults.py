@@ -198,6 +198,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
     text, file = "{}", tmp_path / "none"
     question = json.dumps({"device": "sda"})
     arguments: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+        "carries": ((), {"json": text}),
         "catalog": ((), {}),
         "curve": ((), {"json": text, "asked": '{"sizes": [], "seeds": 1, "replacements": []}'}),
         "device_import_diskspecs": ((file,), {}),
@@ -212,6 +213,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "hints_merge": ((file, [file], 0.5), {}),
         "hints_show": ((file,), {}),
         "is_trace": ((file,), {}),
+        "kernel_pages": ((question,), {}),
         "lower_bound": ((), {"json": text}),
         "model_competitive": ((text,), {}),
         "model_defeat": (([2.0],), {"alpha": 2.0, "switch_ns": 1.0, "bytes_per_second": 1.0}),
@@ -224,6 +226,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "play": ((), {"json": text}),
         "play_trace": ((file, "nbd://localhost/"), {}),
         "profile": ((file,), {"name": "x", "time_ns": 1, "seed": 1}),
+        "reads_at_once": ((), {"json": text}),
         "record": ((["true"], file), {}),
         "remove_pending_files": ((), {}),
         "run_command": ((["true"],), {}),

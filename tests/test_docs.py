@@ -71,8 +71,8 @@ def test_the_page_on_parallel_programs_has_every_key() -> None:
 def test_the_page_on_ones_own_trace_has_every_column(folder: Path) -> None:
     """Its table has every column that the error of a header lists."""
     text = (ROOT / "docs" / "your-own-trace.md").read_text(encoding="utf-8")
-    (folder / "x.csv").write_text("what\n1\n", encoding="utf-8")
-    words = [str(COMMAND), "trace", "info", "x.csv"]
+    (folder / "x.csv").write_text("what,size\n1,2\n", encoding="utf-8")
+    words = [str(COMMAND), "trace", "info", "x.csv", "--format", "csv"]
     error = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False).stderr
     listed = re.findall(r"[a-z]+", error.partition("allowed: one of ")[2].partition("(each")[0])
     columns = [name for name in listed if name not in {"optional", "or"}]

@@ -27,7 +27,8 @@ fn bytes(key: &str, text: &str) -> PyResult<u64> {
 /// The bytes of a size as users write it.
 #[pyfunction]
 pub fn size_bytes(text: &str) -> PyResult<u64> {
-    text.parse().map(|Bytes(bytes)| bytes).map_err(|problem| to_python(KeyError::new("size", problem, Bytes::ALLOWED)))
+    let parsed = guarded(|| format!("size {text}"), || text.parse())?;
+    parsed.map(|Bytes(bytes)| bytes).map_err(|problem| to_python(KeyError::new("size", problem, Bytes::ALLOWED)))
 }
 
 fn block_bytes(text: &str) -> PyResult<u64> {
