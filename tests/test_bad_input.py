@@ -29,7 +29,7 @@ BAD_TRACES: list[tuple[str, Callable[[Path], object], tuple[str, ...]]] = [
     ("cut.trace.gz", truncated_gzip, ("cut.trace.gz", "cut short", "allowed")),
     ("text.csv", content(HEADER + b"0,R,0,8192\n1,R,near,8192\n"), ("text.csv, line 3", '"near"', "offset")),
     ("header.csv", content(HEADER), ("header.csv", "no records")),
-    ("zero.csv", content(HEADER + b"0,R,0,0\n"), ("zero.csv, line 2", "size is 0")),
+    ("zero.csv", content(HEADER + b"0,R,0,0\n"), ("zero.csv", "no records")),
     ("empty.csv", content(b""), ("empty.csv", "no records")),
     ("empty.trace", content(b""), ("empty.trace", "no records")),
     ("beyond.csv", content(HEADER + b"0,R,99999999999999,8192\n"), ("beyond the device", "compact")),

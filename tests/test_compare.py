@@ -347,8 +347,8 @@ def test_settings_that_differ_are_shown(run: Run) -> None:
     text = run("compare", CSCOPE_1, "--policies", policies, "--device", "nvme,seagate-exos-x20").stdout
     assert "driver overhead: 3us (nvme); 10us (seagate-exos-x20)" in text
     assert "requests issued whole" in text
-    assert "linux: version 6.12, read_ahead 128KiB" in text
-    assert "linux: version 6.12, read_ahead 1MiB" in text
+    assert "linux: version 6.18, read_ahead 128KiB" in text
+    assert "linux: version 6.18, read_ahead 1MiB" in text
     assert "no device is named" not in text
     assert "no device is named: nvme" in run("compare", CSCOPE_1, "--policies", "demand").stdout
     levels = run("compare", TWO_LEVELS, "--set", f"workload.trace={GLIMPSE}", "--policies", "demand/ra").stdout

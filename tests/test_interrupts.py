@@ -23,7 +23,7 @@ ATTEMPTS = 12
 COMMANDS = {
     "simulate": "simulate one.toml --json out.json",
     "simulate-hinted": "simulate one.toml --set policy=forestall --json out.json",
-    "compare": "compare one.toml --policies demand,linux,forestall --disks 1,2 --json out.json",
+    "compare": "compare one.toml --policies demand,aggressive,forestall --disks 1,2 --json out.json",
     "sweep": "sweep grid.toml --out rows",
     "curve": "curve one.toml --policies lru,arc,linux --points 4 --device nvme --json out.json",
     "advise": "advise T --cache 64MiB --device nvme --seconds 600 --json out.json",
@@ -34,7 +34,7 @@ COMMANDS = {
 }
 CALLS = {
     "simulate": "headstart.simulate('one.toml')",
-    "compare": "headstart.compare('one.toml', policies=['demand', 'linux', 'forestall'])",
+    "compare": "headstart.compare('one.toml', policies=['demand', 'aggressive', 'forestall'])",
     "curve": "headstart.curve('one.toml', policies=['lru', 'arc'])",
     "advise": "headstart.advise(T, cache='64MiB', device='nvme', seconds=600)",
     "lower_bound": "headstart.lower_bound('one.toml')",

@@ -51,7 +51,8 @@ def test_list_shows_each_registry(run: Run, which: Registry) -> None:
 def test_every_policy_runs_on_every_device(policy: dict[str, str], device: str) -> None:
     own_keys = {"fetch_time": "5ms"} if device == "uniform" else {}
     scenario = {
-        "workload": {"trace": str(GLIMPSE), "limit": 500},
+        # Block by block: MIN fetches least only where blocks come one after another.
+        "workload": {"trace": str(GLIMPSE), "limit": 500, "issue": "blocks"},
         "cache": {"blocks": 128},
         "policy": policy,
         "device": {"model": device, **own_keys, "count": 3},

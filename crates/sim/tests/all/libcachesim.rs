@@ -108,11 +108,28 @@ fn trace(name: &str) -> Option<String> {
     Some(format!("trace = \"{}\"\nblock_size = \"object\"", path.display()))
 }
 
+/// The same numbers as addresses of blocks, in their order: OBL takes what follows a number for what follows a block.
+fn as_addresses(name: &str) -> Option<String> {
+    let workload = trace(name)?;
+    let path = workload.split('"').nth(1).expect("its path");
+    let mut reader = headstart_trace::open(path.as_ref(), "auto").expect("a trace");
+    let mut records = Vec::new();
+    let mut offsets = String::new();
+    while reader.read(&mut records).expect("records") {
+        records.drain(..).for_each(|record| offsets += &format!("{}\n", record.offset * 4096));
+    }
+    let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.offsets", name.replace('/', "-")));
+    std::fs::write(&copy, offsets).expect("there is room");
+    let keys = "format = \"offsets\"\nrequest_size = \"4KiB\"\nblock_size = \"4KiB\"";
+    Some(format!("trace = \"{}\"\n{keys}", copy.display()))
+}
+
 fn check(name: &str, sizes: &[u32], table: &[(&str, &[Counts])]) {
-    let Some(workload) = trace(name) else { return };
+    let (Some(objects), Some(addresses)) = (trace(name), as_addresses(name)) else { return };
     for (policy, row) in table {
+        let workload = if policy.contains("obl") { &addresses } else { &objects };
         for (frames, expected) in sizes.iter().zip(*row) {
-            let (misses, prefetches, used) = counts(&run(&workload, *frames, policy));
+            let (misses, prefetches, used) = counts(&run(workload, *frames, policy));
             let used = if expected.2 == 0 && policy.contains("obl") { 0 } else { used };
             assert_eq!((misses, prefetches, used), *expected, "{name}, {frames} blocks:\n{policy}");
         }

@@ -280,7 +280,7 @@ fn run_trace(path: &str, block_size: &str, replacement: &str, frames: u32) -> Op
     let path = third_party(path)?;
     let replacement = if replacement.starts_with('{') { replacement.to_owned() } else { format!("\"{replacement}\"") };
     Some(common::run(&format!(
-        "workload = {{trace = {path:?}, block_size = \"{block_size}\", compute = \"0s\"}}\ncache = {{blocks = {frames}}}\n\
+        "workload = {{trace = {path:?}, block_size = \"{block_size}\", compute = \"0s\", issue = \"blocks\"}}\ncache = {{blocks = {frames}}}\n\
          policy = {{name = \"demand\", replacement = {replacement}}}\n\
          device = {{model = \"uniform\", fetch_time = \"1ms\"}}\n"
     )))

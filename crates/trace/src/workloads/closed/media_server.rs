@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn only_sizes_that_can_be_are_taken() {
         let error = |keys: &str| opened(keys).err().expect("refused").to_string();
-        assert!(error("mean = \"60kB\"").starts_with("mean: 60kB would need audio clips of up to -7"));
+        assert!(error("mean = \"60kB\"").starts_with("mean: 60kB would need audio clips of up to 0 B"));
         assert!(error("mean = \"500kB\"").starts_with("mean: 500kB would need audio clips of up to 8"));
         assert!(error("size = \"100kB\"").starts_with("size: 100kB of 152kB each on average are 0 clips"));
         assert!(error("video_min = \"2MB\"").starts_with("video_min: 2MB is out of range; allowed: smallest to"));
