@@ -64,7 +64,8 @@ def volumes() -> Training:
 
 def run(base: dict[str, Any], think: dict[str, Any], policy: dict[str, Any] | str, device: Any) -> headstart.Result:
     """Run one scenario."""
-    workload = {**base["workload"], **think}
+    # Block by block: depths and the period of the barrier count blocks.
+    workload = {**base["workload"], **think, "issue": "blocks"}
     return headstart.simulate({**base, "workload": workload, "policy": policy, "device": device})
 
 
