@@ -139,8 +139,8 @@ def test_the_system_calls_are_those_that_they_allow(loop: Loop, tmp_path: Path) 
     for words in (("--profile", "ibm-36gb-10k", "--apply"), ("--restore",)):
         subprocess.run([*line, *words], capture_output=True, check=True, cwd=tmp_path)
         found = set(re.findall(r"^\d+ +(\w+)\(", traced.read_text(), flags=re.MULTILINE))
-        # systemd allows it to start the command; what follows is after that. Where no tracefs is mounted, it tries to have
-        # one of its own, and does without where that is refused, as the units do (EPERM).
+        # systemd allows it to start the command; what follows is after that. Where no tracefs is mounted, it tries to
+        # have one of its own, and does without where that is refused, as the units do (EPERM).
         assert found - allowed - {"execve", "fsopen", "fsconfig", "fsmount"} == set()
 
 
