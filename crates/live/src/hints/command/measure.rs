@@ -71,18 +71,18 @@ pub fn measure(line: &Line, runs: &str) -> Result<Status, Problem> {
     if line.value("--hints").is_none() && (line.has("--forget") || !is_recorded(line)) {
         say("headstart run: recording the command first");
         let forget = OsString::from("--forget");
-        cold(&[&ours[..], &[forget, "--".into()], &line.command].concat(), None)?;
+        cold(&[&ours[..], &[forget, "--".into()], &line.command].concat(), false)?;
     }
     let run = [&ours[..], &["--".into()], &line.command].concat();
     // What is said of one run more, which does not count.
-    let said = cold(&[&ours[..], &["-v".into(), "--".into()], &line.command].concat(), Some(()))?.2;
+    let said = cold(&[&ours[..], &["-v".into(), "--".into()], &line.command].concat(), true)?.2;
     let left_alone = said.lines().find_map(|line| Some(line.split_once(ALONE)?.1.to_owned()));
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let (mut plain_ns, mut run_ns, mut statuses) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..count {
         let first = random.random::<bool>();
         for is_run in [first, !first] {
-            let (elapsed_ns, status, _) = cold(if is_run { &run } else { &line.command }, None)?;
+            let (elapsed_ns, status, _) = cold(if is_run { &run } else { &line.command }, false)?;
             if is_run { &mut run_ns } else { &mut plain_ns }.push(elapsed_ns);
             statuses.push(status);
         }
@@ -129,9 +129,9 @@ fn is_recorded(line: &Line) -> bool {
 }
 
 /// Runs these words with empty caches and no output: the time, the exit status, and stderr if it is wanted.
-fn cold(words: &[OsString], listen: Option<()>) -> Result<(u64, i32, String), Problem> {
+fn cold(words: &[OsString], listens: bool) -> Result<(u64, i32, String), Problem> {
     drop_caches()?;
-    let stderr = if listen.is_some() { Stdio::piped() } else { Stdio::null() };
+    let stderr = if listens { Stdio::piped() } else { Stdio::null() };
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     let program = words[0].to_string_lossy().into_owned();
