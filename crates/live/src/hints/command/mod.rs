@@ -25,6 +25,7 @@ use super::store::{self, Slot};
 use super::worth::why_alone;
 use super::{Error, HintList, Report, Status, PAGE_BYTES};
 use crate::record::{self, Summary};
+use crate::tracefs::sweep_beside;
 use crate::tune::Roots;
 
 use options::Line;
@@ -321,6 +322,7 @@ fn plain(line: &Line, settings: Settings, why: Option<String>) -> Result<Finishe
     if !line.has("--verbose") {
         why.iter().for_each(|why| say(why));
     }
+    sweep_beside(&settings.roots);
     if ["--report", "--openmetrics", "--verbose"].iter().any(|name| line.has(name)) {
         let mut finished = run_whole(settings)?;
         finished.report.notes.clear();
