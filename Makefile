@@ -7,7 +7,7 @@ PYTHON ?= $(shell for each in python3.11 python3.12 python3.13 python3; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 BIN := .venv/bin
 # What the Python module is built from.
-SOURCES := pyproject.toml Cargo.toml Cargo.lock docs/package.md LICENSE \
+SOURCES := pyproject.toml lab/pyproject.toml Cargo.toml Cargo.lock docs/package.md LICENSE \
 	$(shell find crates \( -name tests -o -name benches -o -name examples \) -prune -o -type f -print)
 
 .DEFAULT_GOAL := help
@@ -41,16 +41,18 @@ $(BIN)/.tools: requirements-dev.txt
 
 $(BIN)/.built: $(BIN)/.tools $(SOURCES)
 	PIP_NO_DEPS=1 PIP_QUIET=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable lab
 	cargo $(LAUNCHER) -- -C strip=symbols -C target-feature=+crt-static || cargo $(LAUNCHER) -- -C strip=symbols
 	install target/release/headstart-run $(BIN)/headstart-run
 	@touch $@
 
-wheel: setup ## build a wheel for every Linux with glibc 2.28 or newer into dist/; docs/install.md
+wheel: setup ## build a wheel for every Linux with glibc 2.28 or newer and one of the laboratory, into dist/; docs/install.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.1 cargo-zigbuild==0.24.0
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cargo-zigbuild $(LAUNCHER) --target $(TARGET).2.28 -- -C strip=symbols
 	mkdir -p packaging/scripts && install target/$(TARGET)/release/headstart-run packaging/scripts/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --zig --target $(TARGET) --compatibility manylinux_2_28 --out dist $(WHEEL); \
 		status=$$?; rm -r packaging/scripts; exit $$status
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist ./lab
 
 wheel-test: wheel ## install the wheel into a fresh environment of each Python, without Rust, and run the examples of --help
 	$(BIN)/python -m pytest tests/test_wheel.py
@@ -111,14 +113,14 @@ serve-bench: setup ## serve beside qemu-nbd and nbdkit on a file; beside s3backe
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python benches/serve_file.py $(ARGS)
 
 live-study: setup ## this kernel's read-ahead page by page, and its time on an emulated disk, beside the simulator; root. PAGES= ARGS="--quick"
-	$(BIN)/python -m headstart.livestudy $(PAGES)
+	$(BIN)/python -m headstart_lab.livestudy $(PAGES)
 	$(BIN)/headstart reproduce li07-live $(ARGS)
 
 hints-study: setup ## commands with cold caches, plain and by headstart run, beside the forecast; Linux, root, half an hour. ARGS="--disk own"
-	$(BIN)/python -m headstart.hintstudy $(ARGS)
+	$(BIN)/python -m headstart_lab.hintstudy $(ARGS)
 
 serve-study: setup ## zhang-pfc's two levels as two servers before an emulated disk, beside the simulator; root, an hour. ARGS="--quick"
-	$(BIN)/python -m headstart.servestudy $(ARGS)
+	$(BIN)/python -m headstart_lab.servestudy $(ARGS)
 
 serve-model: ## 16 connections change an export at random, held against a model of its contents, twice SECONDS=600
 	HEADSTART_SERVE_SECONDS=$(SECONDS) cargo test --release --locked -p headstart-serve --test model -- --nocapture

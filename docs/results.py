@@ -26,11 +26,13 @@ from typing import Any
 from tables import table
 
 import headstart
-from headstart import HeadstartError, _environment, studies
+from headstart import HeadstartError, _environment
 from headstart.cli.output import write_text
 from headstart.cli.progress import watched
-from headstart.report.text import difference_text, tolerance_text, value_text
-from headstart.studies._rows import BASES, Row
+from headstart.report.text import value_text
+from headstart_lab import studies
+from headstart_lab.studies._rows import BASES, Row
+from headstart_lab.text import difference_text, tolerance_text
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headstart.livestudy.platform import is_mounted
+from headstart_lab.livestudy.platform import is_mounted
 from tests.conftest import COMMAND
 
 PATIENCE_S = 120.0

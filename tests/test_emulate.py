@@ -13,7 +13,7 @@ import pytest
 import headstart
 from headstart import emulation
 from headstart.cli import emulate as command
-from headstart.livestudy.platform import is_mounted
+from headstart_lab.livestudy.platform import is_mounted
 from tests.conftest import COMMAND, ROOT, Run
 from tests.machines import PATIENCE_S, emulated, mounts, wait_until
 from tests.test_bad_input import one_line

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headstart.livestudy.platform import is_mounted
+from headstart_lab.livestudy.platform import is_mounted
 from tests.conftest import COMMAND
 from tests.machines import PATIENCE_S, emulated, mounts, wait_until
 from tests.test_emulate import UNIFORM, image

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import headstart
+import headstart_lab
 from headstart import HeadstartError, temporary
 from headstart.cli import output
-from headstart.studies._lab import Store
+from headstart_lab.studies._lab import Store
 from tests.conftest import ROOT
 from tests.machines import PATIENCE_S
 
@@ -134,7 +135,8 @@ def test_the_cache_of_a_study_trusts_only_the_users_own_folder(tmp_path: Path) -
 
 
 def test_environment_variables_are_read_in_one_place() -> None:
-    files = list(Path(headstart.__file__).parent.rglob("*.py"))
+    packages = (Path(str(package.__file__)).parent for package in (headstart, headstart_lab))
+    files = [path for package in packages for path in package.rglob("*.py")]
     found = [path for path in files if re.search(r"os\.(environ|getenv)", path.read_text("utf-8"))]
     assert [path.name for path in found] == ["_environment.py"]
     # And by commands alone: what lies below them is given what they found; workers of a sweep have their own machine.
@@ -142,7 +144,7 @@ def test_environment_variables_are_read_in_one_place() -> None:
         path for path in files if re.search(r"_environment\.folders\(|import .*\bfolders\b", path.read_text("utf-8"))
     ]
     assert sorted(f"{path.parent.name}/{path.name}" for path in callers) == [
-        "cli/reproduce.py",
+        "headstart_lab/reproduce.py",
         "servestudy/__main__.py",
         "sweeps/remote.py",
     ]

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from headstart._core import HeadstartError
-from headstart.hintstudy import __main__ as shown
-from headstart.hintstudy import commands, disks, guards, replay, study, ways
-from headstart.hintstudy.replay import Piece
-from headstart.hintstudy.study import Guarded, Row, Study
-from headstart.livestudy import platform
+from headstart_lab.hintstudy import __main__ as shown
+from headstart_lab.hintstudy import commands, disks, guards, replay, study, ways
+from headstart_lab.hintstudy.replay import Piece
+from headstart_lab.hintstudy.study import Guarded, Row, Study
+from headstart_lab.livestudy import platform
 
 ROOT = Path(__file__).parents[1]
 PLAIN = Row(

@@ -13,9 +13,9 @@ import pytest
 
 import headstart
 from headstart import kernels
-from headstart.livestudy import pages, platform
-from headstart.livestudy.__main__ import main
-from headstart.livestudy.patterns import PAGE, Pattern, patterns
+from headstart_lab.livestudy import pages, platform
+from headstart_lab.livestudy.__main__ import main
+from headstart_lab.livestudy.patterns import PAGE, Pattern, patterns
 from tests.conftest import ROOT
 
 RECORDED = ROOT / "crates" / "policy" / "tests" / "readahead" / "recorded"

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import headstart
-from headstart.livestudy import image, predict, report, workloads
-from headstart.livestudy.image import MB, Placed
-from headstart.livestudy.measure import Host
-from headstart.livestudy.study import Row, Study, findings, settings
-from headstart.livestudy.workloads import Read, Workload
-from headstart.report.study import study_page
+from headstart_lab.livestudy import image, predict, report, workloads
+from headstart_lab.livestudy.image import MB, Placed
+from headstart_lab.livestudy.measure import Host
+from headstart_lab.livestudy.study import Row, Study, findings, settings
+from headstart_lab.livestudy.workloads import Read, Workload
+from headstart_lab.page import study_page
 from tests.conftest import ROOT
 
 NO_HOST = Host(system_call_ns=0, copy_per_kib_ns=0, request_ns=0)

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart.livestudy import image, measure, platform, workloads
-from headstart.livestudy.image import MB, Planned
-from headstart.livestudy.study import MEMORY, settings
-from headstart.livestudy.workloads import Read, Workload
+from headstart_lab.livestudy import image, measure, platform, workloads
+from headstart_lab.livestudy.image import MB, Planned
+from headstart_lab.livestudy.study import MEMORY, settings
+from headstart_lab.livestudy.workloads import Read, Workload
 from tests.machines import PATIENCE_S, wait_until
 
 COMMAND = [sys.executable, "-m", "headstart", "reproduce", "li07-live"]
@@ -74,7 +74,7 @@ def test_what_was_found_is_put_back(
 
 INTERRUPTED = """
 import signal, sys
-from headstart.livestudy import platform
+from headstart_lab.livestudy import platform
 
 sent = signal.Signals[sys.argv[1]]
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -103,7 +103,7 @@ def test_an_interrupt_waits_for_what_is_undone_and_further_ones_do_no_harm(sent:
 def test_without_a_terminal_it_goes_on() -> None:
     program = """
 import signal
-from headstart.livestudy import platform
+from headstart_lab.livestudy import platform
 
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 platform.unwind_on_signals()

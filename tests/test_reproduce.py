@@ -2,13 +2,16 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-from headstart import studies
-from headstart.studies._lab import Lab, Steps
-from headstart.studies._rows import VERDICTS, finding, number, unpublished
-from headstart.studies._study import Study
+import headstart
+from headstart_lab import studies
+from headstart_lab.studies._lab import Lab, Steps
+from headstart_lab.studies._rows import VERDICTS, finding, number, unpublished
+from headstart_lab.studies._study import Study
 from tests.conftest import Run
 
 FIELDS = ["item", "quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", "note"]
@@ -34,6 +37,32 @@ def test_numbers_agree_within_their_tolerance() -> None:
 def test_findings_carry_their_figures_in_the_note() -> None:
     row = finding("prefetchers beat demand", published="always", ours="in 11 of 12", holds=False, note="scan on 1")
     assert (row.verdict, row.note, row.difference) == ("differs", "scan on 1", None)
+
+
+WITHOUT = """
+import importlib.metadata, sys
+found = importlib.metadata.entry_points
+importlib.metadata.entry_points = lambda **keys: [] if keys.get("group") == "headstart.commands" else found(**keys)
+from headstart.cli import app
+sys.exit(app.run(sys.argv[1:]))
+"""
+"""The command where headstart-lab is not installed."""
+
+
+def test_without_the_laboratory_one_line_says_how_to_install_it() -> None:
+    for words in (["kimbrel96"], ["kimbrel96", "figure1", "--json", "-"], ["--list", "li07"]):
+        command = [sys.executable, "-c", WITHOUT, "reproduce", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        line = "headstart: reproduce: needs the laboratory; allowed: pip install headstart-lab\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
+    command = [sys.executable, "-c", WITHOUT, "--help"]
+    assert "Comes with headstart-lab" in subprocess.check_output(command, text=True)
+
+
+def test_the_package_uses_nothing_of_the_laboratory() -> None:
+    package = Path(str(headstart.__file__)).parent
+    users = [path for path in package.rglob("*.py") if "headstart_lab" in path.read_text(encoding="utf-8")]
+    assert users == []
 
 
 def test_studies_keep_to_the_protocol() -> None:
@@ -79,7 +108,7 @@ def test_rows_are_shown_by_item_with_notes_once() -> None:
 
     from rich.console import Console
 
-    from headstart.cli.reproduce import show
+    from headstart_lab.reproduce import show
 
     def table(lab: Lab[Any]) -> Steps:
         """Table 1."""

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart import HeadstartError, _environment, studies
+from headstart import HeadstartError, _environment
 from headstart._environment import Folders
-from headstart.studies._lab import Lab, Steps
-from headstart.studies._rows import finding, number, unpublished
-from headstart.studies._study import Study
+from headstart_lab import studies
+from headstart_lab.studies._lab import Lab, Steps
+from headstart_lab.studies._rows import finding, number, unpublished
+from headstart_lab.studies._study import Study
 from tests.conftest import ROOT
 
 QUICK = {

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart.livestudy.platform import wait_for
-from headstart.servestudy import live, study, workloads
-from headstart.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, Way, cases, cost_ns
-from headstart.servestudy.live import Figures
-from headstart.servestudy.study import Row, findings, read_rows
-from headstart.servestudy.way import measured_way
-from headstart.servestudy.workloads import PAGE, THINK_NS, Workload
+from headstart_lab.livestudy.platform import wait_for
+from headstart_lab.servestudy import live, study, workloads
+from headstart_lab.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, Way, cases, cost_ns
+from headstart_lab.servestudy.live import Figures
+from headstart_lab.servestudy.study import Row, findings, read_rows
+from headstart_lab.servestudy.way import measured_way
+from headstart_lab.servestudy.workloads import PAGE, THINK_NS, Workload
 
 CASE = Case("seagate-cheetah-9lp", "Multi", "ra", "H", 1.0, "pfc")
 

@@ -16,15 +16,15 @@ import pytest
 
 from headstart import HeadstartError
 from headstart._environment import TRACES_VARIABLE
-from headstart.studies import kimbrel96, load
-from headstart.studies._lab import Steps
-from headstart.studies._rows import VERDICTS, Row
-from headstart.studies.kimbrel96 import _caches, _comparisons, _lab, _parameters, _systems, _tables
-from headstart.studies.kimbrel96 import _published as paper
-from headstart.studies.kimbrel96._lab import Lab
-from headstart.studies.kimbrel96._outcome import Cell, Outcome
-from headstart.studies.kimbrel96._populations import Population
-from headstart.studies.kimbrel96._traces import STAND_INS, Traces, Workload, folders
+from headstart_lab.studies import kimbrel96, load
+from headstart_lab.studies._lab import Steps
+from headstart_lab.studies._rows import VERDICTS, Row
+from headstart_lab.studies.kimbrel96 import _caches, _comparisons, _lab, _parameters, _systems, _tables
+from headstart_lab.studies.kimbrel96 import _published as paper
+from headstart_lab.studies.kimbrel96._lab import Lab
+from headstart_lab.studies.kimbrel96._outcome import Cell, Outcome
+from headstart_lab.studies.kimbrel96._populations import Population
+from headstart_lab.studies.kimbrel96._traces import STAND_INS, Traces, Workload, folders
 from tests.conftest import needs_report
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from headstart import HeadstartError
-from headstart.studies._lab import Cell
-from headstart.studies._rows import VERDICTS
-from headstart.studies.kotz_ellis import STUDY, _causes, _charts, _reads, _sensitivity, _sweeps, _totals
-from headstart.studies.kotz_ellis._matrix import CASES, PINNED, Case, Pair, Variant
-from headstart.studies.kotz_ellis._outcome import Interval, Outcome
+from headstart_lab.studies._lab import Cell
+from headstart_lab.studies._rows import VERDICTS
+from headstart_lab.studies.kotz_ellis import STUDY, _causes, _charts, _reads, _sensitivity, _sweeps, _totals
+from headstart_lab.studies.kotz_ellis._matrix import CASES, PINNED, Case, Pair, Variant
+from headstart_lab.studies.kotz_ellis._outcome import Interval, Outcome
 from tests.conftest import Run, needs_report
 
 

@@ -13,9 +13,9 @@ import pytest
 from headstart import HeadstartError, model
 from headstart._environment import TRACES_VARIABLE
 from headstart.report.charts import svg
-from headstart.studies._lab import Cell
-from headstart.studies._rows import VERDICTS, Row
-from headstart.studies.li07 import (
+from headstart_lab.studies._lab import Cell
+from headstart_lab.studies._rows import VERDICTS, Row
+from headstart_lab.studies.li07 import (
     STUDY,
     _claims,
     _drives,
@@ -30,9 +30,9 @@ from headstart.studies.li07 import (
     _tools,
     _traces,
 )
-from headstart.studies.li07 import _published as paper
-from headstart.studies.li07._outcome import Outcome
-from headstart.studies.li07._system import Case, Runs
+from headstart_lab.studies.li07 import _published as paper
+from headstart_lab.studies.li07._outcome import Outcome
+from headstart_lab.studies.li07._system import Case, Runs
 from tests.conftest import needs_report
 
 

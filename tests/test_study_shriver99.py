@@ -8,11 +8,11 @@ import pytest
 
 from headstart import simulate
 from headstart.report.charts import svg
-from headstart.studies._rows import VERDICTS, Row
-from headstart.studies.shriver99 import STUDY, _charts, _compared, _figures, _grid
-from headstart.studies.shriver99 import _platform as platform
-from headstart.studies.shriver99 import _published as paper
-from headstart.studies.shriver99._runs import Pair
+from headstart_lab.studies._rows import VERDICTS, Row
+from headstart_lab.studies.shriver99 import STUDY, _charts, _compared, _figures, _grid
+from headstart_lab.studies.shriver99 import _platform as platform
+from headstart_lab.studies.shriver99 import _published as paper
+from headstart_lab.studies.shriver99._runs import Pair
 from tests.conftest import needs_report
 
 

@@ -21,12 +21,12 @@ import pytest
 from headstart import HeadstartError
 from headstart._environment import CACHE_VARIABLE, TRACES_VARIABLE, Folders, folders
 from headstart.report.charts import svg
-from headstart.studies import load
-from headstart.studies._lab import Cell, Store
-from headstart.studies._rows import VERDICTS, Row
-from headstart.studies.zhang_pfc import STUDY, _causes, _findings, _matrix, _sensitivity, _tables, _workloads
-from headstart.studies.zhang_pfc import _published as paper
-from headstart.studies.zhang_pfc._outcome import Outcome
+from headstart_lab.studies import load
+from headstart_lab.studies._lab import Cell, Store
+from headstart_lab.studies._rows import VERDICTS, Row
+from headstart_lab.studies.zhang_pfc import STUDY, _causes, _findings, _matrix, _sensitivity, _tables, _workloads
+from headstart_lab.studies.zhang_pfc import _published as paper
+from headstart_lab.studies.zhang_pfc._outcome import Outcome
 from tests.conftest import COMMAND, needs_report
 
 

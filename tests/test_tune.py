@@ -18,7 +18,7 @@ import pytest
 
 from headstart import HeadstartError, _core, model, tuning
 from headstart.cli import tune as command
-from headstart.livestudy.platform import read_only_sysfs
+from headstart_lab.livestudy.platform import read_only_sysfs
 from tests import machines
 from tests.conftest import COMMAND, ROOT, Run
 from tests.machines import wait_until

@@ -58,7 +58,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "schema": Command("schema", "schema"),
         "device": Command("device", None),
         "example": Command("example", "example"),
-        "reproduce": Command("reproduce", "reproduce"),
+        "reproduce": Command("laboratory", "reproduce"),
     },
 }
 """Every command by its name, in the order of the help."""
@@ -82,7 +82,8 @@ def tree(only: str | None = None) -> typer.Typer:
         if function is None:
             app.add_typer(found.app, name=name, rich_help_panel=group)
         else:
-            app.command(name, rich_help_panel=group, **(settings or {}))(getattr(found, function))
+            keywords = settings or getattr(found, "SETTINGS", {})
+            app.command(name, rich_help_panel=group, **keywords)(getattr(found, function))
     return app
 
 

@@ -59,7 +59,7 @@ def parallel(
     scenario: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[SCENARIO.toml]", help="A scenario with a section \\[process]. Default: the setting of kotz-ellis."
+            metavar="[SCENARIO.toml]", help="A scenario with a section `process`. Default: the setting of kotz-ellis."
         ),
     ] = None,
     overrides: options.Set = None,

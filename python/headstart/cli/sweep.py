@@ -15,7 +15,7 @@ from headstart.report.sweep import sweep_figures, sweep_page
 
 def sweep(
     grid: Annotated[
-        Path, typer.Argument(metavar="GRID.toml", help="A scenario with a table \\[grid] of key paths and lists.")
+        Path, typer.Argument(metavar="GRID.toml", help="A scenario with a table `grid` of key paths and lists.")
     ],
     out: Annotated[
         Path | None,

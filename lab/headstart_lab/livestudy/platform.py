@@ -1,0 +1,299 @@
+"""What the study changes on the machine, as contexts that undo it: an emulated disk, a loop device, a mount.
+
+Each undoes what it did on every exit, an interrupt included, and to the end whatever comes meanwhile. Nothing but the
+loop device that it attached itself has its read-ahead changed, and no caches are dropped but those of the file system
+that it unmounts.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from headstart._core import HeadstartError
+from headstart.emulation import Statistics
+from headstart_lab.livestudy.image import missing_tools
+
+PATIENCE_S = 30.0
+TOOLS = ("losetup", "mount", "umount", "unshare")
+BLOCK_DEVICES = Path("/sys/block")
+ATTEMPTS = 10
+"""At a free loop device, which another process may take before us."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends a study."""
+
+
+def why_not() -> str | None:
+    """Return why the study cannot be done here, if so."""
+    if sys.platform != "linux":
+        return "not Linux"
+    if os.geteuid() != 0:
+        return "not root"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "/dev/fuse does not exist or is not accessible"
+    if not Path("/dev/loop-control").exists():
+        return "/dev/loop-control does not exist: no loop devices"
+    if read_only_sysfs():
+        return f"{BLOCK_DEVICES} is read-only: no device can be set"
+    if "ext4" not in Path("/proc/filesystems").read_text(encoding="ascii"):
+        return "the kernel has no ext4"
+    missing = [*missing_tools(), *(tool for tool in TOOLS if shutil.which(tool) is None)]
+    return f"not installed: {', '.join(missing)}" if missing else None
+
+
+def read_only_sysfs() -> bool:
+    """Return whether no device's queue can be set here, as in many containers."""
+    return not os.access(BLOCK_DEVICES, os.W_OK)
+
+
+def run(*words: str) -> str:
+    """Run a short program, which Ctrl-C does not reach, and return what it printed.
+
+    A signal that ends the study takes effect when the program has ended: a `mount` that is killed may still mount
+    after we have looked whether it has.
+
+    Raises:
+        HeadstartError: It failed.
+    """
+    with undisturbed():
+        done = subprocess.run(words, capture_output=True, text=True, check=False, start_new_session=True)
+    if done.returncode != 0:
+        raise HeadstartError(f"{' '.join(words)}: {done.stderr.strip() or f'exit status {done.returncode}'}")
+    return done.stdout.strip()
+
+
+def wait_for(is_so: Callable[[], bool]) -> bool:
+    """Wait until something is so, and return whether it came to that."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def unwind_on_signals() -> None:
+    """From now on the signals that end a study undo everything as Ctrl-C does, which works in the background too.
+
+    The first does; further ones change nothing. A process that ignores SIGHUP (`nohup`) continues to ignore it.
+    """
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for each in SIGNALS:
+        if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:
+            signal.signal(each, unwind)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Cleanup always finishes: a signal that ends the study takes effect when the block is left."""
+    came: list[int] = []
+    before = {each: signal.signal(each, lambda number, frame: came.append(number)) for each in SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+@contextmanager
+def background(*words: str, ready: Callable[[], bool], within: Sequence[str] = ()) -> Iterator[None]:
+    """Run a command of headstart until the block is left, which begins when it is `ready`; SIGTERM ends it.
+
+    `within` are a program and its arguments that it is run by.
+
+    Raises:
+        HeadstartError: It does not come up.
+    """
+    line = [*within, sys.executable, "-m", "headstart", *words]
+    with subprocess.Popen(
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            up = wait_for(lambda: ready() or process.poll() is not None)
+            if not up or process.poll() is not None:
+                process.terminate()
+                said = process.communicate(timeout=PATIENCE_S)[1].strip()
+                raise HeadstartError(f"{' '.join(words)}: {said or 'does not come up'}")
+            yield
+        finally:
+            with undisturbed():
+                process.terminate()
+                try:
+                    process.communicate(timeout=PATIENCE_S)
+                finally:
+                    process.kill()
+
+
+@contextmanager
+def emulated(profile: str, image: Path, mount: Path) -> Iterator[Path]:
+    """`headstart emulate` on `image`; the file that is as slow as the drive."""
+    stats = mount / "stats"
+    try:
+        with background("emulate", profile, str(image), str(mount), ready=stats.exists):
+            yield mount / "disk.img"
+    finally:
+        with undisturbed():
+            if is_mounted(mount):
+                # It has died without an unmount of its own.
+                run("umount", "--lazy", str(mount))
+
+
+def statistics(mount: Path) -> Statistics:
+    """Return what the emulated disk has done so far."""
+    return Statistics.from_json((mount / "stats").read_text(encoding="utf-8"))
+
+
+@contextmanager
+def loop_device(file: Path) -> Iterator[Path]:
+    """A loop device over `file`, read-only and past the page cache of `file`, with no scheduler of its own.
+
+    The kernel gives a loop device a read-ahead when it is attached, and maybe another when it is detached, which
+    outlasts it: what was there before is put back.
+    """
+    found: dict[str, str] = {}
+    try:
+        device = attach(file, found)
+        if (BLOCK_DEVICES / device.name / "loop" / "dio").read_text(encoding="ascii").strip() != "1":
+            raise HeadstartError(f"{device}: the kernel does not read {file} directly")
+        with setting(device, "scheduler", "none"):
+            yield device
+    finally:
+        with undisturbed():
+            # By its file: an interrupt may have come before we knew its name.
+            for line in run("losetup", "--associated", str(file)).splitlines():
+                detach(Path(line.split(":")[0]), found)
+
+
+def attach(file: Path, found: dict[str, str]) -> Path:
+    """Attach a free loop device to `file`, with the read-ahead that it had kept in `found`, by its name.
+
+    Raises:
+        HeadstartError: There is none.
+    """
+    for left in reversed(range(ATTEMPTS)):
+        device = Path(run("losetup", "--find"))
+        found[device.name] = queue(device, "read_ahead_kb")
+        try:
+            run("losetup", "--read-only", "--direct-io=on", str(device), str(file))
+        except HeadstartError:
+            if left == 0:
+                raise
+        else:
+            break
+    return device
+
+
+def detach(device: Path, found: dict[str, str]) -> None:
+    """Detach a loop device and give it the read-ahead back that it had.
+
+    Raises:
+        HeadstartError: Another process keeps it.
+    """
+    run("losetup", "--detach", str(device))
+    # It is removed when the last process with an open descriptor closes it.
+    if not wait_for(lambda: not (BLOCK_DEVICES / device.name / "loop").exists()):
+        raise HeadstartError(f"{device}: cannot be detached: another process has it open")
+    # The next device is detached even if this one cannot be set.
+    with suppress(OSError):
+        (BLOCK_DEVICES / device.name / "queue" / "read_ahead_kb").write_text(found[device.name], encoding="ascii")
+
+
+@contextmanager
+def setting(device: Path, name: str, value: str) -> Iterator[None]:
+    """`value` in a file of the device's queue in sysfs; then the old value, since it outlasts a loop device."""
+    path = BLOCK_DEVICES / device.name / "queue" / name
+    found = queue(device, name)
+    # A choice shows all names, the chosen one in brackets.
+    before = found.split("[")[1].split("]")[0] if "[" in found else found
+    try:
+        path.write_text(value, encoding="ascii")
+        yield
+    finally:
+        with undisturbed():
+            path.write_text(before, encoding="ascii")
+
+
+def queue(device: Path, name: str) -> str:
+    """Return the content of a file of the device's queue in sysfs."""
+    return (BLOCK_DEVICES / device.name / "queue" / name).read_text(encoding="ascii").strip()
+
+
+def read_ahead_kb(device: Path) -> int:
+    """Return how far the kernel reads ahead on the device: files that are opened now keep to it."""
+    return int(queue(device, "read_ahead_kb"))
+
+
+@contextmanager
+def mounted(device: Path, folder: Path) -> Iterator[Path]:
+    """The file system of `device`, read-only, at `folder`; its caches go with it."""
+    try:
+        run("mount", "-t", "ext4", "-o", "ro,noatime", str(device), str(folder))
+        yield folder
+    finally:
+        with undisturbed():
+            if is_mounted(folder):
+                run("umount", str(folder))
+
+
+def is_mounted(folder: Path) -> bool:
+    """Return whether anything is mounted at `folder`."""
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    return str(folder) in (line.split()[1] for line in lines)
+
+
+def with_traces() -> Sequence[str]:
+    """Return what runs a program with a tracefs: nothing where there is one, else mounts one for the program alone."""
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    if any(line.split()[2] == "tracefs" for line in lines):
+        return []
+    return ["unshare", "--mount", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing; exec "$@"', "sh"]
+
+
+@contextmanager
+def watched(device: Path, profile: str, state: Path) -> Iterator[None]:
+    """`headstart tune --watch` on the device: it sets the read-ahead, and puts it back when it ends."""
+    before = read_ahead_kb(device)
+
+    def follows() -> bool:
+        """Whether the current number is its own, which may equal the one found before."""
+        if not state.exists():
+            return False
+        entries = json.loads(state.read_text(encoding="utf-8"))["entries"]
+        return any(entry["ours_kb"][-1:] == [read_ahead_kb(device)] for entry in entries)
+
+    words = ("tune", str(device), "--profile", profile, "--watch", "--state", str(state))
+    with background(*words, ready=follows, within=with_traces()):
+        yield
+    if read_ahead_kb(device) != before:
+        raise HeadstartError(f"tune --watch: left read_ahead_kb at {read_ahead_kb(device)}, found {before}")
+
+
+def why_no_watch(device: Path, profile: str, state: Path) -> str | None:
+    """Return why `headstart tune --watch` cannot be had for the device, if so."""
+    try:
+        with watched(device, profile, state):
+            return None
+    except HeadstartError as error:
+        return str(error)
+
+
+def machine() -> str:
+    """Return what machine this is, as far as it matters to the figures; no names."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    kernel = ".".join(os.uname().release.split("-")[0].split(".")[:2])
+    return f"Linux {kernel} on {os.uname().machine}, {os.cpu_count()} processors ({models[0] if models else 'unknown'})"

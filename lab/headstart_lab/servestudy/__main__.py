@@ -1,0 +1,112 @@
+"""`python -m headstart_lab.servestudy`, which `make serve-study` runs."""
+
+import dataclasses
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headstart._core import HeadstartError
+from headstart._environment import folders
+from headstart.cli import exits, output
+from headstart_lab.livestudy import platform
+from headstart_lab.livestudy.report import markdown_table
+from headstart_lab.servestudy.cases import DISKS
+from headstart_lab.servestudy.study import Row, cells, columns, findings, study
+from headstart_lab.servestudy.workloads import REQUESTS
+
+MARKED = re.compile(r"(<!-- serve-study: begin -->\n).*(<!-- serve-study: end -->)", re.DOTALL)
+FOUND = ("finding", "required", "found", "verdict", "note")
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def serve_study(
+    disk: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(DISKS)}; repeatable. All if none.")] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option(help=f"One of {', '.join(REQUESTS)}; repeatable. All if none.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Two algorithms, H, L2 as large as L1, none and PFC.")] = False,
+    lanes: Annotated[int, typer.Option(min=1, max=8, help="Cases at a time.")] = 1,
+    twice: Annotated[
+        int, typer.Option(min=0, help="Run each case of every N-th group a second time; 0: none.", metavar="N")
+    ] = 0,
+    rows: Annotated[
+        Path, typer.Option(metavar="FILE", help="Rows as lines of JSON; those that it has are not run again.")
+    ] = Path("target/serve-study.jsonl"),
+    json: Annotated[str | None, typer.Option(metavar="FILE|-", help="Write rows and findings as JSON.")] = None,
+    docs: Annotated[Path | None, typer.Option(metavar="FILE", help="Put the tables between a file's marks.")] = None,
+) -> None:
+    """Run zhang-pfc's two levels as two servers in a chain before an emulated disk, beside the simulator.
+
+    Linux. A case takes ten to thirty seconds; the matrix has 216 for each disk. As root the servers get real-time
+    priority.
+
+    Example: python -m headstart_lab.servestudy --quick --disk seagate-cheetah-9lp
+    """
+    output.check_targets(json)
+    for option, given, known in (("--disk", disk, DISKS), ("--workload", workload, REQUESTS)):
+        for each in given or ():
+            if each not in known:
+                raise HeadstartError(f'{option}: "{each}"; allowed: {", ".join(known)}')
+    if docs is not None and not MARKED.search(docs.read_text(encoding="utf-8")):
+        raise HeadstartError(f"{docs}: has no marks; allowed: a file with <!-- serve-study: begin --> and end")
+    platform.unwind_on_signals()
+    found = study(
+        rows,
+        disks=disk or list(DISKS),
+        names=workload or list(REQUESTS),
+        quick=quick,
+        lanes=lanes,
+        twice=twice,
+        traces=folders().traces,
+        tell=lambda text: print(text, file=sys.stderr),
+    )
+    show(output.console(), found)
+    if json is not None:
+        judged = [dataclasses.asdict(each) for each in findings(found)]
+        output.write_json(
+            json, output.as_json({"rows": [dataclasses.asdict(row) for row in found], "findings": judged})
+        )
+    if docs is not None:
+        text = docs.read_text(encoding="utf-8")
+        output.write_text(docs, MARKED.sub(lambda marks: f"{marks[1]}{markdown(found)}\n{marks[2]}", text))
+
+
+def tables(found: list[Row]) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+    """Return all tables: title, header, lines."""
+    judged = [[each.what, each.required, each.found, each.verdict, each.note] for each in findings(found)]
+    disks = dict.fromkeys(row.case.disk for row in found)
+    of = [(disk, columns(), [cells(row) for row in found if row.case.disk == disk]) for disk in disks]
+    return [("Findings", FOUND, judged), *of]
+
+
+def show(console: Console, found: list[Row]) -> None:
+    """Print it."""
+    for title, header, lines in tables(found):
+        table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
+        for name in header:
+            table.add_column(name, justify="right" if header is not FOUND and name not in columns()[:5] else "left")
+        for line in lines:
+            table.add_row(*map(escape, line))
+        console.print(table)
+        console.print()
+    console.print(platform.machine(), markup=False)
+
+
+def markdown(found: list[Row]) -> str:
+    """Return it as Markdown."""
+    parts = [f"{platform.machine()}."]
+    for title, header, lines in tables(found):
+        parts += ["", f"**{title}**", "", markdown_table(header, lines)]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    exits.run_and_exit(app)
