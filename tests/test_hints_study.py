@@ -13,11 +13,12 @@ from headstart._core import HeadstartError
 from headstart_lab.hintstudy import __main__ as shown
 from headstart_lab.hintstudy import commands, disks, guards, replay, study, ways
 from headstart_lab.hintstudy.replay import Piece
-from headstart_lab.hintstudy.study import Guarded, Row, Study
+from headstart_lab.hintstudy.study import Guarded, Timing, Timings
 from headstart_lab.livestudy import platform
+from headstart_lab.measured import Page
 
 ROOT = Path(__file__).parents[1]
-PLAIN = Row(
+PLAIN = Timing(
     disk="ibm-36gb-10k",
     command="git status",
     way="plain",
@@ -29,7 +30,7 @@ PLAIN = Row(
 )
 
 
-def made(**seconds: float) -> Study:
+def made(**seconds: float) -> Timings:
     """Return a study of one command, by the seconds of `ours`, `sorted`, `access`, `forecast`."""
     by_way = {study.OURS: seconds["ours"], "sorted": seconds["sorted"], "access order": seconds["access"]}
     forecasts = {study.OURS: int(seconds["forecast"] * 1e9)}
@@ -37,11 +38,11 @@ def made(**seconds: float) -> Study:
         dataclasses.replace(PLAIN, way=way, elapsed_ns=int(s * 1e9), forecast_ns=forecasts.get(way))
         for way, s in by_way.items()
     ]
-    return Study("a machine", 1, [PLAIN, *rows])
+    return Timings("a machine", 1, [PLAIN, *rows])
 
 
-def verdicts(found: Study) -> dict[str, tuple[str, str]]:
-    return {each.what.split(": ", 1)[1]: (each.found, each.verdict) for each in study.findings(found)}
+def verdicts(found: Timings) -> dict[str, tuple[str, str]]:
+    return {each.quantity.split(": ", 1)[1]: (str(each.ours), each.verdict) for each in study.findings(found)}
 
 
 def test_findings_by_hand() -> None:
@@ -143,11 +144,18 @@ def test_tables_for_people_and_for_the_docs() -> None:
     assert "| git status | run just-in-time | 4.60 | 0.46 | 0% | 0.0 | 4.00 | -13% |" in shown.markdown(found)
 
 
-def test_the_page_has_marks_and_its_table_all_disks_of_the_study() -> None:
+def test_the_page_has_marks_and_its_table_all_disks_of_the_study(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "hints-study.md").read_text(encoding="utf-8")
-    table = shown.MARKED.search(page)
-    assert table is not None
-    assert "| import pandas | plain |" in table[0]
+    begin, end = "<!-- hints-study: begin -->\n", "<!-- hints-study: end -->"
+    table = page[page.index(begin) + len(begin) : page.index(end)]
+    assert "| import pandas | plain |" in table
+    copy = tmp_path / "page.md"
+    copy.write_text(page, encoding="utf-8")
+    Page(copy, "hints-study").write("new")
+    assert copy.read_text(encoding="utf-8") == page.replace(table, "new\n")
+    copy.write_text("no marks", encoding="utf-8")
+    with pytest.raises(HeadstartError, match=r"page\.md: has no marks; allowed: "):
+        Page(copy, "hints-study")
 
 
 @pytest.mark.skipif(platform.why_not() is not None, reason=f"SKIPPED: no emulated disk here: {platform.why_not()}")

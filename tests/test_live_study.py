@@ -9,7 +9,7 @@ import headstart
 from headstart_lab.livestudy import image, predict, report, workloads
 from headstart_lab.livestudy.image import MB, Placed
 from headstart_lab.livestudy.measure import Host
-from headstart_lab.livestudy.study import Row, Study, findings, settings
+from headstart_lab.livestudy.study import Timing, Timings, findings, settings
 from headstart_lab.livestudy.workloads import Read, Workload
 from headstart_lab.page import study_page
 from tests.conftest import ROOT
@@ -18,8 +18,8 @@ NO_HOST = Host(system_call_ns=0, copy_per_kib_ns=0, request_ns=0)
 KIB = 1024
 
 
-def row(workload: str, setting: str, measured_ns: int, predicted_ns: int = 1_000_000_000) -> Row:
-    return Row(
+def row(workload: str, setting: str, measured_ns: int, predicted_ns: int = 1_000_000_000) -> Timing:
+    return Timing(
         workload=workload,
         setting=setting,
         read_ahead_kb=128,
@@ -151,7 +151,7 @@ def test_findings_compare_measured_times() -> None:
         row("short runs", "competitive", 1051),
         row("short runs", "800 KiB", 1000),
     ]
-    found = [(each.what.split(",")[0], each.found, each.verdict) for each in findings(rows)]
+    found = [(each.quantity.split(",")[0], each.ours, each.verdict) for each in findings(rows)]
     assert found == [
         ("alternating", "-30.0%", "agrees"),
         ("stream", "+1.5%", "agrees"),
@@ -159,14 +159,14 @@ def test_findings_compare_measured_times() -> None:
         ("short runs", "+5.1%", "differs"),
     ]
     assert findings([*rows[:1], row("alternating", "competitive", 701)])[0].verdict == "differs"
-    assert [each.what for each in findings([rows[0], row("alternating", "tune --watch", 500)])] == [
+    assert [each.quantity for each in findings([rows[0], row("alternating", "tune --watch", 500)])] == [
         "alternating, tune --watch: elapsed"
     ]
 
 
 def test_reports_show_every_row_and_note() -> None:
     late = replace(row("stream", "128 KiB", 2_000_000_000), note="answers came late", verdict="differs")
-    shown = Study(
+    shown = Timings(
         machine="Linux 9.9 on test",
         profile="ibm-36gb-10k",
         quick=True,

@@ -16,17 +16,17 @@ from headstart_lab.livestudy.platform import wait_for
 from headstart_lab.servestudy import live, study, workloads
 from headstart_lab.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, Way, cases, cost_ns
 from headstart_lab.servestudy.live import Figures
-from headstart_lab.servestudy.study import Row, findings, read_rows
+from headstart_lab.servestudy.study import Outcome, findings, read_rows
 from headstart_lab.servestudy.way import measured_way
 from headstart_lab.servestudy.workloads import PAGE, THINK_NS, Workload
 
 CASE = Case("seagate-cheetah-9lp", "Multi", "ra", "H", 1.0, "pfc")
 
 
-def row(case: Case, measured_ms: float, predicted_ms: float, hits: int = 100) -> Row:
+def row(case: Case, measured_ms: float, predicted_ms: float, hits: int = 100) -> Outcome:
     """Return a row with these responses, and hits of L1 where the simulator has 100."""
     counts: dict[str, Any] = {field.name: 100 for field in dataclasses.fields(Figures) if field.name != "response_ns"}
-    return Row(
+    return Outcome(
         case=case,
         requests=1,
         footprint=1,
@@ -81,7 +81,7 @@ def test_verdicts_follow_what_is_required() -> None:
     # 16 % slower, 3 % fewer hits, and PFC gains where the simulator says that it loses.
     bad = findings([row(CASE, 10.0, 12.0), row(none, 11.0, 11.2, hits=97)])
     assert [each.verdict for each in bad] == ["differs"] * 3
-    assert "in 1 of 2" in bad[0].found
+    assert "in 1 of 2" in str(bad[0].ours)
     assert "-7.14%" in bad[2].note
 
 
@@ -90,8 +90,10 @@ def test_a_second_run_says_how_far_counts_are_determined() -> None:
     # The simulator has 100 hits: near the second run, between both, far from both.
     for hits, alike, simulated in ((101, 0, ("0", "1", "1")), (110, 0, ("0", "0", "1")), (96, 1, ("0", "0", "0"))):
         again = dataclasses.replace(first.measured, l1_hits=hits)
-        (found,) = [each for each in findings([dataclasses.replace(first, again=again)]) if "second run" in each.what]
-        assert found.found == f"within 2% in {alike} of 1"
+        (found,) = [
+            each for each in findings([dataclasses.replace(first, again=again)]) if "second run" in each.quantity
+        ]
+        assert found.ours == f"within 2% in {alike} of 1"
         assert tuple(part.split(": ")[-1] for part in found.note.split("; ")) == simulated
 
 

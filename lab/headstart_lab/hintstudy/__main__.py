@@ -1,25 +1,20 @@
 """`python -m headstart_lab.hintstudy`, which `make hints-study` runs."""
 
 import dataclasses
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from headstart._core import HeadstartError
 from headstart.cli import exits, output
-from headstart_lab.hintstudy.study import DISKS, Finding, Row, Study, check_disks, findings, study
+from headstart_lab import measured
+from headstart_lab.hintstudy.study import DISKS, Timing, Timings, check_disks, findings, study
 from headstart_lab.livestudy import platform
-from headstart_lab.livestudy.report import markdown_table
+from headstart_lab.measured import FOUND
 
-MARKED = re.compile(r"(<!-- hints-study: begin -->\n).*(<!-- hints-study: end -->)", re.DOTALL)
 COLUMNS = ("command", "way", "s", "of plain", "spread", "MB read", "forecast s", "off")
-FOUND = ("finding", "required", "found", "verdict")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -43,8 +38,7 @@ def hints_study(
     wanted = disk or list(DISKS)
     check_disks(wanted)
     output.check_targets(json)
-    if docs is not None and not MARKED.search(docs.read_text(encoding="utf-8")):
-        raise HeadstartError(f"{docs}: has no marks; allowed: a file with <!-- hints-study: begin --> and end")
+    page = None if docs is None else measured.Page(docs, "hints-study")
     reason = platform.why_not()
     if reason is not None:
         # Loud, and no failure: there is nothing wrong with the program.
@@ -63,14 +57,13 @@ def hints_study(
     )
     show(output.console(), found)
     if json is not None:
-        judged = [dataclasses.asdict(each) for each in findings(found)]
+        judged = [row.to_dict() for row in findings(found)]
         output.write_json(json, output.as_json({**dataclasses.asdict(found), "findings": judged}))
-    if docs is not None:
-        text = docs.read_text(encoding="utf-8")
-        output.write_text(docs, MARKED.sub(lambda marks: f"{marks[1]}{markdown(found)}\n{marks[2]}", text))
+    if page is not None:
+        page.write(markdown(found))
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: Timing) -> list[str]:
     """Return a row as text, column by column of `COLUMNS`."""
     forecast = row.forecast_ns
     return [
@@ -85,39 +78,24 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def judged(each: Finding) -> list[str]:
-    """Return a finding as text, column by column of `FOUND`."""
-    return [each.what, each.required, each.found, each.verdict]
-
-
-def tables(found: Study) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+def tables(found: Timings) -> measured.Tables:
     """Return all tables: title, header, lines."""
     disks = dict.fromkeys(row.disk for row in found.rows)
     of = [(disk, COLUMNS, [cells(row) for row in found.rows if row.disk == disk]) for disk in disks]
-    return [*of, ("Findings", FOUND, [judged(each) for each in findings(found)])]
+    return [*of, ("Findings", FOUND, measured.judged(findings(found)))]
 
 
-def show(console: Console, found: Study) -> None:
+def show(console: Console, found: Timings) -> None:
     """Print it."""
-    for title, header, lines in tables(found):
-        table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
-        for number, name in enumerate(header):
-            table.add_column(name, justify="left" if number < 1 or name in ("way", "required", "verdict") else "right")
-        for line in lines:
-            table.add_row(*map(escape, line))
-        console.print(table)
-        console.print()
+    measured.show(console, tables(found), ("way",))
     for name, why in found.left_out.items():
         console.print(f"left out: {name}: {why}", markup=False)
     console.print(found.machine, markup=False)
 
 
-def markdown(found: Study) -> str:
+def markdown(found: Timings) -> str:
     """Return it as Markdown."""
-    parts = [f"{found.machine}; {found.repeats} runs of each on emulated drives."]
-    for title, header, lines in tables(found):
-        parts += ["", f"**{title}**", "", markdown_table(header, lines)]
-    return "\n".join(parts)
+    return measured.markdown(f"{found.machine}; {found.repeats} runs of each on emulated drives.", tables(found))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Literal
 
 from headstart import forecasting
 from headstart._core import HeadstartError
@@ -18,6 +17,8 @@ from headstart_lab.hintstudy.commands import Tree, commands
 from headstart_lab.hintstudy.guards import SLOWER
 from headstart_lab.hintstudy.ways import POLICIES, Job
 from headstart_lab.livestudy import platform
+from headstart_lab.measured import required
+from headstart_lab.studies._rows import Row
 
 OWN = "own"
 DISKS = (*disks.BYTES, OWN)
@@ -28,11 +29,10 @@ HALF, ORACLE, FORECAST = 0.5, 1.15, 0.15
 """What is asked: half of plain in the geometric mean, so much of the better oracle, a forecast so near."""
 
 Tell = Callable[[str], None]
-Verdict = Literal["agrees", "differs"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Timing:
     """A command in one way: the median of its runs."""
 
     disk: str
@@ -67,23 +67,13 @@ class Guarded:
     """Why it could not be measured."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What is asked, and what was found."""
-
-    what: str
-    required: str
-    found: str
-    verdict: Verdict
-
-
 @dataclass
-class Study:
-    """All of it."""
+class Timings:
+    """What the study has measured."""
 
     machine: str
     repeats: int
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Timing] = field(default_factory=list)
     guarded: list[Guarded] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     """By command: why it is not there."""
@@ -99,7 +89,7 @@ def study(
     compare: bool = True,
     folder: Path = Path("/var/tmp"),
     tell: Tell = lambda text: None,
-) -> Study:
+) -> Timings:
     """Measure the commands `only`, or all, on the disks `names`; their files are made below `folder`.
 
     `compare`: in all ways; `guard`: what must not become slower.
@@ -108,7 +98,7 @@ def study(
         HeadstartError: The machine does not do what it should, or a command fails.
     """
     wanted = [each for each in commands() if not only or each.name in only]
-    found = Study(platform.machine(), repeats)
+    found = Timings(platform.machine(), repeats)
     with disks.files_on(folder) as root, tempfile.TemporaryDirectory() as hints:
         tree = Tree(root)
         tree.make(tell)
@@ -134,7 +124,7 @@ def study(
     return found
 
 
-def measure(jobs: list[Job], repeats: int, tell: Tell) -> list[Row]:
+def measure(jobs: list[Job], repeats: int, tell: Tell) -> list[Timing]:
     """Return a row for each job and way; the runs of all ways of a job come in no order."""
     rows = []
     for job in jobs:
@@ -151,12 +141,12 @@ def measure(jobs: list[Job], repeats: int, tell: Tell) -> list[Row]:
     return rows
 
 
-def row(job: Job, way: str, runs: list[ways.Run], plain_ns: int, forecast_ns: int | None) -> Row:
+def row(job: Job, way: str, runs: list[ways.Run], plain_ns: int, forecast_ns: int | None) -> Timing:
     """Return the row of a way's runs."""
     middle = sorted(runs, key=lambda run: run.elapsed_ns)[len(runs) // 2]
     elapsed = [run.elapsed_ns for run in runs]
     report = middle.report or {}
-    return Row(
+    return Timing(
         disk=job.disk.name,
         command=job.command.name,
         way=way,
@@ -210,7 +200,7 @@ def guarded(jobs: list[Job], folder: Path, repeats: int, tell: Tell) -> list[Gua
     return found
 
 
-def findings(study: Study) -> list[Finding]:
+def findings(study: Timings) -> list[Row]:
     """Return what is asked of each disk beside what was found."""
     found = []
     for disk in dict.fromkeys(row.disk for row in study.rows):
@@ -235,29 +225,28 @@ def findings(study: Study) -> list[Finding]:
         apart = [(abs(row.forecast_ns / row.elapsed_ns - 1), row) for row in rows if row.forecast_ns is not None]
         if apart:
             near = sum(each <= FORECAST for each, _ in apart)
-            verdict: Verdict = "agrees" if near == len(apart) else "differs"
             what = f"{disk}: forecasts within {FORECAST:.0%}"
-            found.append(Finding(what, f"all of {len(apart)}", f"{near}", verdict))
+            found.append(required(what, f"all of {len(apart)}", f"{near}", near == len(apart)))
     found += [judged(each) for each in study.guarded]
     return found
 
 
-def mean_share(rows: Iterable[Row]) -> float:
+def mean_share(rows: Iterable[Timing]) -> float:
     """Return the geometric mean of what rows took of plain."""
     return statistics.geometric_mean(row.elapsed_ns / row.plain_ns for row in rows)
 
 
-def judged(each: Guarded) -> Finding:
+def judged(each: Guarded) -> Row:
     """Return whether something has not become slower."""
     what = f"{each.disk}: {each.case}"
     if each.problem is not None:
-        return Finding(what, f"at most {each.slower:.2f}", each.problem, "differs")
+        return required(what, f"at most {each.slower:.2f}", each.problem, holds=False)
     return at_most(what, each.slower, each.run_ns / each.plain_ns)
 
 
-def at_most(what: str, limit: float, share: float) -> Finding:
+def at_most(what: str, limit: float, share: float) -> Row:
     """Return the finding that a share is at most so much."""
-    return Finding(what, f"at most {limit:.2f}", f"{share:.2f}", "agrees" if share <= limit else "differs")
+    return required(what, f"at most {limit:.2f}", f"{share:.2f}", share <= limit)
 
 
 def check_disks(names: Iterable[str]) -> None:

@@ -4,9 +4,9 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from headstart.report import charts
-from headstart_lab.livestudy.study import TOLERANCE, Row, Study
-from headstart_lab.studies._rows import Row as StudyRow
-from headstart_lab.studies._rows import finding, number, unpublished
+from headstart_lab.livestudy.study import TOLERANCE, Timing, Timings
+from headstart_lab.measured import FOUND, judged, markdown_table
+from headstart_lab.studies._rows import Row, number, unpublished
 
 if TYPE_CHECKING:
     from headstart.report.charts import Chart
@@ -26,7 +26,6 @@ HEADER = (
     "predicted",
     "verdict",
 )
-FOUND = ("finding", "required", "found", "verdict")
 ITEMS = {
     "conditions": "the machine, and what was measured apart and given to the simulator",
     "times": "elapsed time at each depth; published: measured on the kernel, ours: predicted by the simulator",
@@ -36,7 +35,7 @@ ITEMS = {
 """Of `headstart reproduce li07-live`."""
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: Timing) -> list[str]:
     """Return a row as text, column by column of `HEADER`."""
     return [
         row.workload,
@@ -54,12 +53,7 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def found(study: Study) -> list[list[str]]:
-    """Return the findings as text, column by column of `FOUND`."""
-    return [[each.what, each.required, each.found, each.verdict] for each in study.findings]
-
-
-def conditions(study: Study) -> list[str]:
+def conditions(study: Timings) -> list[str]:
     """Return under which conditions the figures hold, a sentence each."""
     host = study.host
     runs = "once" if study.repeats == 1 else f"{study.repeats} times, the median is shown"
@@ -75,7 +69,7 @@ def conditions(study: Study) -> list[str]:
     return [*lines, *(short if study.quick else []), *notes, *(f"{note}." for note in study.notes)]
 
 
-def rows(study: Study) -> list[StudyRow]:
+def rows(study: Timings) -> list[Row]:
     """Return the study as rows of `headstart reproduce`."""
     said = " ".join(conditions(study))
     of = {"conditions": [unpublished(study.machine, None, note=said)], "times": [], "drive": [], "findings": []}
@@ -89,26 +83,17 @@ def rows(study: Study) -> list[StudyRow]:
         requests, sizes = (row.measured_requests, row.predicted_requests), (row.measured_bytes, row.predicted_bytes)
         of["drive"].append(unpublished(f"{case}: requests measured, predicted", "{}, {}".format(*requests)))
         of["drive"].append(unpublished(f"{case}: bytes measured, predicted", "{}, {}".format(*sizes)))
-    of["findings"] = [
-        finding(each.what, published=each.required, ours=each.found, holds=each.verdict == "agrees", note="measured")
-        for each in study.findings
-    ]
+    of["findings"] = study.findings
     return [dataclasses.replace(row, item=item) for item, group in of.items() for row in group]
 
 
-def markdown(study: Study) -> str:
+def markdown(study: Timings) -> str:
     """Return it as Markdown."""
-    parts = [markdown_table(HEADER, [cells(row) for row in study.rows]), markdown_table(FOUND, found(study))]
+    parts = [markdown_table(HEADER, [cells(row) for row in study.rows]), markdown_table(FOUND, judged(study.findings))]
     return "\n".join([*conditions(study), "", parts[0], "", parts[1]])
 
 
-def markdown_table(header: tuple[str, ...], rows: list[list[str]]) -> str:
-    """Return a table as Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def chart(study: Study) -> "Chart":
+def chart(study: Timings) -> "Chart":
     """Return bars of elapsed time: a panel for each workload, a pair for each depth."""
     alt = charts.altair("--html")
     points = [

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from headstart import model
 from headstart_lab.livestudy import image, measure, platform, predict, workloads
+from headstart_lab.measured import required
+from headstart_lab.studies._rows import Row, Verdict
 
 PROFILE = "ibm-36gb-10k"
 DISK_BYTES = 36_400_000_000
@@ -31,7 +32,6 @@ LATE_NS = 1_000_000
 """If more than one answer in a hundred is later than this, it is the machine that is measured."""
 ATTEMPTS = 2
 
-Verdict = Literal["agrees", "differs"]
 Tell = Callable[[str, float], None]
 
 
@@ -45,7 +45,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Timing:
     """A workload at a depth: the kernel, and the simulator."""
 
     workload: str
@@ -68,27 +68,17 @@ class Row:
     note: str
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What the competitive depth must show."""
-
-    what: str
-    required: str
-    found: str
-    verdict: Verdict
-
-
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """All of it."""
+class Timings:
+    """What the study has measured."""
 
     machine: str
     profile: str
     quick: bool
     repeats: int
     host: measure.Host
-    rows: list[Row]
-    findings: list[Finding]
+    rows: list[Timing]
+    findings: list[Row]
     notes: list[str]
 
 
@@ -117,7 +107,7 @@ def disk(folder: Path, file: Path) -> Iterator[tuple[Path, Path, Path]]:
         yield mount, loop, files
 
 
-def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, share: None) -> Study:
+def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, share: None) -> Timings:
     """Measure and predict everything; `quick` with shorter files and fewer reads, each once.
 
     Raises:
@@ -143,7 +133,7 @@ def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, sh
         for done, (workload, way) in enumerate(cases):
             tell(f"{workload.name}, {way.name}", done / len(cases))
             rows.append(bench.row(workload, way))
-    return Study(
+    return Timings(
         machine=platform.machine(),
         profile=PROFILE,
         quick=quick,
@@ -165,7 +155,7 @@ class Bench:
     host: measure.Host
     repeats: int
 
-    def row(self, workload: workloads.Workload, way: Setting) -> Row:
+    def row(self, workload: workloads.Workload, way: Setting) -> Timing:
         """Measure and predict one row; again, if the machine was late."""
         for _ in range(ATTEMPTS):
             runs, depths_kb, request_kb = self.runs(workload, way)
@@ -178,7 +168,7 @@ class Bench:
         elapsed = [run.elapsed_ns for run in runs]
         measured, predicted = median(elapsed), median(one.elapsed_ns for one in predictions)
         difference = predicted / measured - 1
-        return Row(
+        return Timing(
             workload=workload.name,
             setting=way.name,
             read_ahead_kb=median(depths_kb),
@@ -186,7 +176,7 @@ class Bench:
             spread=(max(elapsed) - min(elapsed)) / measured,
             predicted_ns=predicted,
             difference=difference,
-            verdict=verdict(abs(difference) <= TOLERANCE),
+            verdict="agrees" if abs(difference) <= TOLERANCE else "differs",
             measured_requests=median(run.requests for run in runs),
             predicted_requests=median(one.requests for one in predictions),
             measured_bytes=median(run.bytes for run in runs),
@@ -228,18 +218,13 @@ def median(values: Iterable[int]) -> int:
     return int(averages.median(values))
 
 
-def verdict(agrees: bool) -> Verdict:
-    """Return it in a word."""
-    return "agrees" if agrees else "differs"
-
-
-def findings(rows: list[Row]) -> list[Finding]:
+def findings(rows: list[Timing]) -> list[Row]:
     """Return what the competitive depth gains and costs, as far as there are rows for it."""
     measured = {(row.workload, row.setting): row.measured_ns for row in rows}
     default, aggressive = f"{DEFAULT_KB} KiB", f"{AGGRESSIVE_KB} KiB"
     found = []
     for way in ("competitive", "tune --watch"):
-        for workload, other, most, required in (
+        for workload, other, most, condition in (
             ("alternating", default, -FASTER, f"at least {FASTER:.0%} less than at {default}"),
             ("stream", default, STREAM, f"at most {STREAM:.0%} more than at {default}"),
             ("stream", aggressive, STREAM, f"at most {STREAM:.0%} more than at {aggressive}"),
@@ -249,5 +234,5 @@ def findings(rows: list[Row]) -> list[Finding]:
             if ours is not None and base is not None:
                 change = ours / base - 1
                 what = f"{workload}, {way}: elapsed"
-                found.append(Finding(what, required, f"{change:+.1%}", verdict(change <= most)))
+                found.append(required(what, condition, f"{change:+.1%}", change <= most))
     return found

@@ -1,27 +1,22 @@
 """`python -m headstart_lab.servestudy`, which `make serve-study` runs."""
 
 import dataclasses
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from headstart._core import HeadstartError
 from headstart._environment import folders
 from headstart.cli import exits, output
+from headstart_lab import measured
 from headstart_lab.livestudy import platform
-from headstart_lab.livestudy.report import markdown_table
+from headstart_lab.measured import FOUND
 from headstart_lab.servestudy.cases import DISKS
-from headstart_lab.servestudy.study import Row, cells, columns, findings, study
+from headstart_lab.servestudy.study import Outcome, cells, columns, findings, study
 from headstart_lab.servestudy.workloads import REQUESTS
-
-MARKED = re.compile(r"(<!-- serve-study: begin -->\n).*(<!-- serve-study: end -->)", re.DOTALL)
-FOUND = ("finding", "required", "found", "verdict", "note")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -55,8 +50,7 @@ def serve_study(
         for each in given or ():
             if each not in known:
                 raise HeadstartError(f'{option}: "{each}"; allowed: {", ".join(known)}')
-    if docs is not None and not MARKED.search(docs.read_text(encoding="utf-8")):
-        raise HeadstartError(f"{docs}: has no marks; allowed: a file with <!-- serve-study: begin --> and end")
+    page = None if docs is None else measured.Page(docs, "serve-study")
     platform.unwind_on_signals()
     found = study(
         rows,
@@ -70,42 +64,30 @@ def serve_study(
     )
     show(output.console(), found)
     if json is not None:
-        judged = [dataclasses.asdict(each) for each in findings(found)]
+        judged = [row.to_dict() for row in findings(found)]
         output.write_json(
             json, output.as_json({"rows": [dataclasses.asdict(row) for row in found], "findings": judged})
         )
-    if docs is not None:
-        text = docs.read_text(encoding="utf-8")
-        output.write_text(docs, MARKED.sub(lambda marks: f"{marks[1]}{markdown(found)}\n{marks[2]}", text))
+    if page is not None:
+        page.write(markdown(found))
 
 
-def tables(found: list[Row]) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+def tables(found: list[Outcome]) -> measured.Tables:
     """Return all tables: title, header, lines."""
-    judged = [[each.what, each.required, each.found, each.verdict, each.note] for each in findings(found)]
     disks = dict.fromkeys(row.case.disk for row in found)
     of = [(disk, columns(), [cells(row) for row in found if row.case.disk == disk]) for disk in disks]
-    return [("Findings", FOUND, judged), *of]
+    return [("Findings", FOUND, measured.judged(findings(found))), *of]
 
 
-def show(console: Console, found: list[Row]) -> None:
+def show(console: Console, found: list[Outcome]) -> None:
     """Print it."""
-    for title, header, lines in tables(found):
-        table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
-        for name in header:
-            table.add_column(name, justify="right" if header is not FOUND and name not in columns()[:5] else "left")
-        for line in lines:
-            table.add_row(*map(escape, line))
-        console.print(table)
-        console.print()
+    measured.show(console, tables(found), columns()[:5])
     console.print(platform.machine(), markup=False)
 
 
-def markdown(found: list[Row]) -> str:
+def markdown(found: list[Outcome]) -> str:
     """Return it as Markdown."""
-    parts = [f"{platform.machine()}."]
-    for title, header, lines in tables(found):
-        parts += ["", f"**{title}**", "", markdown_table(header, lines)]
-    return "\n".join(parts)
+    return measured.markdown(f"{platform.machine()}.", tables(found))
 
 
 if __name__ == "__main__":

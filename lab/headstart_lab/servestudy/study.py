@@ -13,14 +13,16 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from headstart._core import HeadstartError
 from headstart_lab.livestudy import platform
+from headstart_lab.measured import required
 from headstart_lab.servestudy import live, workloads
 from headstart_lab.servestudy.cases import Case, Way, cases
 from headstart_lab.servestudy.live import Figures
 from headstart_lab.servestudy.way import measured_way
+from headstart_lab.studies._rows import Row
 
 RESPONSE, COUNTS, SIGNS = 0.15, 0.02, 0.95
 COUNTED = ("l1_hits", "l1_fetches", "l2_hits", "l2_fetches")
@@ -40,11 +42,9 @@ ITSELF = (
 )
 SCHEMA = 5
 
-Verdict = Literal["agrees", "differs"]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
+class Outcome:
     """A case in both worlds."""
 
     case: Case
@@ -85,7 +85,7 @@ class Row:
         return json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)})
 
     @classmethod
-    def from_json(cls, line: str) -> "Row":
+    def from_json(cls, line: str) -> "Outcome":
         """Return what `to_json` has written."""
         fields = json.loads(line)
         if fields.pop("schema") != SCHEMA:
@@ -106,23 +106,12 @@ def counts_off(ours: Figures, theirs: Figures) -> float:
     return max(abs(off(ours, theirs, name)) for name in COUNTED)
 
 
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """What is required, and what was found."""
-
-    what: str
-    required: str
-    found: str
-    verdict: Verdict
-    note: str = ""
-
-
-def read_rows(path: Path) -> dict[Case, Row]:
+def read_rows(path: Path) -> dict[Case, Outcome]:
     """Return the rows of a file that a study has written; a last line that was cut short is dropped."""
     if not path.exists():
         return {}
     lines = path.read_text(encoding="utf-8").split("\n")
-    rows = [Row.from_json(line) for line in lines[:-1] if line]
+    rows = [Outcome.from_json(line) for line in lines[:-1] if line]
     return {row.case: row for row in rows}
 
 
@@ -136,7 +125,7 @@ def study(
     twice: int = 0,
     traces: Path | None = None,
     tell: Callable[[str], None] = lambda text: None,
-) -> list[Row]:
+) -> list[Outcome]:
     """Run the cases that `rows_file` has no row of, `lanes` at a time; return the rows of all.
 
     Of every `twice`-th group of cases that differ in the coordinator only, each case is run a second time; 0: none is.
@@ -167,7 +156,7 @@ def study(
         return with_one_way([rows[case] for case in wanted], by_name)
 
 
-def with_one_way(rows: list[Row], by_name: dict[str, workloads.Workload]) -> list[Row]:
+def with_one_way(rows: list[Outcome], by_name: dict[str, workloads.Workload]) -> list[Outcome]:
     """Simulate all rows of a disk and a workload with the median of their ways: the machine is one for none and PFC.
 
     The platter turns from the first request on, which is late: where requests come by the clock, all others come that
@@ -175,13 +164,13 @@ def with_one_way(rows: list[Row], by_name: dict[str, workloads.Workload]) -> lis
     """
     ways = median_ways(rows)
 
-    def simulated(row: Row, more_ns: int = 0, later_ns: int = 0) -> Figures:
+    def simulated(row: Outcome, more_ns: int = 0, later_ns: int = 0) -> Figures:
         way, workload = ways[row.case.disk, row.case.workload], by_name[row.case.workload]
         if workload.open:
             workload = workloads.later(workload, later_ns - way.first_ns)
         return live.predicted(row.case, workload, dataclasses.replace(way, way_ns=way.way_ns + more_ns))
 
-    def with_simulated(row: Row) -> Row:
+    def with_simulated(row: Outcome) -> Outcome:
         nearby = [simulated(row, more_ns) for more_ns in NEARBY_NS]
         if by_name[row.case.workload].open:
             nearby += [simulated(row, later_ns=later_ns) for later_ns in LATER_NS]
@@ -190,7 +179,7 @@ def with_one_way(rows: list[Row], by_name: dict[str, workloads.Workload]) -> lis
     return [with_simulated(row) for row in rows]
 
 
-def median_ways(rows: Iterable[Row]) -> dict[tuple[str, str], Way]:
+def median_ways(rows: Iterable[Outcome]) -> dict[tuple[str, str], Way]:
     """Return the median of each part over the rows of a disk and a workload."""
     measured: dict[tuple[str, str], list[Way]] = defaultdict(list)
     for row in rows:
@@ -203,7 +192,7 @@ def _median_way(ways: list[Way]) -> Way:
     return Way(**{name: round(statistics.median(getattr(way, name) for way in ways)) for name in names})
 
 
-def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, lanes: int) -> Iterator[Row]:
+def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, lanes: int) -> Iterator[Outcome]:
     """Run cases, `lanes` at a time, each lane in a process on one processor.
 
     A lane undoes what it has done when it is interrupted.
@@ -250,7 +239,7 @@ def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, l
                 process.join()
 
 
-def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> Row:
+def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> Outcome:
     """Measure and predict one case, `twice` if so; again, if the machine was late."""
 
     def run() -> tuple[Figures, int]:
@@ -262,7 +251,7 @@ def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> 
 
     way = measured_way(case.disk, workload, folder)
     measured, late = run()
-    return Row(
+    return Outcome(
         case=case,
         requests=workload.requests,
         footprint=workload.footprint,
@@ -275,7 +264,7 @@ def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> 
     )
 
 
-def described(row: Row) -> str:
+def described(row: Outcome) -> str:
     """Return a row as a line."""
     counts = ", ".join(
         f"{name.replace('_', ' ')} {getattr(row.measured, name)} ({row.off(name):+.1%})" for name in COUNTED
@@ -284,9 +273,9 @@ def described(row: Row) -> str:
     return f"{row.case.label}: {response}, {counts}"
 
 
-def findings(rows: Iterable[Row]) -> list[Finding]:
+def findings(rows: Iterable[Outcome]) -> list[Row]:
     """Judge, disk by disk."""
-    by_disk: dict[str, list[Row]] = defaultdict(list)
+    by_disk: dict[str, list[Outcome]] = defaultdict(list)
     for row in rows:
         by_disk[row.case.disk].append(row)
     return [
@@ -296,12 +285,7 @@ def findings(rows: Iterable[Row]) -> list[Finding]:
     ]
 
 
-def verdict(agrees: bool) -> Verdict:
-    """Return it in a word."""
-    return "agrees" if agrees else "differs"
-
-
-def _response(disk: str, rows: list[Row]) -> Finding:
+def _response(disk: str, rows: list[Outcome]) -> Row:
     held = [row for row in rows if abs(row.response_off) <= RESPONSE]
     offs, ways = sorted(row.response_off for row in rows), median_ways(rows)
     names = ", ".join(workload for _, workload in ways)
@@ -309,11 +293,11 @@ def _response(disk: str, rows: list[Row]) -> Finding:
     def own(part: str) -> str:
         return ", ".join(f"{getattr(way, part) / 1e6:.2f}" for way in ways.values())
 
-    return Finding(
+    return required(
         f"{disk}: mean response beside the simulator's",
         f"within {RESPONSE:.0%} in every case",
         f"in {len(held)} of {len(rows)}",
-        verdict(len(held) == len(rows)),
+        len(held) == len(rows),
         f"difference: least {offs[0]:+.1%}, median {statistics.median(offs):+.1%}, greatest {offs[-1]:+.1%}; the "
         f"servers' own time in ms for {names}, medians: {own('near_ns')} between L1 and the player, {own('way_ns')} "
         f"between L2 and L1, {own('page_ns')} for each further page; {own('disk_ns')} beside the drive, "
@@ -321,24 +305,24 @@ def _response(disk: str, rows: list[Row]) -> Finding:
     )
 
 
-def _counts(disk: str, rows: list[Row]) -> Finding:
+def _counts(disk: str, rows: list[Outcome]) -> Row:
     held = [row for row in rows if row.counts_off <= COUNTS]
     near = sum(row.blocks_off <= 2 for row in rows if row not in held)
     itself = sum(all(counts_off(each, row.predicted) <= COUNTS for each in row.nearby) for row in rows if row.nearby)
     within = sum(_is_between(row.measured, row.predicted, *row.nearby) for row in rows)
     middle = statistics.median(row.counts_off for row in rows)
-    return Finding(
+    return required(
         f"{disk}: hits and fetches of both levels",
         f"within {COUNTS:.0%} in every case",
         f"in {len(held)} of {len(rows)}",
-        verdict(len(held) == len(rows)),
+        len(held) == len(rows),
         f"greatest of the four differences, median over the cases: {middle:.2%}; of those further off, {near} differ "
         f"by 2 pages at most. {ITSELF}: {itself}. Each count of the servers between those of these simulations, or "
         f"within {COUNTS:.0%} of one: {within}",
     )
 
 
-def _twice(disk: str, rows: list[Row]) -> list[Finding]:
+def _twice(disk: str, rows: list[Outcome]) -> list[Row]:
     """Say how far two runs of the servers agree, and the simulator in the same cases."""
     pairs = [(row, row.again) for row in rows if row.again is not None]
     if not pairs:
@@ -352,7 +336,7 @@ def _twice(disk: str, rows: list[Row]) -> list[Finding]:
         f"the simulator beside the first run, in the same cases: {simulated}; beside either run: {either}; each of its "
         f"counts between those of the two runs, or within {COUNTS:.0%} of one: {within}"
     )
-    return [Finding(f"{disk}: {what}", "none", f"within {COUNTS:.0%} in {alike} of {len(pairs)}", "agrees", note)]
+    return [required(f"{disk}: {what}", "none", f"within {COUNTS:.0%} in {alike} of {len(pairs)}", True, note)]
 
 
 def _is_between(figures: Figures, *others: Figures) -> bool:
@@ -366,41 +350,41 @@ def _is_between(figures: Figures, *others: Figures) -> bool:
     return all(holds(name) for name in COUNTED)
 
 
-def _signs(disk: str, rows: list[Row]) -> Finding:
+def _signs(disk: str, rows: list[Outcome]) -> Row:
     gains = _gains(rows)
     wrong = [theirs for ours, theirs in gains if (ours > 0) != (theirs > 0)]
     held = len(gains) - len(wrong)
     itself = sum(_keeps_sign(group) for group in _groups(rows))
-    return Finding(
+    return required(
         f"{disk}: sign of PFC's gain over none",
         f"the simulator's in at least {SIGNS:.0%} of the cases",
         f"in {held} of {len(gains)}",
-        verdict(held >= SIGNS * len(gains)),
+        held >= SIGNS * len(gains),
         f"gains that the simulator gives where it differs: {', '.join(f'{each:+.2%}' for each in wrong) or 'none'}; "
         f"{ITSELF}: {itself}",
     )
 
 
-def _groups(rows: Iterable[Row]) -> list[dict[str, Row]]:
+def _groups(rows: Iterable[Outcome]) -> list[dict[str, Outcome]]:
     """Return the cases that differ in the coordinator only, by coordinator, where none and PFC are among them."""
-    groups: dict[str, dict[str, Row]] = defaultdict(dict)
+    groups: dict[str, dict[str, Outcome]] = defaultdict(dict)
     for row in rows:
         groups[row.case.group][row.case.coordinator] = row
     return [own for own in groups.values() if {"none", "pfc"} <= own.keys()]
 
 
-def _gains(rows: Iterable[Row]) -> list[tuple[float, float]]:
+def _gains(rows: Iterable[Outcome]) -> list[tuple[float, float]]:
     """Return PFC's gains, measured and simulated."""
     return [(gain(own, "measured"), gain(own, "predicted")) for own in _groups(rows)]
 
 
-def _keeps_sign(group: dict[str, Row]) -> bool:
+def _keeps_sign(group: dict[str, Outcome]) -> bool:
     """Return whether PFC's gain has the same sign in all simulations of a group."""
     both = zip(group["none"].nearby, group["pfc"].nearby, strict=True)
     return all((none.response_ns > pfc.response_ns) == (gain(group, "predicted") > 0) for none, pfc in both)
 
 
-def gain(rows: dict[str, Row], world: str) -> float:
+def gain(rows: dict[str, Outcome], world: str) -> float:
     """Return by how much PFC shortens the mean response of none."""
     none, pfc = (getattr(rows[name], world).response_ns for name in ("none", "pfc"))
     return float((none - pfc) / none)
@@ -411,7 +395,7 @@ def columns() -> tuple[str, ...]:
     return ("workload", "algorithm", "L1", "L2/L1", "coordinator", "ms", "simulated", "off", "counts off", "pages off")
 
 
-def cells(row: Row) -> list[Any]:
+def cells(row: Outcome) -> list[Any]:
     """Return a row as text, column by column."""
     case = row.case
     return [
