@@ -154,3 +154,57 @@ fn no_server_or_no_export_is_an_error_of_one_line() {
     let error = Client::connect(&uri, options).unwrap_err().to_string();
     assert!(error.contains("no answer in time"), "{error}");
 }
+
+/// What a server says byte by byte, without an end, is no greeting in time.
+#[test]
+fn a_slow_greeting_has_one_time_in_all() {
+    let slow = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri: Uri = format!("nbd://127.0.0.1:{}/", slow.local_addr().unwrap().port()).parse().unwrap();
+    std::thread::spawn(move || {
+        use std::io::Write;
+        let (mut stream, _) = slow.accept().unwrap();
+        for byte in b"NBDMAGICIHAVEOPT" {
+            _ = stream.write_all(&[*byte]);
+            std::thread::sleep(Duration::from_millis(150));
+        }
+    });
+    let options = ConnectOptions { connect_time_max: Duration::from_millis(300), ..ConnectOptions::default() };
+    let error = Client::connect(&uri, options).unwrap_err().to_string();
+    assert!(error.contains("no answer in time"), "{error}");
+}
+
+/// A Unix socket whose queue of connections is full makes `connect` wait.
+#[test]
+fn a_unix_server_that_accepts_nothing_is_left() {
+    let path = std::env::temp_dir().join(format!("headstart-nbd-full-{}", std::process::id()));
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let uri = Uri { address: headstart_nbd::Address::Unix(path.clone()), export: String::new(), tls: None };
+    let options = ConnectOptions { connect_time_max: Duration::from_millis(50), ..ConnectOptions::default() };
+    for _ in 0..3 {
+        let error = Client::connect(&uri, options).unwrap_err().to_string();
+        assert!(error.contains("no answer in time"), "{error}");
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// The reply that does not come ends the connection, with all that is in flight; so does content that stops halfway.
+#[test]
+fn a_reply_that_does_not_come_ends_the_connection() {
+    for fault in [Fault::Mute(3), Fault::Halfway] {
+        let options = ConnectOptions { reply_time_max: Some(Duration::from_millis(200)), ..ConnectOptions::default() };
+        let client = Client::connect(&server(fault), options).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        for index in 0..5 {
+            let sender = sender.clone();
+            client
+                .submit(READ, index * 512, 512, &[], Vec::new(), move |result| sender.send(result.map(drop)).unwrap());
+        }
+        let outcomes: Vec<_> = (0..5).map(|_| receiver.recv().unwrap()).collect();
+        let late = ClientError::Lost("the server does not reply in time".to_owned());
+        let answered = if fault == Fault::Halfway { 0 } else { 3 };
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), answered, "{fault:?}");
+        assert!(outcomes[answered..].iter().all(|outcome| *outcome == Err(late.clone())), "{outcomes:?}");
+        assert!(client.is_lost());
+    }
+}

@@ -3,17 +3,22 @@
 use std::io::{BufReader, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::handshake::Handshake;
 use super::pending::{Done, InFlight, Pending, Step};
 use super::stream::Stream;
-use super::{ClientError, Refused, Replies, ServerExport};
+use super::{now, ClientError, ConnectOptions, Refused, Replies, ServerExport};
 use crate::wire::Violation;
 use crate::{Command, Request, Uri};
 
 /// Headers and short payloads are sent in one piece; a longer payload goes out from where it lies.
 const JOINED_BYTES_MAX: usize = 64 << 10;
+
+/// How often requests are looked over for one that is overdue, at least.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
+/// What is to be on stable storage may take so many times as long as other requests: a server writes what it has kept in memory.
+const STABLE_TIMES: u32 = 4;
 
 #[derive(Default)]
 struct Board {
@@ -29,6 +34,7 @@ struct Shared {
     /// What is to be written; held while it is.
     writing: Mutex<Vec<u8>>,
     allocation: Option<u32>,
+    reply_time_max: Option<Duration>,
 }
 
 /// No panic can leave the board half changed: callbacks run without it.
@@ -48,7 +54,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    pub fn open(uri: &Uri, time_max: Duration) -> Result<(Connection, ServerExport), ClientError> {
+    pub fn open(uri: &Uri, options: ConnectOptions) -> Result<(Connection, ServerExport), ClientError> {
         let failed = |error: std::io::Error| {
             let problem = match error.kind() {
                 std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "no answer in time".to_owned(),
@@ -58,14 +64,18 @@ impl Connection {
             ClientError::Connect { uri: uri.to_string(), problem }
         };
         let refused = |source: Refused| ClientError::Refused { uri: uri.to_string(), source };
-        let mut stream = Stream::connect(&uri.address, time_max).map_err(failed)?;
+        let until = now() + options.connect_time_max;
+        let mut stream = Stream::connect(&uri.address, until).map_err(failed)?;
         let export = negotiate(&mut stream, uri).map_err(|error| match error {
             Negotiation::Io(error) => failed(error),
             Negotiation::Refused(error) => refused(error),
         })?;
-        stream.set_time_max(None).map_err(failed)?;
-        let allocation = export.allocation;
-        let shared = Arc::new(Shared { stream, board: Mutex::default(), writing: Mutex::default(), allocation });
+        stream.set_until(None);
+        let reply_time_max = options.reply_time_max;
+        let looks_every = reply_time_max.map(|time| (time / 4).min(LOOKS_EVERY));
+        stream.set_time_max(looks_every, reply_time_max).map_err(failed)?;
+        let (board, writing, allocation) = (Mutex::default(), Mutex::default(), export.allocation);
+        let shared = Arc::new(Shared { stream, board, writing, allocation, reply_time_max });
         let reading = Arc::clone(&shared);
         let reader = std::thread::Builder::new().name("nbd-replies".to_owned()).spawn(move || {
             let why = reading.read_replies();
@@ -82,7 +92,7 @@ impl Connection {
         let Some(request) = self.enter(command, offset, length, buffer, done) else { return };
         if let Err(error) = self.shared.write(&request, payload) {
             // The reader meets the same, and ends every request in flight, this one among them.
-            self.shared.lose(&error.to_string());
+            self.shared.lose(&said(&error));
         }
     }
 
@@ -96,7 +106,7 @@ impl Connection {
     /// Sends what is queued in one piece.
     pub fn send_queued(&self) {
         if let Err(error) = self.shared.write_queued() {
-            self.shared.lose(&error.to_string());
+            self.shared.lose(&said(&error));
         }
     }
 
@@ -111,7 +121,9 @@ impl Connection {
         }
         board.next_cookie += 1;
         let request = Request { cookie: board.next_cookie, command, offset, length };
-        board.in_flight.insert(Pending::new(request, buffer, done));
+        let due =
+            self.shared.reply_time_max.map(|time| now() + time * if is_stable(command) { STABLE_TIMES } else { 1 });
+        board.in_flight.insert(Pending::new(request, buffer, due, done));
         Some(request)
     }
 }
@@ -121,12 +133,23 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let request = Request { cookie: 0, command: Command::Disconnect, offset: 0, length: 0 };
         // A server that takes no more must not hold up the end.
-        _ = self.shared.stream.set_time_max(Some(Duration::from_secs(1)));
-        _ = self.shared.write(&request, &[]);
+        _ = self.shared.stream.set_time_max(None, Some(Duration::from_secs(1)));
+        if self.shared.writing.try_lock().is_ok() {
+            _ = self.shared.write(&request, &[]);
+        }
         self.shared.stream.shut_down();
         if let Some(reader) = self.reader.take().filter(|reader| reader.thread().id() != std::thread::current().id()) {
             _ = reader.join();
         }
+    }
+}
+
+/// Whether the reply says that something is on stable storage.
+fn is_stable(command: Command) -> bool {
+    match command {
+        Command::Flush => true,
+        Command::Write { fua } | Command::Trim { fua } | Command::WriteZeroes { fua, .. } => fua,
+        _ => false,
     }
 }
 
@@ -193,10 +216,10 @@ impl Shared {
     /// Reads until the connection ends; says why it did.
     fn read_replies(&self) -> String {
         let mut stream = BufReader::with_capacity(64 << 10, &self.stream);
-        let (mut replies, mut input) = (Replies::default(), Vec::new());
+        let (mut replies, mut input, mut looked) = (Replies::default(), Vec::new(), now());
         loop {
             input.resize(replies.needed(), 0);
-            if let Err(error) = stream.read_exact(&mut input) {
+            if let Err(error) = self.fill(&mut stream, &mut input, None, &mut looked) {
                 return said(&error);
             }
             let step = match replies.advance(&input) {
@@ -204,7 +227,7 @@ impl Shared {
                 Ok(Some(reply)) => locked(&self.board).in_flight.reply(reply, self.allocation),
                 Err(violation) => Err(violation),
             };
-            match step.and_then(|step| self.take(step, &mut stream)) {
+            match step.and_then(|step| self.take(step, &mut stream, &mut looked)) {
                 Ok(None) => {}
                 Ok(Some(error)) => return said(&error),
                 Err(violation) => return format!("the server broke the protocol: {violation}"),
@@ -212,17 +235,52 @@ impl Shared {
         }
     }
 
-    fn take(&self, step: Step, stream: &mut impl Read) -> Result<Option<std::io::Error>, Violation> {
+    /// Reads all of `buffer`. Meanwhile no request may become overdue, that whose content this is, until `due`, among them.
+    fn fill(
+        &self,
+        stream: &mut impl Read,
+        mut buffer: &mut [u8],
+        due: Option<Instant>,
+        looked: &mut Instant,
+    ) -> std::io::Result<()> {
+        use std::io::ErrorKind;
+        while !buffer.is_empty() {
+            match stream.read(buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => buffer = &mut buffer[read..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error) => return Err(error),
+            }
+            let Some(time_max) = self.reply_time_max else { continue };
+            let now = now();
+            if now - *looked >= LOOKS_EVERY.min(time_max / 4) {
+                *looked = now;
+                if due.is_some_and(|due| due <= now) || locked(&self.board).in_flight.is_overdue(now) {
+                    return Err(std::io::Error::new(ErrorKind::TimedOut, "the server does not reply in time"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(
+        &self,
+        step: Step,
+        stream: &mut impl Read,
+        looked: &mut Instant,
+    ) -> Result<Option<std::io::Error>, Violation> {
         match step {
             Step::Wait => {}
             Step::Finished(done, outcome) => done(outcome),
             Step::Content(mut pending, place, last) => {
-                if let Err(error) = stream.read_exact(&mut pending.buffer()[place]) {
+                let due = pending.due;
+                if let Err(error) = self.fill(stream, &mut pending.buffer()[place], due, looked) {
                     (pending.done)(Err(ClientError::Lost(said(&error))));
                     return Ok(Some(error));
                 }
                 let step = locked(&self.board).in_flight.proceed(pending, last)?;
-                return self.take(step, stream);
+                return self.take(step, stream, looked);
             }
         }
         Ok(None)
@@ -232,6 +290,7 @@ impl Shared {
 fn said(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::UnexpectedEof => "the server closed it".to_owned(),
+        std::io::ErrorKind::WouldBlock => "the server takes no requests".to_owned(),
         _ => error.to_string(),
     }
 }

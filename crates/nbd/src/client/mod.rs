@@ -11,7 +11,7 @@ mod trust;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use handshake::{Handshake, Refused, ServerExport};
 pub use pending::Completion;
@@ -64,19 +64,27 @@ impl From<ClientError> for std::io::Error {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a server is waited for by the machine's clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// How to connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectOptions {
     /// How many connections, at least 1. With a writable export of a server that does not promise that connections see each
     /// other's writes, one is used.
     pub connection_count: usize,
-    /// How long the way to the server and the negotiation may take. Requests may take any time.
+    /// How long the way to the server and the negotiation may take in all, for each connection.
     pub connect_time_max: Duration,
+    /// How long the reply to a request may take; what is to be on stable storage may take four times as long. A connection with an
+    /// overdue request is lost. `None`: any time.
+    pub reply_time_max: Option<Duration>,
 }
 
 impl Default for ConnectOptions {
     fn default() -> Self {
-        Self { connection_count: 1, connect_time_max: Duration::from_secs(30) }
+        Self { connection_count: 1, connect_time_max: Duration::from_secs(30), reply_time_max: None }
     }
 }
 
@@ -95,11 +103,11 @@ impl Client {
     /// # Errors
     /// [`ClientError::Connect`] and [`ClientError::Refused`].
     pub fn connect(uri: &Uri, options: ConnectOptions) -> Result<Self, ClientError> {
-        let (first, export) = Connection::open(uri, options.connect_time_max)?;
+        let (first, export) = Connection::open(uri, options)?;
         let shared = export.flags.contains(Flags::MULTI_CONN) || export.flags.contains(Flags::READ_ONLY);
         let mut connections = vec![first];
         while shared && connections.len() < options.connection_count {
-            let (connection, again) = Connection::open(uri, options.connect_time_max)?;
+            let (connection, again) = Connection::open(uri, options)?;
             if again != export {
                 let source =
                     Refused::Violation(crate::Violation("another connection has another size or other flags".into()));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Instant;
 
 use super::coverage::Coverage;
 use super::replies::Reply;
@@ -27,13 +28,15 @@ pub(super) struct Pending {
     completion: Completion,
     come: Coverage,
     failure: Option<ClientError>,
+    /// By when it has to be answered.
+    pub due: Option<Instant>,
     pub done: Done,
 }
 
 impl Pending {
-    pub fn new(request: Request, buffer: Vec<u8>, done: Done) -> Self {
+    pub fn new(request: Request, buffer: Vec<u8>, due: Option<Instant>, done: Done) -> Self {
         let completion = Completion { buffer, extents: Vec::new() };
-        Self { request, completion, come: Coverage::default(), failure: None, done }
+        Self { request, completion, come: Coverage::default(), failure: None, due, done }
     }
 
     fn is_read(&self) -> bool {
@@ -124,6 +127,11 @@ pub(super) struct InFlight {
 impl InFlight {
     pub fn insert(&mut self, pending: Pending) {
         self.put_back(Box::new(pending));
+    }
+
+    /// Whether one should have been answered before `now`.
+    pub fn is_overdue(&self, now: Instant) -> bool {
+        self.requests.values().any(|pending| pending.due.is_some_and(|due| due <= now))
     }
 
     /// All that are in flight: the connection is lost.

@@ -1,68 +1,133 @@
-//! A connected socket, TCP or Unix.
+//! A connected socket, TCP or Unix, whose reads and writes may have to be done by a certain time.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
+use rustix::net::{self, sockopt, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use super::now;
 use crate::Address;
 
+/// A host that is silent for so long is asked whether it is still there, and is lost after that many questions.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+const KEEPALIVE_COUNT: u32 = 4;
+/// Milliseconds that sent bytes may stay unacknowledged: as long as those questions take in all.
+const UNACKNOWLEDGED_MS: u32 = 30_000;
+
 #[derive(Debug)]
-pub(super) enum Socket {
+pub(super) struct Socket {
+    stream: Kind,
+    /// When reads and writes fail, however much has come by then.
+    until: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Kind {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
+/// What is left of the time until then.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    Ok(left)
+}
+
 impl Socket {
-    /// Connects within `time_max` for each address that a name has.
-    pub fn connect(address: &Address, time_max: Duration) -> io::Result<Socket> {
+    /// Connects. Everything has to be done by `until`, up to [`Socket::set_until`].
+    pub fn connect(address: &Address, until: Instant) -> io::Result<Socket> {
         let stream = match address {
-            Address::Unix(path) => Socket::Unix(UnixStream::connect(path)?),
-            Address::Tcp(host, port) => {
-                let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-                let found = (host.as_str(), *port).to_socket_addrs()?.find_map(|address| {
-                    TcpStream::connect_timeout(&address, time_max).map_err(|error| last = error).ok()
-                });
-                let stream = found.ok_or(last)?;
-                stream.set_nodelay(true)?;
-                Socket::Tcp(stream)
-            }
+            Address::Unix(path) => Kind::Unix(connect_unix(path, until)?),
+            Address::Tcp(host, port) => Kind::Tcp(connect_tcp(host, *port, until)?),
         };
-        stream.set_time_max(Some(time_max))?;
-        Ok(stream)
+        Ok(Socket { stream, until: Some(until) })
     }
 
-    /// How long one read or write may take.
-    pub fn set_time_max(&self, time: Option<Duration>) -> io::Result<()> {
-        match self {
-            Socket::Tcp(stream) => stream.set_read_timeout(time).and(stream.set_write_timeout(time)),
-            Socket::Unix(stream) => stream.set_read_timeout(time).and(stream.set_write_timeout(time)),
+    /// When reads and writes fail.
+    pub fn set_until(&mut self, until: Option<Instant>) {
+        self.until = until;
+    }
+
+    /// How long one read and one write may take.
+    pub fn set_time_max(&self, read: Option<Duration>, write: Option<Duration>) -> io::Result<()> {
+        match &self.stream {
+            Kind::Tcp(stream) => stream.set_read_timeout(read).and(stream.set_write_timeout(write)),
+            Kind::Unix(stream) => stream.set_read_timeout(read).and(stream.set_write_timeout(write)),
         }
+    }
+
+    fn limit(&self) -> io::Result<()> {
+        let Some(until) = self.until else { return Ok(()) };
+        let left = Some(left(until)?);
+        self.set_time_max(left, left)
     }
 
     /// Ends reads and writes of every thread.
     pub fn shut_down(&self) {
-        _ = match self {
-            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
+        _ = match &self.stream {
+            Kind::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Kind::Unix(stream) => stream.shutdown(Shutdown::Both),
         };
     }
 }
 
+/// The system waits here too: for a server that does not accept, once its queue is full.
+fn connect_unix(path: &Path, until: Instant) -> io::Result<UnixStream> {
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(left(until)?))?;
+    net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
+/// Tries each address that the name has.
+fn connect_tcp(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, left(until)?) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                keep_alive(&stream)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// A host that no longer exists sends nothing: without this its connection stays for hours.
+fn keep_alive(stream: impl AsFd) -> io::Result<()> {
+    sockopt::set_socket_keepalive(&stream, true)?;
+    sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(&stream, KEEPALIVE_EVERY)?;
+    sockopt::set_tcp_keepcnt(&stream, KEEPALIVE_COUNT)?;
+    Ok(sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED_MS)?)
+}
+
 impl Read for &Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => (&mut &*stream).read(buffer),
-            Socket::Unix(stream) => (&mut &*stream).read(buffer),
+        self.limit()?;
+        match &self.stream {
+            Kind::Tcp(stream) => (&mut &*stream).read(buffer),
+            Kind::Unix(stream) => (&mut &*stream).read(buffer),
         }
     }
 }
 
 impl Write for &Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => (&mut &*stream).write(bytes),
-            Socket::Unix(stream) => (&mut &*stream).write(bytes),
+        self.limit()?;
+        match &self.stream {
+            Kind::Tcp(stream) => (&mut &*stream).write(bytes),
+            Kind::Unix(stream) => (&mut &*stream).write(bytes),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
 use rustls::ClientConnection;
@@ -47,9 +47,14 @@ fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Err
 }
 
 impl Stream {
-    /// Connects within `time_max` for each address that a name has.
-    pub fn connect(address: &Address, time_max: Duration) -> io::Result<Self> {
-        Ok(Self { socket: Socket::connect(address, time_max)?, tls: None })
+    /// Connects. Everything has to be done by `until`, up to [`Stream::set_until`].
+    pub fn connect(address: &Address, until: Instant) -> io::Result<Self> {
+        Ok(Self { socket: Socket::connect(address, until)?, tls: None })
+    }
+
+    /// When reads and writes fail.
+    pub fn set_until(&mut self, until: Option<Instant>) {
+        self.socket.set_until(until);
     }
 
     /// From now on all is encrypted, once the server has shown that it is whom `trust` names.
@@ -66,9 +71,9 @@ impl Stream {
         Ok(())
     }
 
-    /// How long one read or write of the socket may take.
-    pub fn set_time_max(&self, time: Option<Duration>) -> io::Result<()> {
-        self.socket.set_time_max(time)
+    /// How long one read and one write of the socket may take.
+    pub fn set_time_max(&self, read: Option<Duration>, write: Option<Duration>) -> io::Result<()> {
+        self.socket.set_time_max(read, write)
     }
 
     /// Ends reads and writes of every thread.

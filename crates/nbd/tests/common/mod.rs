@@ -37,6 +37,10 @@ pub enum Fault {
     Short,
     /// Requests of a connection are answered in pairs, the second first.
     Pairs,
+    /// So many requests are answered, and no other.
+    Mute(u64),
+    /// The first half of a reply comes, and then nothing.
+    Halfway,
 }
 
 pub type Memory = Arc<Mutex<Vec<u8>>>;
@@ -95,6 +99,9 @@ pub fn serve(mut stream: impl Read + Write, export: &Export, memory: &Memory, fa
         if fault == Fault::ClosesAt(count) {
             return Ok(());
         }
+        if matches!(fault, Fault::Mute(answered) if count >= answered) {
+            continue;
+        }
         let mut out = Vec::new();
         session.refused(&incoming, &mut out);
         if let Ok(request) = incoming.request {
@@ -108,6 +115,11 @@ pub fn serve(mut stream: impl Read + Write, export: &Export, memory: &Memory, fa
             continue;
         }
         out.append(&mut held);
+        if fault == Fault::Halfway {
+            out.truncate(out.len() / 2);
+            stream.write_all(&out)?;
+            return std::io::copy(&mut stream, &mut std::io::sink()).map(drop);
+        }
         stream.write_all(&out)?;
     }
     Ok(())

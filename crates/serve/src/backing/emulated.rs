@@ -2,25 +2,20 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{mpsc, Mutex, PoisonError};
+use std::sync::mpsc;
 
 use bytes::BytesMut;
 use headstart_live::emulate::{EmulatedDisk, Error};
 
-use super::{file_identity, scatter, Backing, ReadEnded};
+use super::{file_identity, scatter, Backing, StartedRead};
 
 /// Orders the drive's queue where nothing is said.
 const SCHEDULER: &str = "fcfs";
-
-/// A read that has not been given to the drive.
-type Held = (u64, Vec<BytesMut>, ReadEnded);
 
 /// A drive, and the bytes of an image.
 pub struct EmulatedBacking {
     disk: EmulatedDisk,
     image: PathBuf,
-    /// Reads of this instant, which arrive at the drive together.
-    held: Mutex<Vec<Held>>,
 }
 
 impl EmulatedBacking {
@@ -32,7 +27,7 @@ impl EmulatedBacking {
         let (drive, image) = text.split_once(':').unwrap_or((text, ""));
         let (profile, scheduler) = drive.split_once(',').unwrap_or((drive, SCHEDULER));
         let disk = EmulatedDisk::open(profile, scheduler, Path::new(image))?;
-        Ok(Self { disk, image: image.into(), held: Mutex::default() })
+        Ok(Self { disk, image: image.into() })
     }
 
     fn read_only() -> io::Result<()> {
@@ -53,24 +48,21 @@ impl Backing for EmulatedBacking {
         Ok(())
     }
 
-    fn start_read(&self, offset: u64, buffers: Vec<BytesMut>, ended: ReadEnded) -> Option<(Vec<BytesMut>, ReadEnded)> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).push((offset, buffers, ended));
-        None
+    fn starts_reads(&self) -> bool {
+        true
     }
 
-    fn submit_reads(&self) {
-        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
-        if held.is_empty() {
-            return;
-        }
-        self.disk.read_all(held.into_iter().map(|(offset, mut buffers, ended)| {
-            let bytes: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+    fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {
+        self.disk.read_all(reads.into_iter().map(|read| {
+            let bytes = read.length() as u32;
+            let StartedRead { offset, mut buffers, ended, .. } = read;
             let done = move |result: io::Result<&[u8]>| {
                 let result = result.map(|data| scatter(data, &mut buffers));
                 ended(buffers, result);
             };
-            (offset, bytes as u32, done)
+            (offset, bytes, done)
         }));
+        Vec::new()
     }
 
     fn write(&self, _offset: u64, _data: &[u8], _fua: bool) -> io::Result<()> {

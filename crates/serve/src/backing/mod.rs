@@ -1,4 +1,5 @@
-//! What stands behind an export. A backing works where it is called and may take its time: threads of a [`Pool`] call it.
+//! What stands behind an export. A backing works where it is called and may take its time, so only threads of its own call it
+//! (`workers.rs`). The thread that serves all clients has a [`Pool`], through which it can reach only what never waits.
 
 mod emulated;
 mod file;
@@ -11,6 +12,7 @@ mod pool;
 mod refusal;
 mod ringed;
 mod spilled;
+mod workers;
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -32,8 +34,27 @@ pub use spilled::SpilledBacking;
 
 use crate::work::{Place, Work};
 
-/// What hears of the end of a read, and gets its buffers.
+/// Callback at the end of a read, which gets its buffers. Any thread may call it.
 pub type ReadEnded = Box<dyn FnOnce(Vec<BytesMut>, io::Result<()>) + Send>;
+
+/// A read for [`Backing::start_reads`].
+pub struct StartedRead {
+    /// The caller's name for it.
+    pub id: u64,
+    /// First byte.
+    pub offset: u64,
+    /// Filled in turn.
+    pub buffers: Vec<BytesMut>,
+    /// Called once.
+    pub ended: ReadEnded,
+}
+
+impl StartedRead {
+    /// Bytes of all buffers.
+    fn length(&self) -> usize {
+        self.buffers.iter().map(|buffer| buffer.len()).sum()
+    }
+}
 
 /// A read of a file that io_uring can make.
 #[derive(Debug)]
@@ -55,12 +76,12 @@ pub trait Backing: Send + Sync {
     /// Not all of it could be read. The buffers may hold anything then.
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()>;
 
-    /// Whether [`Backing::read_at_once`] is worth trying.
+    /// Whether [`Backing::read_at_once`] is worth trying. Does not change.
     fn reads_at_once(&self) -> bool {
         false
     }
 
-    /// Reads as [`Backing::read`] does if nothing has to be waited for. Otherwise this is false, and the buffers may hold anything.
+    /// Reads as [`Backing::read`] does if nothing has to be waited for, nor any lock that is held while something is. Otherwise this is false, and the buffers may hold anything.
     fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut]) -> bool {
         false
     }
@@ -71,16 +92,16 @@ pub trait Backing: Send + Sync {
         None
     }
 
-    /// Starts a read without a thread that waits for it, and calls `ended` with its end, from any thread. Reads that are started
-    /// one after another reach the storage in that order, and may wait for [`Backing::submit_reads`]. Gives the read back where a
-    /// thread has to do it.
-    fn start_read(&self, _offset: u64, buffers: Vec<BytesMut>, ended: ReadEnded) -> Option<(Vec<BytesMut>, ReadEnded)> {
-        Some((buffers, ended))
+    /// Whether [`Backing::start_reads`] is to be called.
+    fn starts_reads(&self) -> bool {
+        false
     }
 
-    /// Sends the reads that have been started since the last call, so that those of one instant reach the storage together, as a
-    /// plugged queue of the kernel does. A disk merges and orders what it has at the same time.
-    fn submit_reads(&self) {}
+    /// Starts reads without a thread that waits for each, so that they reach the storage together and in this order, as those of a
+    /// plugged queue of the kernel do: a disk merges and orders what it has at the same time. Gives back the reads that a thread has to do.
+    fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {
+        reads
+    }
 
     /// Writes `data` from `offset` on; with `fua` it is on stable storage when this returns.
     ///

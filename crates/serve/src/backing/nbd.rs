@@ -4,23 +4,37 @@
 //! an error for the requests that were under way, and a new connection is made for those that come.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use headstart_nbd::client::{Client, ConnectOptions};
 use headstart_nbd::{Command, Errno, Extent, Flags, Uri, PAYLOAD_BYTES_MAX};
 
-use super::{scatter, Backing, ReadEnded};
+use super::{scatter, Backing, StartedRead};
+
+/// A server in reach accepts and negotiates in milliseconds. Clients wait meanwhile.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// As long as Linux waits for a command of a disk (`SD_TIMEOUT` of its SCSI disks).
+const REPLY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A connection to another server.
 pub struct NbdBacking {
     uri: Uri,
-    client: Mutex<Arc<Client>>,
+    /// Held while a connection is made: only threads of this backing wait for it.
+    upstream: Mutex<Upstream>,
+    /// Attempts to connect anew that have ended.
+    attempts: AtomicU64,
     size_bytes: u64,
     flags: Flags,
     payload_max: u64,
-    /// Threads write: one that waits for room in the socket would hold up a read that is only to be started.
-    writable: bool,
+}
+
+/// The connection in use, and how the last attempt to make another one failed.
+struct Upstream {
+    client: Arc<Client>,
+    failure: Option<(io::ErrorKind, String)>,
 }
 
 impl NbdBacking {
@@ -29,27 +43,41 @@ impl NbdBacking {
     /// # Errors
     /// No server, no such export, or one that cannot be written though it shall be.
     pub fn connect(uri: Uri, writable: bool) -> io::Result<Self> {
-        let client = Client::connect(&uri, ConnectOptions::default())?;
+        let client = open(&uri)?;
         let export = client.export();
         let (size_bytes, flags) = (export.size_bytes, export.flags);
         let payload_max = u64::from(export.blocks.bytes_max.min(PAYLOAD_BYTES_MAX));
         if writable && flags.contains(Flags::READ_ONLY) {
             return Err(io::Error::other("is read-only"));
         }
-        Ok(Self { uri, client: Mutex::new(Arc::new(client)), size_bytes, flags, payload_max, writable })
+        let upstream = Mutex::new(Upstream { client: Arc::new(client), failure: None });
+        Ok(Self { uri, upstream, attempts: AtomicU64::new(0), size_bytes, flags, payload_max })
     }
 
-    /// The connection, a new one if it has been lost.
+    /// The connection; a new one if it has been lost. This is the only place where one is made.
+    ///
+    /// # Errors
+    /// There is none (`NotConnected`). Requests that have waited for an attempt that fails do not try again: each waits for one at most.
     fn client(&self) -> io::Result<Arc<Client>> {
-        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        if client.is_lost() {
-            let again = Client::connect(&self.uri, ConnectOptions::default())?;
-            if again.export().size_bytes != self.size_bytes {
-                return Err(io::Error::other("the export has another size than before"));
-            }
-            *client = Arc::new(again);
+        let attempts = self.attempts.load(Ordering::SeqCst);
+        let mut upstream = self.upstream.lock().unwrap_or_else(PoisonError::into_inner);
+        if !upstream.client.is_lost() {
+            return Ok(upstream.client.clone());
         }
-        Ok(client.clone())
+        if self.attempts.load(Ordering::SeqCst) > attempts {
+            if let Some((kind, said)) = &upstream.failure {
+                return Err(io::Error::new(*kind, said.clone()));
+            }
+        }
+        let again = open(&self.uri).and_then(|client| {
+            let is_same = client.export().size_bytes == self.size_bytes;
+            let changed = || io::Error::other("the export has another size than before");
+            is_same.then_some(client).ok_or_else(changed)
+        });
+        upstream.failure = again.as_ref().err().map(|error| (error.kind(), error.to_string()));
+        self.attempts.fetch_add(1, Ordering::SeqCst);
+        upstream.client = Arc::new(again?);
+        Ok(upstream.client.clone())
     }
 
     /// A change without payload, in parts that the protocol can say.
@@ -93,32 +121,38 @@ impl Backing for NbdBacking {
         Ok(())
     }
 
-    fn start_read(
-        &self,
-        offset: u64,
-        mut buffers: Vec<BytesMut>,
-        ended: ReadEnded,
-    ) -> Option<(Vec<BytesMut>, ReadEnded)> {
-        let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-        let length = (wanted as u64).min(self.size_bytes - offset);
-        let lasting = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if self.writable || length > self.payload_max || lasting.is_lost() {
-            return Some((buffers, ended));
-        }
-        let read = Command::Read { single_chunk: false };
-        lasting.queue(read, offset, length as u32, Vec::new(), move |result| match result {
-            Ok(completion) => {
-                scatter(&completion.buffer, &mut buffers);
-                ended(buffers, Ok(()));
-            }
-            Err(error) => ended(buffers, Err(error.into())),
-        });
-        None
+    fn starts_reads(&self) -> bool {
+        true
     }
 
-    fn submit_reads(&self) {
-        let lasting = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        lasting.send_queued();
+    fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(error) => {
+                let failed = || io::Error::new(error.kind(), error.to_string());
+                reads.into_iter().for_each(|read| (read.ended)(read.buffers, Err(failed())));
+                return Vec::new();
+            }
+        };
+        let mut back = Vec::new();
+        for read in reads {
+            let length = (read.length() as u64).min(self.size_bytes - read.offset);
+            if length > self.payload_max {
+                back.push(read);
+                continue;
+            }
+            let StartedRead { offset, mut buffers, ended, .. } = read;
+            let command = Command::Read { single_chunk: false };
+            client.queue(command, offset, length as u32, Vec::new(), move |result| match result {
+                Ok(completion) => {
+                    scatter(&completion.buffer, &mut buffers);
+                    ended(buffers, Ok(()));
+                }
+                Err(error) => ended(buffers, Err(error.into())),
+            });
+        }
+        client.send_queued();
+        back
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
@@ -156,4 +190,9 @@ impl Backing for NbdBacking {
             _ => Ok(vec![Extent { length, hole: false, zero: false }]),
         }
     }
+}
+
+fn open(uri: &Uri) -> io::Result<Client> {
+    let (connect_time_max, reply_time_max) = (CONNECT_TIME_MAX, Some(REPLY_TIME_MAX));
+    Ok(Client::connect(uri, ConnectOptions { connect_time_max, reply_time_max, ..ConnectOptions::default() })?)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use headstart_nbd::Extent;
 
-use super::{Backing, ReadEnded, RingRead};
+use super::{Backing, RingRead, StartedRead};
 use crate::spill::Spill;
 use crate::work::Place;
 
@@ -76,15 +76,15 @@ impl Backing for SpilledBacking {
         self.inner.ring_read(offset, buffers)
     }
 
-    fn start_read(&self, offset: u64, buffers: Vec<BytesMut>, ended: ReadEnded) -> Option<(Vec<BytesMut>, ReadEnded)> {
-        if self.has_any(offset, &buffers) {
-            return Some((buffers, ended));
-        }
-        self.inner.start_read(offset, buffers, ended)
+    fn starts_reads(&self) -> bool {
+        self.inner.starts_reads()
     }
 
-    fn submit_reads(&self) {
-        self.inner.submit_reads();
+    fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {
+        let (mut back, others): (Vec<_>, Vec<_>) =
+            reads.into_iter().partition(|read| self.has_any(read.offset, &read.buffers));
+        back.extend(self.inner.start_reads(others));
+        back
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {

@@ -16,7 +16,7 @@ impl Server {
             for action in actions.drain(..) {
                 match action {
                     Action::Start(id, work @ Work::Read { demand: false, .. })
-                        if self.exports[index].backing.reads_at_once() =>
+                        if self.exports[index].pool.immediate().reads_at_once() =>
                     {
                         later.push((index, id, work));
                     }

@@ -191,7 +191,7 @@ impl Server {
 
     /// The same, with what emulated devices have done.
     pub fn exports_with_devices(&self) -> impl Iterator<Item = (&str, &Conductor, Option<serde_json::Value>)> {
-        let devices = self.exports.iter().map(|served| served.backing.device());
+        let devices = self.exports.iter().map(|served| served.pool.immediate().device());
         self.exports().zip(devices).map(|((name, conductor), device)| (name, conductor, device))
     }
 
