@@ -26,8 +26,8 @@ SITE = ROOT / "target" / "site"
 PAGES, HTML = SITE / "pages", SITE / "html"
 NOTICES = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
 """Pages of the root, and their names on the site."""
-APART = {"package.md"}
-"""It is the page of the package index, not one of the site."""
+APART = {"package.md", "README.md"}
+"""The page of the package index, and the one of this folder: they are not of the site."""
 FIGURE = "headstart advise examples/traces/multi6.csv.xz --limit 4000 --device hdd,nvme --cache 8MiB"
 """The command of the start page, whose figure `devices.png` is."""
 LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)")
