@@ -8,3 +8,4 @@ mod host;
 mod just_in_time;
 mod naive_hinted;
 mod naive_just_in_time;
+mod observer;
