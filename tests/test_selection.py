@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 import headstart
 from headstart import comparison
-from tests.conftest import Run
+from tests.conftest import ROOT, Run
 from tests.test_bad_input import one_line
 
 HEADER = "time_us,pid,comm,path,offset,size,dur_us\n"
@@ -49,6 +50,29 @@ def test_every_command_takes_the_same_options(run: Run, trace: Path, tmp_path: P
         f'workload = {{trace = "{trace}", block_size = "4KiB"}}\ncache = {{blocks = 64}}\ndevice = "nvme"\n'
     )
     assert json.loads(run("simulate", scenario, *chosen, "--json", "-").stdout)["references"] == 20
+    grid = tmp_path / "grid.toml"
+    grid.write_text(scenario.read_text() + '[grid]\n"cache.blocks" = [32, 64]\n')
+    assert run("sweep", grid, "--out", tmp_path / "swept", *chosen).returncode == 0
+    swept = pyarrow.parquet.read_table(tmp_path / "swept/results.parquet", columns=["references"])
+    assert swept["references"].to_pylist() == [20, 20]
+    done = run("model", "trace", ROOT / "examples/file-system-trace.toml", "--pid", "99999")
+    one_line(done)
+    assert "workload.select.pid (--pid): 99999 fits none" in done.stderr
+
+
+def test_hints_of_a_server_are_selected(run: Run, trace: Path) -> None:
+    """Each thread reads ten pages of its file, which are the pages of the export."""
+
+    def hinted(**chosen: Any) -> int:
+        done = headstart.serve("mem:1MiB", hints=trace, listen="127.0.0.1:0", progress=lambda _: True, **chosen)
+        return int(done["exports"][0]["hints"]["hinted_bytes"])
+
+    assert [hinted(pid=7), hinted(path=["*/a.*", "b.orc"])] == [10 * 4096] * 2
+    with pytest.raises(headstart.HeadstartError, match="has reads of several files"):
+        hinted()
+    done = run("serve", "mem:1MiB", "--path", "*.parquet")
+    one_line(done)
+    assert "path (--path): selects requests of hints" in done.stderr
 
 
 def test_python_takes_them_as_keywords(trace: Path) -> None:

@@ -8,11 +8,14 @@ The core does the work without the GIL.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import Any
 
 from headstart import _core
+from headstart.temporary import folder
+from headstart.traces import selection, trace_convert
 
 Report = dict[str, Any]
 """The report of `headstart serve --json`; docs/serve.md describes each field."""
@@ -41,6 +44,9 @@ def serve(
     record: str | PathLike[str] | None = None,
     hints: str | PathLike[str] | None = None,
     hint_policy: str | None = None,
+    path: str | Sequence[str] | None = None,
+    pid: int | Sequence[int] | None = None,
+    process: str | Sequence[str] | None = None,
     spill: str | None = None,
     openmetrics: str | None = None,
     log: str | PathLike[str] | None = None,
@@ -54,8 +60,9 @@ def serve(
     `depth` limits the concurrent reads per backing.
 
     `hints` is a trace of earlier reads of the only export, such as one written by `record`. `hint_policy` prefetches
-    its blocks; the default is "just-in-time". `spill`, "FILE:SIZE", is a local file for pages that are evicted from the
-    cache. The next server reuses it, unless the backing has changed.
+    its blocks; the default is "just-in-time". `path`, `pid` and `process` select requests of it, as in `compare`.
+    `spill`, "FILE:SIZE", is a local file for pages that are evicted from the cache. The next server reuses it, unless
+    the backing has changed.
 
     Raises:
         HeadstartError: An argument is wrong, or the system refuses a file or an address.
@@ -67,26 +74,46 @@ def serve(
             "backing: is missing; allowed: a file, a device, mem:SIZE, a URL, or exports with names"
         )
     tell = None if progress is None else lambda text: progress(json.loads(text))
-    text = _core.serve(
-        named,
-        listen=listen,
-        level=json.dumps(dict(LEVEL if level is None else level)),
-        page=page,
-        allow_remote=allow_remote,
-        insecure=insecure,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        tls_clients=tls_clients,
-        writable=writable,
-        direct=direct,
-        depth=depth,
-        record=record,
-        hints=hints,
-        hint_policy=hint_policy,
-        spill=spill,
-        openmetrics=openmetrics,
-        log=log,
-        on_progress=tell,
-    )
+    with _selected(hints, path, pid, process) as taken:
+        text = _core.serve(
+            named,
+            listen=listen,
+            level=json.dumps(dict(LEVEL if level is None else level)),
+            page=page,
+            allow_remote=allow_remote,
+            insecure=insecure,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            tls_clients=tls_clients,
+            writable=writable,
+            direct=direct,
+            depth=depth,
+            record=record,
+            hints=taken,
+            hint_policy=hint_policy,
+            spill=spill,
+            openmetrics=openmetrics,
+            log=log,
+            on_progress=tell,
+        )
     report: Report = json.loads(text)
     return report
+
+
+@contextmanager
+def _selected(
+    hints: str | PathLike[str] | None,
+    path: str | Sequence[str] | None,
+    pid: int | Sequence[int] | None,
+    process: str | Sequence[str] | None,
+) -> Iterator[str | PathLike[str] | None]:
+    """Make a trace of the requests of `hints` that are selected, for the duration of the block."""
+    given = selection(path, pid, process).get("select", {})
+    if hints is None and given:
+        raise _core.HeadstartError(f"{next(iter(given))}: selects requests of hints; allowed: together with hints")
+    if hints is None or not given:
+        yield hints
+        return
+    with folder() as own:
+        trace_convert(hints, own / "hints.csv", to="csv", path=path, pid=pid, process=process)
+        yield own / "hints.csv"

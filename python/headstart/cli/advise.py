@@ -23,11 +23,11 @@ OPTIONS = {
     },
     **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint", "cache"), "--cache"),
     "device.model": "--device",
-    **options.SELECTION,
 }
 """The option that sets each key of the scenario."""
 
 
+@options.selecting
 def advise(
     trace: Annotated[str | None, typer.Argument(metavar="TRACE", help="A trace file, or use --generator.")] = None,
     device: Annotated[
@@ -67,9 +67,7 @@ def advise(
     request_size: RequestSize = None,
     compute: Compute = None,
     limit: Limit = None,
-    path: options.PathGlob = None,
-    pid: options.Pid = None,
-    process: options.Process = None,
+    select: options.Selection = options.ALL,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=WORKLOAD)] = 1,
     jobs: Annotated[
         int | None,
@@ -101,9 +99,7 @@ def advise(
                 seconds=seconds,
                 block_size=block_size,
                 workload={key: value for key, value in given.items() if value is not None},
-                path=path,
-                pid=pid,
-                process=process,
+                **select,
                 seed=seed,
                 policies=[] if policies is None else options.names("--policies", policies),
                 on=on,

@@ -32,7 +32,6 @@ OPTIONS = {
     },
     **dict.fromkeys(("cache.blocks", "cache.size", "cache.footprint"), "--cache"),
     **dict.fromkeys(("policy.name", "policy.replacement", "policies"), "--policies"),
-    **options.SELECTION,
     "coordinators": "--coordinators",
     "device.model": "--device",
     "device.count": "--disks",
@@ -84,6 +83,7 @@ Compute = Annotated[
 Limit = Annotated[int | None, typer.Option(min=1, help="Maximum number of requests.", rich_help_panel=WORKLOAD)]
 
 
+@options.selecting
 def compare(
     trace: Trace = None,
     policies: Annotated[
@@ -138,9 +138,7 @@ def compare(
         ),
     ] = None,
     limit: Limit = None,
-    path: options.PathGlob = None,
-    pid: options.Pid = None,
-    process: options.Process = None,
+    select: options.Selection = options.ALL,
     seed: Annotated[int | None, typer.Option(min=0, help="Random seed. Default: 1.", rich_help_panel=WORKLOAD)] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="A name of `headstart list schedulers`.", rich_help_panel=MACHINE)
@@ -195,7 +193,7 @@ def compare(
             scheduler=scheduler,
             driver_overhead=driver_overhead,
             issue=issue,
-            workload={key: value for key, value in given.items() if value is not None} | selection(path, pid, process),
+            workload={key: value for key, value in given.items() if value is not None} | selection(**select),
             seed=seed,
             overrides=overrides or [],
         )

@@ -14,6 +14,7 @@ SAMPLE = "Sample"
 OPTIONS = {**comparing.OPTIONS, "rate": "--rate", "sample_blocks": "--sample-blocks", "admit": "--admit"}
 
 
+@options.selecting
 def curve(
     trace: comparing.Trace = None,
     policies: Annotated[
@@ -67,9 +68,7 @@ def curve(
     request_size: comparing.RequestSize = None,
     writes: comparing.Writes = None,
     limit: comparing.Limit = None,
-    path: options.PathGlob = None,
-    pid: options.Pid = None,
-    process: options.Process = None,
+    select: options.Selection = options.ALL,
     jobs: Annotated[int | None, typer.Option(min=1, help="Parallel runs. Default: one per processor.")] = None,
     overrides: options.Set = None,
     json: options.Json = None,
@@ -110,9 +109,7 @@ def curve(
                 device=device,
                 admit=admit,
                 workload={key: value for key, value in given.items() if value is not None},
-                path=path,
-                pid=pid,
-                process=process,
+                **select,
                 overrides=overrides or [],
                 jobs=jobs,
                 progress=tell,

@@ -218,6 +218,7 @@ def plot(name: Name, settings: Set = None, png: Png = None, html: options.Html =
 
 
 @app.command("replay")
+@options.selecting
 def replay(
     name: Name,
     trace: Annotated[
@@ -227,9 +228,7 @@ def replay(
     format: options.Format = "auto",
     request_size: options.RequestSize = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of requests.")] = None,
-    path: options.PathGlob = None,
-    pid: options.Pid = None,
-    process: options.Process = None,
+    select: options.Selection = options.ALL,
     json: options.Json = None,
     png: Png = None,
     html: options.Html = None,
@@ -256,9 +255,7 @@ def replay(
             request_size=request_size,
             keys=keys,
             limit=limit,
-            path=path,
-            pid=pid,
-            process=process,
+            **select,
             progress=tell,
         ),
     )

@@ -15,11 +15,13 @@ from headstart.model.scenarios import PARTS
 from headstart.sizes import bytes_text
 
 
+@options.selecting
 def traced(
     scenario: Annotated[
         Path, typer.Argument(metavar="SCENARIO.toml", help="A trace read through a file system; see docs/model.md.")
     ],
     overrides: options.Set = None,
+    select: options.Selection = options.ALL,
     runs: Annotated[
         int,
         typer.Option("--runs", min=0, metavar="N", help="Also run N simulations, each with its own seed, and compare."),
@@ -31,12 +33,13 @@ def traced(
     Example: headstart model trace examples/file-system-trace.toml --runs 3 --set policy.name=demand
     """
     output.check_targets(json)
-    found = model.of_trace(scenario, overrides=overrides or [])
+    laid_over = [*(overrides or []), *options.selected(select)]
+    found = model.of_trace(scenario, overrides=laid_over)
     checked = None
     if runs:
         checked = watched(
             f"simulating {scenario}",
-            lambda tell: model.check_trace(scenario, overrides=overrides or [], runs=runs, progress=tell),
+            lambda tell: model.check_trace(scenario, overrides=laid_over, runs=runs, progress=tell),
         )
     if json is not None:
         beside = {} if checked is None else {"check": checked.to_dict()}

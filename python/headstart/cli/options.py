@@ -1,13 +1,17 @@
 """Options that several commands share."""
 
+import functools
+import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from json import dumps
+from typing import Annotated, Any, TypedDict
 
 import typer
 
 from headstart._core import HeadstartError, InternalError
+from headstart.traces import selection
 
 Set = Annotated[
     list[str] | None,
@@ -34,32 +38,72 @@ BlockSize = Annotated[
     str, typer.Option("--block-size", help='Size of a block, or "object" for the trace\'s own units.')
 ]
 
-PathGlob = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--path",
-        metavar="GLOB",
-        help="Only requests to files that fit: '*.parquet'; * also stands for /. Repeatable.",
-        rich_help_panel="Selection",
-    ),
-]
-Pid = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--pid", min=0, help="Only requests of this process or thread. Repeatable.", rich_help_panel="Selection"
-    ),
-]
-Process = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--process",
-        metavar="NAME",
-        help="Only requests of processes of this name, or a glob. Repeatable.",
-        rich_help_panel="Selection",
-    ),
-]
+
+class Selection(TypedDict):
+    """Which requests of a trace a command takes; all of them where nothing is given."""
+
+    path: list[str] | None
+    pid: list[int] | None
+    process: list[str] | None
+
+
+ALL = Selection(path=None, pid=None, process=None)
+SELECTED: Mapping[str, Any] = {
+    "path": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--path",
+            metavar="GLOB",
+            help="Only requests to files that fit: '*.parquet'; * also stands for /. Repeatable.",
+            rich_help_panel="Selection",
+        ),
+    ],
+    "pid": Annotated[
+        list[int] | None,
+        typer.Option(
+            "--pid", min=0, help="Only requests of this process or thread. Repeatable.", rich_help_panel="Selection"
+        ),
+    ],
+    "process": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--process",
+            metavar="NAME",
+            help="Only requests of processes of this name, or a glob. Repeatable.",
+            rich_help_panel="Selection",
+        ),
+    ],
+}
 SELECTION = {f"workload.select.{key}": f"--{key}" for key in ("path", "pid", "process")}
 """The option that sets each of these keys."""
+
+
+def selecting(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that reads a trace the options of `SELECTED` in place of its parameter `select`."""
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        select = Selection(path=given.pop("path"), pid=given.pop("pid"), process=given.pop("process"))
+        with named(SELECTION):
+            command(select=select, **given)
+
+    parameters: list[inspect.Parameter] = []
+    for each in inspect.signature(command, eval_str=True).parameters.values():
+        if each.name == "select":
+            parameters += (
+                inspect.Parameter(name, each.kind, default=None, annotation=kind) for name, kind in SELECTED.items()
+            )
+        else:
+            parameters.append(each)
+    setattr(with_options, "__signature__", inspect.Signature(parameters))  # noqa: B010 -- no attribute of a callable
+    with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+    return with_options
+
+
+def selected(select: Selection) -> list[str]:
+    """Return a selection as overrides of a scenario."""
+    keys = selection(**select).get("select", {})
+    return [f"workload.select.{key}={dumps(value)}" for key, value in keys.items()]
 
 
 def names(option: str, text: str) -> list[str]:

@@ -30,6 +30,7 @@ PROCESSES_SHOWN = 16
 """Rows of the table of processes; --json has all."""
 
 
+@options.selecting
 def play(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="The trace.")],
     to: Annotated[
@@ -74,9 +75,7 @@ def play(
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed of think times.")] = 1,
     trace_format: options.Format = "auto",
     request_size: options.RequestSize = None,
-    path: options.PathGlob = None,
-    pid: options.Pid = None,
-    process: options.Process = None,
+    select: options.Selection = options.ALL,
     json: options.Json = None,
 ) -> None:
     """Replay TRACE against a live NBD server and show the response times.
@@ -106,9 +105,7 @@ def play(
                 addresses=addresses,
                 connections=connections,
                 seed=seed,
-                path=path,
-                pid=pid,
-                process=process,
+                **select,
                 progress=lambda share, _: tell(share),
             ),
             time_left=True,

@@ -84,6 +84,7 @@ def level_of_scenario(path: Path, name: str | None) -> dict[str, Any]:
     return {"separate_prefetch": False} | {key: section[key] for key in LEVEL_KEYS if key in section}
 
 
+@options.selecting
 def serve(
     backing: Annotated[
         str | None,
@@ -161,6 +162,7 @@ def serve(
             metavar="NAME", help="With --hints: a hinted policy of `headstart list policies`. Default: just-in-time."
         ),
     ] = None,
+    select: options.Selection = options.ALL,
     spill: Annotated[
         str | None,
         typer.Option(metavar="FILE:SIZE", help="Keep pages evicted from the cache in this file, also for later runs."),
@@ -234,6 +236,7 @@ def serve(
     names = {"size": "--cache", "policy": "--readahead", "replacement": "--replacement", "page": "--page"}
     names |= {"coordinator": "--coordinator", "listen": "--listen", "openmetrics": "--openmetrics"}
     names |= {"depth": "--depth", "hints": "--hints", "hint_policy": "--hint-policy", "spill": "--spill"}
+    names |= {key: f"--{key}" for key in options.SELECTED}
     names |= {"tls_cert": "--tls-cert", "tls_key": "--tls-key", "tls_clients": "--tls-clients"}
     with watch.signals(), options.named(names):
         ended = serving.serve(
@@ -253,6 +256,7 @@ def serve(
             record=record,
             hints=hints,
             hint_policy=hint_policy,
+            **select,
             spill=spill,
             openmetrics=openmetrics,
             log=log,

@@ -20,21 +20,19 @@ from headstart.cli.shown import plain, safe
 from headstart.report.simulation import simulation_figures, simulation_page
 from headstart.results import Disk, Level
 from headstart.sweeps.folder import pyarrow
-from headstart.traces import selection
 
-OPTIONS = {"workload.request_size": "--request-size", **options.SELECTION}
+OPTIONS = {"workload.request_size": "--request-size"}
 """The option of each key, if there is one."""
 DISKS_SHOWN = 64
 """Maximum rows of the disk table. More rows fill screens, and laying out 100,000 takes a minute."""
 
 
+@options.selecting
 def simulate(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="What to run; see docs/scenario.md.")],
     overrides: options.Set = None,
     request_size: options.RequestSize = None,
-    path: options.PathGlob = None,
-    pid: options.Pid = None,
-    process: options.Process = None,
+    select: options.Selection = options.ALL,
     json: options.Json = None,
     html: options.Html = None,
     figures: options.Figures = None,
@@ -61,9 +59,8 @@ def simulate(
     laid_over = list(overrides or [])
     if request_size is not None:
         laid_over.append(f"workload.request_size={dumps(request_size)}")
-    selected = selection(path, pid, process).get("select", {})
-    laid_over += [f"workload.select.{key}={dumps(value)}" for key, value in selected.items()]
-    naming = options.named(OPTIONS) if selected or request_size is not None else nullcontext()
+    laid_over += options.selected(select)
+    naming = options.named(OPTIONS) if request_size is not None else nullcontext()
     if explain:
         with naming:
             typer.echo(simulation.explain(scenario, overrides=laid_over), nl=False)

@@ -13,6 +13,7 @@ from headstart.cli.shown import plain
 from headstart.report.sweep import sweep_figures, sweep_page
 
 
+@options.selecting
 def sweep(
     grid: Annotated[
         Path, typer.Argument(metavar="GRID.toml", help="A scenario with a table `grid` of key paths and lists.")
@@ -27,6 +28,7 @@ def sweep(
         typer.Option(metavar="ADDRESS", help="Run on the workers of this dask.distributed scheduler: tcp://HOST:8786."),
     ] = None,
     overrides: options.Set = None,
+    select: options.Selection = options.ALL,
     html: options.Html = None,
     figures: options.Figures = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the number of runs, without running them.")] = False,
@@ -38,7 +40,7 @@ def sweep(
 
     Example: headstart sweep examples/sweep.toml --out sweep
     """
-    found = sweeps.read(grid, overrides or [])
+    found = sweeps.read(grid, [*(overrides or []), *options.selected(select)])
     if dry_run:
         found.check()
         sizes = " x ".join(f"{len(values)} {plain(key)}" for key, values in found.axes.items())

@@ -39,14 +39,13 @@ To = Annotated[str, typer.Option("--to", help="csv or oracleGeneral.")]
 
 
 @app.command("info")
+@options.selecting
 def info(
     trace: Trace,
     format: options.Format = "auto",
     block_size: options.BlockSize = "8KiB",
     request_size: options.RequestSize = None,
-    path: options.PathGlob = None,
-    pid: options.Pid = None,
-    process: options.Process = None,
+    select: options.Selection = options.ALL,
     json: options.Json = None,
     html: options.Html = None,
     figures: options.Figures = None,
@@ -64,9 +63,7 @@ def info(
             format=format,
             block_size=block_size,
             request_size=request_size,
-            path=path,
-            pid=pid,
-            process=process,
+            **select,
             progress=tell,
         ),
     )
@@ -75,6 +72,7 @@ def info(
 
 
 @app.command("convert")
+@options.selecting
 def convert(
     trace: Trace,
     target: Target,
@@ -82,9 +80,7 @@ def convert(
     format: options.Format = "auto",
     block_size: options.BlockSize = "8KiB",
     request_size: options.RequestSize = None,
-    path: options.PathGlob = None,
-    pid: options.Pid = None,
-    process: options.Process = None,
+    select: options.Selection = options.ALL,
     json: options.Json = None,
 ) -> None:
     """Write a trace in another format.
@@ -102,9 +98,7 @@ def convert(
             format=format,
             block_size=block_size,
             request_size=request_size,
-            path=path,
-            pid=pid,
-            process=process,
+            **select,
             progress=tell,
         ),
     )
@@ -112,6 +106,7 @@ def convert(
 
 
 @app.command("filter")
+@options.selecting
 def filter_trace(
     trace: Trace,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="TARGET", help="The file to write.")],
@@ -126,9 +121,7 @@ def filter_trace(
     format: options.Format = "auto",
     block_size: options.BlockSize = "8KiB",
     request_size: options.RequestSize = None,
-    path: options.PathGlob = None,
-    pid: options.Pid = None,
-    process: options.Process = None,
+    select: options.Selection = options.ALL,
     json: options.Json = None,
 ) -> None:
     """Write the requests that miss in a cache in front of the storage, with their times.
@@ -148,9 +141,7 @@ def filter_trace(
             format=format,
             block_size=block_size,
             request_size=request_size,
-            path=path,
-            pid=pid,
-            process=process,
+            **select,
             progress=tell,
         ),
     )
