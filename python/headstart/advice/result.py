@@ -7,6 +7,8 @@ from headstart._core import __version__
 
 SCHEMA = 1
 """Version of the shape of `Advice.to_dict()`."""
+BENEFIT_MIN = 0.05
+"""A gain below this share of the time without prefetching does not count as a benefit."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,20 @@ class DeviceAdvice:
     """The commands for the machine."""
     tried: tuple[Timed, ...]
     """Every policy on the whole trace, fastest first."""
+
+    @property
+    def disclosed_ns(self) -> int | None:
+        """What reading ahead of what the program knows saves beside the setting; `None` if that is no benefit."""
+        return disclosed_ns(self.recommended, self.hints)
+
+
+def disclosed_ns(setting: Timed, hints: Timed | None) -> int | None:
+    """Return what `hints` save beside a setting, if that is a benefit."""
+    # Not of replacement that knows the future, which no program can disclose to the system.
+    if hints is None or hints.policy.startswith("demand"):
+        return None
+    more = setting.elapsed_ns - hints.elapsed_ns
+    return more if more >= BENEFIT_MIN * (setting.elapsed_ns + setting.saved_ns) else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

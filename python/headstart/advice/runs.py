@@ -55,6 +55,7 @@ class Measured:
     compute_ns: int
     stall_ns: int
     wasted_bytes: int
+    fetches: int
     prefetches_used: int
     prefetches_wasted: int
     coverage: float
@@ -70,6 +71,16 @@ class Measured:
         """Whether at least half of what was prefetched was used."""
         return self.prefetches_used >= self.prefetches_wasted
 
+    @property
+    def waste_factor(self) -> float:
+        """1, plus the share of the fetches that was in vain: other programs wait for it, or lose cached data."""
+        return 1 + self.prefetches_wasted / max(self.fetches, 1)
+
+    @property
+    def cost_ns(self) -> float:
+        """The time, in which what was fetched in vain counts twice."""
+        return self.elapsed_ns * self.waste_factor
+
 
 def _measured(policy: str, result: Result) -> Measured:
     return Measured(
@@ -78,6 +89,7 @@ def _measured(policy: str, result: Result) -> Measured:
         compute_ns=result.compute_ns,
         stall_ns=result.stall_ns,
         wasted_bytes=sum(int(level["wasted_bytes"]) for level in result.levels),
+        fetches=result.fetches,
         prefetches_used=result.prefetches_used,
         prefetches_wasted=result.prefetches_wasted,
         coverage=float(result.levels[0]["coverage"]),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from headstart._core import HeadstartError
 from headstart.advice.commands import commands, disclosures, is_remote
-from headstart.advice.result import Confidence, DeviceAdvice, Timed
+from headstart.advice.result import BENEFIT_MIN, Confidence, DeviceAdvice, Timed, disclosed_ns
 from headstart.advice.runs import LINUX, TOO_FEW, Measured, Run, Runs, candidates, ceiling, linux, linux_depth
 from headstart.cases import Plan, in_threads
 from headstart.compared import Setting
@@ -15,10 +15,8 @@ from headstart.sizes import size_text
 
 SAMPLE_REFERENCES = 30_000
 """References of the sample; a trace with up to twice as many is its own sample."""
-BENEFIT_MIN = 0.05
-"""A gain below this share of the time does not count as a benefit."""
 NEAR = 0.01
-"""Policies within this share of the fastest count as equally fast."""
+"""Costs and times within this share of the least count as equal."""
 OTHERS = 3
 """Policies besides Linux and demand that run on the whole trace."""
 SWEEP_MAX = 12
@@ -84,17 +82,16 @@ def eligible(measured: Mapping[str, Measured], settable: Iterable[str], *, strea
 
 
 def choose(measured: Mapping[str, Measured], settable: Iterable[str], *, streams: bool) -> str:
-    """Return the policy to recommend: of those that can be set, the simplest within 1 % of the fastest.
+    """Return the policy to recommend: of those that can be set, the simplest within 1 % of the least cost.
 
     If no policy gains 5 %, it is Linux's default, or demand if that is faster.
     """
     usable = eligible(measured, settable, streams=streams)
-    demand = measured["demand"].elapsed_ns
-    if not streams or min(measured[policy].elapsed_ns for policy in usable) > (1 - BENEFIT_MIN) * demand:
+    least = min(measured[policy].cost_ns for policy in usable)
+    if not streams or least > (1 - BENEFIT_MIN) * measured["demand"].cost_ns:
         return LINUX if LINUX in usable else "demand"
-    fastest = min(measured[policy].elapsed_ns for policy in usable)
-    near = [policy for policy in usable if measured[policy].elapsed_ns <= (1 + NEAR) * fastest]
-    return min(near, key=lambda policy: (_complexity(policy), measured[policy].elapsed_ns, policy))
+    near = [policy for policy in usable if measured[policy].cost_ns <= (1 + NEAR) * least]
+    return min(near, key=lambda policy: (_complexity(policy), measured[policy].cost_ns, policy))
 
 
 def _complexity(policy: str) -> tuple[int, int]:
@@ -236,7 +233,8 @@ class SettingSearch:
 
     def _holds(self, elapsed_ns: Mapping[str, int]) -> bool:
         """Return whether no other finalist saves another 5 % of the time without prefetching."""
-        more = elapsed_ns[self.recommended] - min(elapsed_ns.values())
+        costs = {policy: elapsed * self.measured[policy].waste_factor for policy, elapsed in elapsed_ns.items()}
+        more = costs[self.recommended] - min(costs.values())
         return more <= BENEFIT_MIN * elapsed_ns["demand"]
 
     def to_sweep(self, runs: Runs) -> None:
@@ -296,7 +294,7 @@ class SettingSearch:
         typed = commands(self.recommended, model, unchanged=unchanged)
         if best_linux != self.recommended and not unchanged:
             typed = (*typed, *commands(best_linux, model, unchanged=best_linux == LINUX))
-        if verdict == "disclose":
+        if disclosed_ns(best, hints) is not None:
             typed = (*disclosures(model), *typed)
         return DeviceAdvice(
             device=self.setting.device,
@@ -324,9 +322,7 @@ class SettingSearch:
     def _verdict(self, best: Timed, demand: Timed, hints: Timed | None) -> str:
         if self.streams and best.saved_ns >= BENEFIT_MIN * demand.elapsed_ns:
             return "keep the default" if self.recommended == LINUX else "change"
-        # Not of replacement that knows the future, which no program can disclose to the system.
-        ahead = hints is not None and not hints.policy.startswith("demand")
-        if ahead and hints is not None and best.elapsed_ns - hints.elapsed_ns >= BENEFIT_MIN * best.elapsed_ns:
+        if disclosed_ns(best, hints) is not None:
             return "disclose"
         return "no benefit" if self.trace.addresses else "no addresses"
 

@@ -61,6 +61,9 @@ def headline(each: DeviceAdvice) -> str:
             return f"{brief(each)}, {with_cache}"
         case _:
             saved = f"saves {time_text(each.recommended.saved_ns)} of {time_text(each.demand.elapsed_ns)}"
+            if each.disclosed_ns is not None:
+                more = f"{time_text(each.disclosed_ns)} more could be saved by reading ahead of what the program knows"
+                return f"{brief(each)}: {saved}; {more}, {with_cache}"
             return f"{brief(each)}: {saved}, {with_cache}"
 
 
@@ -77,7 +80,7 @@ def advice_shown(console: Console, done: Advice) -> None:
         for line in paragraph(each, done):
             console.print(f"  {plain(line)}", markup=False)
         if each.commands:
-            console.print("  to do, any of:" if each.verdict == "disclose" else "  to type, one of:")
+            console.print("  to do, any of:" if each.disclosed_ns is not None else "  to type, one of:")
         else:
             console.print("  to type: nothing")
         for line in each.commands:
