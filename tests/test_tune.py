@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from headstart import HeadstartError, _core, model, tuning
+from headstart import HeadstartError, _core, advice, model, tuning
 from headstart.cli import tune as command
 from headstart_lab.livestudy.platform import read_only_sysfs
 from tests import machines
@@ -96,6 +96,32 @@ def test_a_path_is_tuned_by_the_disk_below_it(machine: Callable[..., dict[str, s
     assert (stored["schema"], [entry["old_kb"] for entry in stored["entries"]]) == (1, [128])
     restored = ask("restore", machine())
     assert (restored.found_kb, restored.now_kb, restored.proposed) == (shown.proposed.kb, 128, None)
+
+
+def test_advice_compares_with_what_the_machine_has(
+    machine: Callable[..., dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`advise --on`: the read-ahead of the disk below a path is run, and its depth is not to be set again."""
+    fields = machine()
+    monkeypatch.setattr(tuning, "show", lambda device: ask("dry-run", {**fields, "device": str(device)}))
+    (backing,) = (tmp_path / "sys/class/bdi").iterdir()
+    trace = tmp_path / "stream.csv"
+    trace.write_text("file,offset,size\n" + "\n".join(f"1,{at << 17},131072" for at in range(200)))
+
+    def advised(now_kb: int) -> advice.DeviceAdvice:
+        (backing / "read_ahead_kb").write_text(f"{now_kb}\n")
+        (each,) = advice.advise(trace, device="object-store", on=tmp_path, seconds=600).devices
+        assert each.now is not None and each.now.depth_bytes == now_kb << 10
+        return each
+
+    shallow = advised(192)
+    assert shallow.now is not None and shallow.now.elapsed_ns > shallow.linux.elapsed_ns
+    assert any("read_ahead_kb" in line for line in shallow.commands)
+    depth = shallow.linux.depth_bytes
+    assert depth is not None
+    same = advised(depth >> 10)
+    assert same.now == same.linux == shallow.linux
+    assert not any("read_ahead_kb" in line for line in same.commands)
 
 
 def test_a_report_for_people(machine: Callable[..., dict[str, str]]) -> None:

@@ -289,11 +289,12 @@ class SettingSearch:
         # Where nothing is gained, a default that costs little is left alone.
         harmless = default is None or default.elapsed_ns <= (1 + BENEFIT_MIN) * best.elapsed_ns
         # What the machine has now needs no command.
-        same = self.recommended in self.now if self.now else self.recommended == LINUX
+        present = self.now or [LINUX]
+        same = self.recommended in present
         unchanged = same or (verdict in WITHOUT_SETTING and harmless)
         typed = commands(self.recommended, model, unchanged=unchanged)
         if best_linux != self.recommended and not unchanged:
-            typed = (*typed, *commands(best_linux, model, unchanged=best_linux == LINUX))
+            typed = (*typed, *commands(best_linux, model, unchanged=best_linux in present))
         if disclosed_ns(best, hints) is not None:
             typed = (*disclosures(model), *typed)
         return DeviceAdvice(
