@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import random
 import re
 import shutil
 import struct
@@ -353,3 +354,21 @@ def test_settings_that_differ_are_shown(run: Run) -> None:
     assert "no device is named: nvme" in run("compare", CSCOPE_1, "--policies", "demand").stdout
     levels = run("compare", TWO_LEVELS, "--set", f"workload.trace={GLIMPSE}", "--policies", "demand/ra").stdout
     assert "L2: ra: degree 4" in levels
+
+
+def test_a_bound_that_says_little_is_said_to(tmp_path: Path) -> None:
+    """Random reads wait for an arm each time, in an order that the bound does not know. Reads in order do not."""
+    chance = random.Random(7)
+    trace = tmp_path / "reads.csv"
+
+    def says_little(offsets: list[int]) -> bool:
+        trace.write_text("offset,size\n" + "".join(f"{offset},8192\n" for offset in offsets))
+        done = comparison.plan({"trace": str(trace)}, policies=["demand", "linux"], device="hp97560", cache="64").run()
+        (bound,) = {row.lower_bound_ns for row in done.rows}
+        fastest = min(row.result.elapsed_ns for row in done.rows)
+        noted = any(note.startswith("the lower bound says little") for note in done.notes())
+        assert bound is not None and noted == (fastest > 2 * bound), (fastest, bound)
+        return noted
+
+    assert says_little([chance.randrange(100_000) * 8192 for _ in range(300)])
+    assert not says_little([at * 8192 for at in range(300)])

@@ -81,6 +81,23 @@ def test_samples_are_near_and_show_their_spread(tmp_path: Path) -> None:
             assert 0 < point.spread < 0.1 and point.elapsed_ns is None
 
 
+def test_sizes_below_one_sampled_block_have_no_figure(tmp_path: Path, run: Run) -> None:
+    """With one block in twenty, a cache of less than 20 blocks holds less than one block of the sample."""
+    path = zipf(tmp_path)
+    found = headstart.curve(path, policies=["lru", "sieve"], cache=[5, 19, 20, 600], rate=0.05)
+    assert [(point.policy, point.blocks) for point in found.points] == [
+        (policy, blocks) for policy in ("demand:lru", "demand:sieve") for blocks in (20, 600)
+    ]
+    assert "sizes below 20 blocks, one block of the sample, are left out: 2" in found.notes
+    # What is left covers the exact figure.
+    exact = headstart.curve(path, policies=["lru"], cache=[20, 600])
+    for point, whole in zip(found.of("demand:lru"), exact.points, strict=True):
+        assert abs(point.miss_ratio - whole.miss_ratio) <= 3 * max(point.spread, 0.01), (point, whole)
+    assert not any("left out" in note for note in exact.notes)
+    refused = run("curve", path, "--cache", "5,19", "--rate", "0.05")
+    one_line(refused, "every size is below 20 blocks, one block of the sample", "larger sizes, or a larger rate")
+
+
 def test_a_sample_of_extents_lets_read_ahead_see_sequences(tmp_path: Path) -> None:
     path = tmp_path / "sequential.csv"
     headstart.trace_generate("sequential", path, keys={"blocks": 20_000})

@@ -78,6 +78,24 @@ def test_a_page_is_whole_and_small(pages: Path, name: str) -> None:
     assert len(re.findall(r'<p class="headline">[^<]{20,}</p>', own)) == 1
 
 
+def test_long_tables_fold_after_their_best_rows(pages: Path) -> None:
+    """Advice shows the five best policies of each device, a study what is published; the rest is one click away."""
+    advised = (pages / "advise.html").read_text(encoding="utf-8")
+    folds = list(
+        re.finditer(r"</table></div><details><summary>(\d+) more policies</summary>(.*?)</details>", advised, re.DOTALL)
+    )
+    assert len(folds) == 2
+    for fold in folds:
+        best = advised[advised.rindex("<table", 0, fold.start()) : fold.start()]
+        assert (best.count("<tr") - 1, fold[2].count("<tr") - 1) == (5, int(fold[1]))
+    study = (pages / "reproduce.html").read_text(encoding="utf-8")
+    ((count, ours),) = re.findall(
+        r"<details><summary>(\d+) of ours that are not published</summary>(.*?)</details>", study, re.DOTALL
+    )
+    assert len(re.findall(r"<tr", ours)) - 1 == int(count) > 0
+    assert ">not published<" not in re.sub(r"<details>.*?</details>", "", study, flags=re.DOTALL)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_page_is_drawn_in_a_browser(pages: Path, name: str, width: int) -> None:
