@@ -26,7 +26,7 @@ ONE_OBJECT = bytes([1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0]) + b"\xff" 
 """A record of oracleGeneral: time 1, object 1, 4,096 bytes, no next request."""
 
 BAD_TRACES: list[tuple[str, Callable[[Path], object], tuple[str, ...]]] = [
-    ("cut.trace.gz", truncated_gzip, ("cut.trace.gz", "cut short", "allowed")),
+    ("cut.trace.gz", truncated_gzip, ("cut.trace.gz", "truncated", "allowed")),
     ("text.csv", content(HEADER + b"0,R,0,8192\n1,R,near,8192\n"), ("text.csv, line 3", '"near"', "offset")),
     ("header.csv", content(HEADER), ("header.csv", "no records")),
     ("zero.csv", content(HEADER + b"0,R,0,0\n"), ("zero.csv", "no records")),

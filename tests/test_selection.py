@@ -97,10 +97,10 @@ def test_python_takes_them_as_keywords(trace: Path) -> None:
     [
         (
             ("--path", "*.orc"),
-            'path (--path): "*.orc" fits none of 220 requests; allowed: /data/a.parquet, /data/b.parquet,',
+            'path (--path): "*.orc" matches none of 220 requests; allowed: /data/a.parquet, /data/b.parquet,',
         ),
-        (("--pid", "3"), "pid (--pid): 3 fits none of 220 requests; allowed: 1 (python3), 7 (loader), 8 (loader)"),
-        (("--process", "cat"), 'process (--process): "cat" fits none of 220 requests; allowed: python3, loader'),
+        (("--pid", "3"), "pid (--pid): 3 matches none of 220 requests; allowed: 1 (python3), 7 (loader), 8 (loader)"),
+        (("--process", "cat"), 'process (--process): "cat" matches none of 220 requests; allowed: python3, loader'),
         (("--process", ""), "process (--process): is empty; allowed: a name, or a glob"),
     ],
 )
@@ -113,7 +113,7 @@ def test_mistakes_list_what_there_is(run: Run, trace: Path, words: tuple[str, ..
     bare.write_text("offset,size\n0,4096\n")
     done = run("trace", "info", bare, "--path", "*")
     one_line(done)
-    assert "the trace tells no files apart" in done.stderr
+    assert "the trace does not distinguish files" in done.stderr
 
 
 def test_threads_that_read_at_once_are_no_one_reader(trace: Path) -> None:

@@ -326,7 +326,7 @@ def test_in_python(image: Path, tmp_path: Path) -> None:
         (["mem:1MiB", "--cache", "much"], "(--cache)"),
         (["mem:1MiB", "--page", "5KiB"], "a power of two from 4KiB to 4MiB"),
         (["mem:1MiB", "--readahead", "linx"], 'did you mean "linux"'),
-        (["mem:1MiB", "--readahead", "forestall"], "the future of a lower level is not known"),
+        (["mem:1MiB", "--readahead", "forestall"], "the future references of a lower level are not known"),
         (["mem:1MiB", "--coordinator", "pcf"], "pfc"),
         (["mem:1MiB", "--export", "nothing"], "NAME=BACKING"),
         (["mem:1MiB", "--listen", "tcp:127.0.0.1:0", "--socket", "x"], "given beside --listen"),

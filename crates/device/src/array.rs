@@ -1,11 +1,10 @@
-//! Where a block of the volume lies: on which disk, from which sector.
+//! Where a block of the volume lies: its disk and its first sector there.
 //!
-//! `Stripe` deals units of the volume out to the disks in turn (kimbrel96 section 3.2: one block a unit).
-//! `Concat` fills one disk after another.
-//! `Explicit` takes one list of blocks for each disk, in the order in which they lie there.
-//! Arrays that are one device (mirrors, RAID behind a controller) are in `arrays/`.
+//! `Stripe` assigns units of the volume to the disks in turn (kimbrel96 section 3.2: one block per unit). `Concat`
+//! fills one disk after another. `Explicit` takes one list of blocks per disk, in placement order. Arrays that are one
+//! device (mirrors, RAID behind a controller) are in `arrays/`.
 //!
-//! A block lies whole on one disk. One whose size is not a multiple of the sector takes whole sectors all the same.
+//! A block lies on one disk. If its size is not a multiple of the sector size, it occupies whole sectors.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,6 @@ use headstart_types::{Bytes, Disk, KeyError, KeyTable};
 use crate::device::sectors_of;
 use crate::row::{ArrayKind, ArrayRow};
 
-/// The row of `stripe` in the registry.
 pub(crate) const STRIPE: ArrayRow = ArrayRow {
     name: "stripe",
     summary: "independent disks, units in turn",
@@ -23,7 +21,6 @@ pub(crate) const STRIPE: ArrayRow = ArrayRow {
     kind: ArrayKind::Independent(|disks, unit, block, _| Ok(Layout::Stripe(Stripe::try_new(disks, unit, block)?))),
 };
 
-/// The row of `concat`.
 pub(crate) const CONCAT: ArrayRow = ArrayRow {
     name: "concat",
     summary: "independent disks, one after another",
@@ -43,17 +40,15 @@ pub(crate) const CONCAT: ArrayRow = ArrayRow {
 pub struct CapacityError {
     /// The block that does not fit.
     pub block: u64,
-    /// Bytes of a block.
     pub block_bytes: u64,
-    /// The disk on which it would lie.
+    /// The disk to which it is mapped.
     pub disk: u32,
     /// Its first sector there.
     pub sector: u64,
-    /// Sectors of that disk.
     pub capacity_sectors: u64,
 }
 
-/// Striping: unit i of the volume lies on disk i mod d, as that disk's unit i / d.
+/// Striping: unit i of the volume is unit i / d of disk i mod d.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stripe {
     disks: u64,
@@ -63,10 +58,10 @@ pub struct Stripe {
 }
 
 impl Stripe {
-    /// `disks` disks and units of `unit`, which must be a whole number of blocks.
+    /// `disks` disks and stripe units of `unit`, which must be a whole number of blocks.
     ///
     /// # Errors
-    /// `count`, `block_size` or `stripe_unit`, as the keys of a scenario are called.
+    /// At the scenario's keys `count`, `block_size` or `stripe_unit`.
     pub fn try_new(disks: u32, unit: Bytes, block: Bytes) -> Result<Self, KeyError> {
         if disks == 0 {
             return Err(KeyError::new("count", "no disk", "a whole number from 1"));
@@ -96,7 +91,7 @@ impl Stripe {
         (Disk((unit % self.disks) as u32), local * self.block_sectors)
     }
 
-    /// Blocks of the volume on disks of `capacity_sectors` each: whole stripes only.
+    /// Blocks of the volume on disks of `capacity_sectors` each, counting whole stripes only.
     #[must_use]
     pub fn capacity_blocks(&self, capacity_sectors: u64) -> u64 {
         capacity_sectors / (self.unit_blocks * self.block_sectors) * self.unit_blocks * self.disks
@@ -124,8 +119,7 @@ impl Concat {
     /// `disks` disks of `capacity_sectors` each.
     ///
     /// # Errors
-    /// `count` or `block_size`, as the keys of a scenario are called; `array`, when the disks have no limit or hold
-    /// no block.
+    /// At the scenario's keys `count` or `block_size`, or at `array` if the disks have no limit or hold no block.
     pub fn try_new(disks: u32, block: Bytes, capacity_sectors: Option<u64>) -> Result<Self, KeyError> {
         const ALLOWED: &str = "a model with a capacity, or another array, such as \"stripe\"";
         if disks == 0 {
@@ -136,7 +130,7 @@ impl Concat {
         }
         let block_sectors = sectors_of(block.0);
         match capacity_sectors.map(|sectors| sectors / block_sectors) {
-            None => Err(KeyError::new("array", "\"concat\" of a device without limit has no second disk", ALLOWED)),
+            None => Err(KeyError::new("array", "\"concat\" needs disks with a capacity", ALLOWED)),
             Some(0) => Err(KeyError::new("array", format!("no block of {block} fits on a disk"), ALLOWED)),
             Some(blocks_per_disk) => {
                 Ok(Self { disks: disks.into(), blocks_per_disk, block_bytes: block.0, block_sectors })
@@ -144,7 +138,7 @@ impl Concat {
         }
     }
 
-    /// Disk and first sector of `block`; one that is beyond the last disk is put there.
+    /// Disk and first sector of `block`; blocks beyond the last disk are mapped to it.
     #[inline]
     #[must_use]
     pub fn place(&self, block: u64) -> (Disk, u64) {
@@ -152,7 +146,6 @@ impl Concat {
         (Disk(disk as u32), (block - disk * self.blocks_per_disk) * self.block_sectors)
     }
 
-    /// Blocks of the volume.
     #[must_use]
     pub fn capacity_blocks(&self) -> u64 {
         self.blocks_per_disk.saturating_mul(self.disks)
@@ -167,7 +160,7 @@ impl Concat {
     }
 }
 
-/// One list of blocks for each disk; the blocks of a list lie one after another from sector 0.
+/// One list of blocks per disk; the blocks of a list lie one after another from sector 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explicit {
     places: BTreeMap<u64, (Disk, u64)>,
@@ -178,7 +171,7 @@ impl Explicit {
     /// `lists[i]` are the blocks of disk i.
     ///
     /// # Errors
-    /// `layout`, when there is no disk or a block is listed twice.
+    /// At `layout`, if there is no disk or a block is listed twice.
     pub fn try_new(lists: &[Vec<u64>], block: Bytes) -> Result<Self, KeyError> {
         const ALLOWED: &str = "one list of blocks for each disk, every block once";
         if lists.is_empty() {
@@ -199,14 +192,11 @@ impl Explicit {
     }
 }
 
-/// How the blocks of the volume lie on the disks.
+/// The mapping of the volume's blocks to the disks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
-    /// Units in turn.
     Stripe(Stripe),
-    /// Disk after disk.
     Concat(Concat),
-    /// As listed.
     Explicit(Explicit),
 }
 
@@ -222,7 +212,7 @@ impl Layout {
         }
     }
 
-    /// How many blocks from `block` on, it included, follow one another on its disk as far as the rule goes; at least 1.
+    /// Number of blocks from `block` on, including it, that are contiguous on its disk by the mapping rule; at least 1.
     #[must_use]
     pub fn follow(&self, block: u64) -> u64 {
         match self {
@@ -234,7 +224,7 @@ impl Layout {
         }
     }
 
-    /// Disks over which a long run of blocks is spread, unit by unit.
+    /// Number of disks over which a long run of blocks is striped.
     #[must_use]
     pub fn disks_abreast(&self) -> u64 {
         match self {
@@ -243,10 +233,10 @@ impl Layout {
         }
     }
 
-    /// Whether a volume whose highest block is `highest` fits on disks of `capacity_sectors` (`None`: no limit).
+    /// Checks that a volume whose highest block is `highest` fits on disks of `capacity_sectors` (`None`: no limit).
     ///
     /// # Errors
-    /// The block that does not fit. An explicit layout checks every block that it lists.
+    /// The block that does not fit. For an explicit layout, every listed block is checked.
     pub fn check_capacity(&self, highest: u64, capacity_sectors: Option<u64>) -> Result<(), CapacityError> {
         let Some(capacity_sectors) = capacity_sectors else { return Ok(()) };
         match self {

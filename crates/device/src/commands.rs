@@ -1,7 +1,7 @@
-//! The command queue of a drive: what it has taken from the host's scheduler and not finished.
+//! A drive's command queue: commands accepted from the host's scheduler and not finished.
 //!
-//! A command has a tag of the drive's own, by which the work behind it is found again: the host's request, or
-//! several that the host's scheduler has merged. The drive's scheduler may merge commands in its turn.
+//! The drive gives each command its own tag, by which it finds the host's request, or the several requests that the
+//! host's scheduler merged. The drive's scheduler may merge commands again.
 
 use headstart_types::Nanos;
 
@@ -11,31 +11,31 @@ use crate::{Device, Next, Queued, Request, Scheduler};
 #[derive(Debug)]
 struct Command {
     queued: Queued,
-    /// What the host's scheduler merged into it; empty where it is one.
+    /// The requests that the host's scheduler merged into it; empty for a single one.
     parts: Vec<Queued>,
 }
 
-/// The command queue of the drive itself.
+/// The drive's own command queue.
 pub struct CommandQueue {
     scheduler: Box<dyn Scheduler>,
     depth: usize,
-    /// By tag; those of `free` are old.
+    /// By tag; entries of tags in `free` are stale.
     commands: Vec<Command>,
     free: Vec<usize>,
     sequence: u64,
-    /// An empty list.
+    /// A scratch list, empty between calls.
     parts: Vec<Queued>,
 }
 
 impl CommandQueue {
-    /// A queue of `depth` commands (at least 1), those in service included, ordered by `scheduler`.
+    /// A queue of `depth` commands (at least 1), including those in service, ordered by `scheduler`.
     #[must_use]
     pub fn new(scheduler: Box<dyn Scheduler>, depth: u32) -> Self {
         let depth = depth.max(1) as usize;
         Self { scheduler, depth, commands: Vec::new(), free: Vec::new(), sequence: 0, parts: Vec::new() }
     }
 
-    /// What orders the commands.
+    /// The scheduler that orders the commands.
     pub(crate) fn scheduler(&mut self) -> &mut Box<dyn Scheduler> {
         &mut self.scheduler
     }
@@ -50,8 +50,8 @@ impl CommandQueue {
         self.scheduler.idles_at_most()
     }
 
-    /// Takes commands from the host's scheduler while there is room; gives the instant up to which that one waits,
-    /// if it does.
+    /// Accepts commands from the host's scheduler while there is room. Returns the instant until which that scheduler
+    /// waits, if it does.
     pub(crate) fn fill(&mut self, now: Nanos, device: &dyn Device, host: &mut dyn Scheduler) -> Option<Nanos> {
         while self.commands.len() - self.free.len() < self.depth {
             match host.pop(now, device, &mut self.parts) {
@@ -76,8 +76,8 @@ impl CommandQueue {
         self.sequence += 1;
     }
 
-    /// Tells both schedulers that `whole` has been served. `parts` holds the commands that were merged into it, if
-    /// any, and then the host's requests.
+    /// Notifies both schedulers that `whole` was served. On entry `parts` holds the commands merged into it, if any; on
+    /// return, the host's requests.
     pub(crate) fn completed(&mut self, now: Nanos, whole: &Queued, parts: &mut Vec<Queued>, host: &mut dyn Scheduler) {
         self.scheduler.completed(now, whole);
         let merged = parts.len();

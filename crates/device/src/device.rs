@@ -1,7 +1,7 @@
-//! The contract of a device: (now, request) in, the time and its parts out.
+//! The contract of a device: (now, request) in, the completion time and its parts out.
 //!
-//! A device never queues. Its caller sends a request when fewer than [`Device::concurrency`] are in
-//! progress and learns at once when that request will end; a simulator puts the end on its event heap.
+//! A device never queues. Its caller submits a request when fewer than [`Device::concurrency`] are in progress and
+//! learns at once when that request will end; a simulator puts the end on its event heap.
 
 use headstart_types::{DriveFacts, KeyError, Nanos, RateBand};
 
@@ -18,26 +18,25 @@ pub const fn sectors_of(bytes: u64) -> u64 {
 pub struct Request {
     /// First sector, from 0.
     pub sector: u64,
-    /// How many sectors; at least 1.
+    /// Number of sectors; at least 1.
     pub sectors: u32,
-    /// Write rather than read.
     pub write: bool,
-    /// Nobody waits for it. Devices never look at it, schedulers may.
+    /// A prefetch, for which no process waits. Devices ignore it, schedulers may use it.
     pub prefetch: bool,
-    /// Who asks, where that is known. Devices never look at it, schedulers may.
+    /// The requesting process, if known. Devices ignore it, schedulers may use it.
     pub process: Option<u32>,
-    /// The host's own: a block number, an index. Devices and schedulers never look at it.
+    /// The host's tag: a block number, an index. Devices and schedulers ignore it.
     pub tag: u64,
 }
 
 impl Request {
-    /// A read of `sectors` sectors from `sector`, of no particular process.
+    /// A read of `sectors` sectors from `sector`, without a process.
     #[must_use]
     pub const fn read(sector: u64, sectors: u32, tag: u64) -> Self {
         Self { sector, sectors, write: false, prefetch: false, process: None, tag }
     }
 
-    /// A write of `sectors` sectors from `sector`, of no particular process.
+    /// A write of `sectors` sectors from `sector`, without a process.
     #[must_use]
     pub const fn write(sector: u64, sectors: u32, tag: u64) -> Self {
         Self { sector, sectors, write: true, prefetch: false, process: None, tag }
@@ -51,86 +50,83 @@ impl Request {
     }
 }
 
-/// What serving one request took. The five parts sum to `end` less the start of service.
+/// The service of one request. The five parts sum to `end` minus the start of service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Service {
-    /// The instant at which the request is done.
+    /// The instant of completion.
     pub end: Nanos,
     /// Moving the arm and switching heads before the first sector.
     pub seek: Nanos,
-    /// Waiting for the first sector to come round, or for a stream that reads on to it.
+    /// Rotational latency of the first sector, or waiting for a stream to read up to it.
     pub rotation: Nanos,
-    /// Reading or writing the media, waiting for a stream that is under way, and moving data over the bus. A drive with
-    /// a segmented buffer counts here only what the media take, where they are needed, as DiskSim does.
+    /// Reading or writing the media, waiting for an active stream, and moving data over the bus. For a segmented
+    /// buffer, as in DiskSim, only the media time if the media are needed.
     pub transfer: Nanos,
-    /// Controller time that nothing else hides; with a segmented buffer, bus time after the media too.
+    /// Controller time that is not overlapped; with a segmented buffer, also bus time after the media.
     pub overhead: Nanos,
-    /// Waiting within the device before it began: for buffered writes, a busy channel, a busy member of an array.
+    /// Waiting within the device before service: for buffered writes, a busy channel, a busy member of an array.
     pub wait: Nanos,
     /// The first sector was in the device's buffer, or lay ahead of the head, which read on to it.
     pub buffer_hit: bool,
 }
 
-/// A run of sectors that pass the head at one rate.
+/// A run of sectors with one media rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Band {
-    /// First sector.
     pub first: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u64,
-    /// First cylinder.
     pub first_cylinder: u32,
-    /// How many.
+    /// Number of cylinders.
     pub cylinders: u32,
-    /// Sectors of a track.
     pub sectors_per_track: u32,
-    /// Rate of a long sequential read, switches of heads and cylinders included, in bytes a second.
+    /// Rate of a long sequential read in bytes per second, including head and cylinder switches.
     pub bytes_per_second: f64,
 }
 
-/// What a drive with an arm is made of, to be shown, plotted or computed with.
+/// The mechanical parameters of a drive with an arm, for display, plots and calculations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mechanics {
-    /// Turns a minute.
+    /// Revolutions per minute.
     pub rpm: u32,
-    /// Tracks of a cylinder.
+    /// Tracks per cylinder.
     pub surfaces: u32,
     /// Time of a switch between heads of one cylinder.
     pub head_switch: Nanos,
-    /// What a write's movement takes longer than a read's.
+    /// Additional settling time of a write compared to a read.
     pub write_settle: Nanos,
-    /// By distance in cylinders from 0: time of a read's seek.
+    /// Seek time of a read by distance in cylinders, from 0.
     pub seek: Vec<Nanos>,
     /// The zones, outermost first.
     pub bands: Vec<Band>,
-    /// What a read after a read takes beside the bus, if the buffer has it.
+    /// Time of a read after a read, without the bus, if the buffer holds it.
     pub hit_overhead: Nanos,
-    /// What a read after a read takes beside arm, media and bus, if it needs the arm and the media hide nothing of it.
+    /// Time of a read after a read, without arm, media and bus, if it needs the arm and nothing overlaps.
     pub miss_overhead: Nanos,
-    /// Time in which a sector that is read crosses the bus, in nanoseconds.
+    /// Bus time of one sector that is read, in nanoseconds.
     pub bus_sector_ns: f64,
-    /// Streams of reads that the buffer can hold at once: its segments that reads may take, 1 if it is one stream, 0
-    /// where nothing is read from it.
+    /// Number of streams of reads that the buffer can hold: the segments that reads may use, 1 for a buffer with one
+    /// stream, 0 if reads are not served from it.
     pub segments: u32,
-    /// Sectors of each.
+    /// Sectors per segment.
     pub segment_sectors: u64,
-    /// The head goes on reading into the buffer behind a read.
+    /// Whether the head reads ahead into the buffer after a read.
     pub reads_ahead: bool,
-    /// It does so only behind a read that begins where an earlier one ended.
+    /// Whether it does so only after a read that begins where an earlier one ended.
     pub reads_ahead_on_sequence: bool,
-    /// It does so while the controller takes in the next read.
+    /// Whether it does so while the controller processes the next read.
     pub reads_during_overhead: bool,
 }
 
 impl Mechanics {
-    /// One turn, rounded to nanoseconds.
+    /// One revolution, rounded to nanoseconds.
     #[must_use]
     pub fn revolution(&self) -> Nanos {
         Nanos((60_000_000_000 + u64::from(self.rpm) / 2) / u64::from(self.rpm))
     }
 
-    /// Mean seek time between two cylinders drawn evenly and apart from each other, in nanoseconds: each distance
-    /// d weighs as the number of pairs that far apart, C for 0 and 2 (C - d) beyond.
+    /// Mean seek time in nanoseconds between two independently and uniformly drawn cylinders: distance d is weighted
+    /// with the number of pairs at that distance, C for 0 and 2 (C - d) otherwise.
     #[must_use]
     pub fn mean_seek_ns(&self) -> f64 {
         let cylinders = self.seek.len() as f64;
@@ -138,7 +134,7 @@ impl Mechanics {
         self.seek.iter().enumerate().skip(1).map(weigh).sum::<f64>() / (cylinders * cylinders)
     }
 
-    /// What decides how much is worth reading at once. The rate is the media's, or the bus's where that is lower.
+    /// The facts that determine how much is worth reading at once. The rate is the lower of the media's and the bus's.
     #[must_use]
     pub fn facts(&self) -> DriveFacts {
         let bus = if self.bus_sector_ns > 0.0 { SECTOR_BYTES as f64 * 1e9 / self.bus_sector_ns } else { f64::INFINITY };
@@ -160,53 +156,52 @@ impl Mechanics {
     }
 }
 
-/// What has to be read of a device at least.
+/// The reads that a device must at least perform.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Runs of sectors, each from its first one until before its end: ascending, with gaps between them. Not empty.
+    /// Runs of sectors (first, end exclusive): ascending, with gaps between them. Not empty.
     pub runs: &'a [(u64, u64)],
-    /// So many requests are made for them, at least.
+    /// Minimum number of requests made for them.
     pub requests: u64,
-    /// So many requests are under way at most; at least 1.
+    /// Maximum number of outstanding requests; at least 1.
     pub at_once: u32,
 }
 
 impl Wanted<'_> {
-    /// How many sectors these are.
+    /// Total number of sectors.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         self.runs.iter().map(|(first, end)| end - first).sum()
     }
 
-    /// The sectors between one run and the next.
+    /// The number of sectors between consecutive runs.
     pub fn gaps(&self) -> impl Iterator<Item = u64> + '_ {
         self.runs.windows(2).map(|pair| pair[1].0 - pair[0].1)
     }
 }
 
-/// Something that serves requests.
 pub trait Device: Send {
-    /// Serves `request` from `now` on and says when it ends.
+    /// Serves `request` from `now` on and returns when it ends.
     ///
-    /// The caller guarantees that `now` never decreases between calls, that fewer than `concurrency()` requests
-    /// are in progress at `now`, and that the request has at least one sector and lies within the capacity.
+    /// The caller guarantees that `now` never decreases between calls, that fewer than `concurrency()` requests are in
+    /// progress at `now`, and that the request has at least one sector and lies within the capacity.
     fn serve(&mut self, now: Nanos, request: &Request) -> Service;
 
-    /// Size in sectors; `None` where there is no limit.
+    /// Size in sectors; `None` if there is no limit.
     fn capacity_sectors(&self) -> Option<u64>;
 
-    /// No request of `sectors` sectors is ever served faster than this, in whatever state the device is.
+    /// A lower bound of the service time of a request of `sectors` sectors in any state of the device.
     fn least_service(&self, sectors: u32) -> Nanos;
 
-    /// No reads that cover `sectors` different sectors end earlier than this after a new device gets the first of them,
-    /// whatever their lengths and their order: the rate of the media or the link. Zero where time does not depend on the
+    /// A lower bound of the time in which reads can cover `sectors` distinct sectors, from the arrival of the first at
+    /// a new device, for any lengths and order: the rate of the media or the link. Zero if time does not depend on the
     /// amount of data. `sectors` is above zero.
     fn least_transfer(&self, _sectors: u64) -> Nanos {
         Nanos::ZERO
     }
 
-    /// No reads that cover `wanted` end earlier than this after this device, as new as it is, gets the first of them. What else
-    /// they read, and in which order, is left open.
+    /// A lower bound of the time in which reads can cover `wanted`, from the arrival of the first at this device, which
+    /// must be new. The reads may cover more, in any order.
     fn least_reads(&self, wanted: &Wanted<'_>) -> Nanos {
         self.least_transfer(wanted.sectors())
     }
@@ -214,56 +209,55 @@ pub trait Device: Send {
     /// A typical service time, for defaults such as a fetch ratio.
     fn nominal_service(&self) -> Nanos;
 
-    /// How many requests the device serves at once; at least 1.
+    /// Number of requests that the device serves concurrently; at least 1.
     fn concurrency(&self) -> u32 {
         1
     }
 
-    /// Where the last request ended, for schedulers that look at the head; 0 before the first.
+    /// Where the last request ended, for schedulers that use the head position; 0 before the first.
     fn head_sector(&self) -> u64;
 
-    /// How long the device would take, if it took `request` at `now`, until the first sector passes: seek, rotation
-    /// and what is waited for before. Zero where place does not matter. For schedulers: it changes nothing.
+    /// The time until the first sector passes if the device started `request` at `now`: seek, rotation and preceding
+    /// waits. Zero if position does not matter. For schedulers; it has no side effect.
     fn positioning(&self, _now: Nanos, _request: &Request) -> Nanos {
         Nanos::ZERO
     }
 
-    /// Moves the arm to `sector`'s cylinder, from `now` on, and says when it is there: at once where there is no
-    /// arm. The caller guarantees that nothing is in service, and serves nothing before that instant.
+    /// Moves the arm to `sector`'s cylinder from `now` on and returns when it arrives: at once if there is no arm. The
+    /// caller guarantees that nothing is in service, and serves nothing before that instant.
     fn travel(&mut self, now: Nanos, _sector: u64) -> Nanos {
         now
     }
 
-    /// What the drive is made of; `None` where nothing moves.
+    /// The mechanical parameters; `None` if there are no moving parts.
     fn mechanics(&self) -> Option<Mechanics> {
         None
     }
 
-    /// What decides how much is worth reading at once; of an array, at its rate. `None` where nothing moves.
+    /// The facts that determine how much is worth reading at once; for an array, at its combined rate. `None` if there
+    /// are no moving parts.
     fn drive_facts(&self) -> Option<DriveFacts> {
         self.mechanics().map(|mechanics| mechanics.facts())
     }
 
-    /// Divides the sectors of all segments of the buffer evenly among `segments`, rounded down; what is read ahead and
-    /// the segments that writes may take are cut to what there is then. The buffer is empty afterwards.
+    /// Divides the sectors of all segments of the buffer evenly among `segments`, rounded down; the read-ahead and the
+    /// number of write segments are reduced to the new limits. The buffer is empty afterwards.
     ///
     /// # Errors
-    /// At no key: the buffer has no segments, or cannot have as many.
+    /// Without a key, if the buffer has no segments, or cannot have as many.
     fn divide_buffer(&mut self, _segments: u64) -> Result<(), KeyError> {
         Err(KeyError::new("", "the device has no buffer with segments", "a drive whose profile has buffer.segments"))
     }
 
-    /// [`Device::divide_buffer`] of a device that is in use and serves nothing at `now`: what the buffer holds is given up,
-    /// the head stays where it is. Returns `false`, and changes nothing, where written data are still on their way to the
-    /// media, and where the buffer cannot be divided so.
+    /// [`Device::divide_buffer`] for a device in use that serves nothing at `now`: the buffer's contents are dropped, the head does not move. Returns `false`, and changes nothing, if written data have not reached the media yet or if the buffer cannot be divided so.
     fn redivide_buffer(&mut self, _now: Nanos, _segments: u64) -> bool {
         false
     }
 
-    /// The same device in the same state. Building from a profile costs a parse, this does not.
+    /// A copy of the device in the same state. Building from a profile needs parsing, copying does not.
     fn clone_box(&self) -> Box<dyn Device>;
 
-    /// Gives a device that draws random numbers a seed of its own. Others have nothing to do.
+    /// Seeds the random numbers of a device that uses them; otherwise without effect.
     fn reseed(&mut self, _seed: u64) {}
 }
 

@@ -1,15 +1,16 @@
-//! One disk as a host sees it: a queue in front of a device, and the statistics of both.
+//! A disk as the host sees it: a queue in front of a device, and the statistics of both.
 //!
-//! The host calls [`Drive::submit`] for each request, then [`Drive::start`] until it gives nothing; when the end
-//! that `start` returned has come it calls [`Drive::finish`] once for it, then `start` again. Time is the
-//! host's: the drive is given it. No allocation per request once the queues have reached their greatest length.
+//! The host calls [`Drive::submit`] for each request, then [`Drive::start`] until it starts nothing more; at the end
+//! that `start` returned it calls [`Drive::finish`] once, then `start` again. The host passes in the time. There is no
+//! allocation per request once the queues have reached their maximum length.
 //!
-//! There are two queues. The host's scheduler holds what has been submitted; the drive's own command queue, if it
-//! has one, takes up to `depth` requests (those in service included) out of it as soon as it has room, and orders
-//! them by a scheduler of its own, which knows the head (tagged command queueing). Without one, the host's
-//! scheduler feeds the device. The drive's scheduler sees commands as they come to the drive: their arrival and
-//! order are counted from there, their tags are the drive's. Where the arm goes is its matter: a full stroke that
-//! the host's scheduler asks for is passed over, as is one while a device of several channels is serving.
+//! There are two queues. The host's scheduler holds what has been submitted. The drive's own command queue, if it has
+//! one, accepts up to `depth` requests (including those in service) as soon as it has room and orders them with its own
+//! scheduler, which knows the head position (tagged command queueing). Without a command queue, the host's scheduler
+//! feeds the device. The drive's scheduler sees commands as they reach the drive: their arrival times and order count
+//! from there, and their tags are the drive's. Only the scheduler that feeds the device moves the arm: a full stroke
+//! requested by the host's scheduler is ignored with a command queue, as is any full stroke while a multi-channel
+//! device is serving.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -19,25 +20,24 @@ use headstart_types::{KeyError, Nanos};
 
 use crate::{CommandQueue, Device, Next, Queued, Request, Scheduler, Service, Statistics, Stroke};
 
-/// A request in the device's hands.
 #[derive(Debug)]
 struct InService {
     /// As the scheduler that feeds the device gave it.
     queued: Queued,
-    /// What that scheduler merged into it; empty where it is one.
+    /// The requests that this scheduler merged into it; empty for a single one.
     parts: Vec<Queued>,
     started: Nanos,
     service: Service,
 }
 
 impl InService {
-    /// Stands where nothing is in service.
+    /// A placeholder while nothing is in service.
     fn none() -> Self {
         let queued = Queued { request: Request::read(0, 1, 0), arrived: Nanos::ZERO, sequence: 0 };
         Self { queued, parts: Vec::new(), started: Nanos::ZERO, service: Service::default() }
     }
 
-    /// The first to end is the first to leave, then the first to arrive.
+    /// Requests leave by end time, then by order of arrival.
     #[inline]
     fn key(&self) -> (Nanos, u64) {
         (self.service.end, self.queued.sequence)
@@ -58,7 +58,7 @@ impl PartialOrd for InService {
     }
 }
 
-/// The greatest of a heap is the first to leave.
+/// The heap's maximum leaves first.
 impl Ord for InService {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
@@ -69,11 +69,10 @@ impl Ord for InService {
 /// A completed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished {
-    /// What was asked.
     pub request: Request,
-    /// When it was submitted.
+    /// Submission time.
     pub arrived: Nanos,
-    /// From the start of service to its end; of a merged request, of the whole.
+    /// From the start of service to its end; for a merged request, of the whole.
     pub service_time: Nanos,
     /// From submission to the end of service.
     pub response_time: Nanos,
@@ -81,20 +80,19 @@ pub struct Finished {
     pub buffer_hit: bool,
 }
 
-/// The outcome of [`Drive::start`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Started {
     /// A request is in service and ends at this instant.
     Ends(Nanos),
     /// Nothing was started: a scheduler waits. The host calls `start` again at this instant.
     Wakes(Nanos),
-    /// Nothing was started: nothing is queued, the device serves as many as it can, or what is queued has to wait
-    /// for the end of what is in service.
+    /// Nothing was started: nothing is queued, the device is at its maximum concurrency, or the queued requests must
+    /// wait for the end of those in service.
     Nothing,
 }
 
 impl Statistics {
-    /// Counts a request of the device that has ended.
+    /// Counts a completed request of the device.
     #[inline]
     fn count(&mut self, now: Nanos, ended: &InService) {
         let InService { queued, started, service, .. } = ended;
@@ -110,7 +108,7 @@ impl Statistics {
         self.buffer_hits += u64::from(service.buffer_hit);
     }
 
-    /// Counts a request of the host that has ended: `ended`, or a part of it.
+    /// Counts a completed request of the host: `ended`, or a part of it.
     #[inline]
     fn count_part(&mut self, now: Nanos, part: &Queued, ended: &InService) -> Finished {
         let response_time = now - part.arrived;
@@ -132,19 +130,19 @@ pub struct Drive {
     device: Box<dyn Device>,
     scheduler: Box<dyn Scheduler>,
     commands: Option<CommandQueue>,
-    /// How many requests are in service: at most `concurrency`.
+    /// Number of requests in service: at most `concurrency`.
     serving: usize,
     concurrency: usize,
-    /// Whether its queues may have something to do where nothing is queued, or nothing can begin.
+    /// Whether its queues may have work although nothing is queued, or nothing can begin.
     asks_always: bool,
-    /// The one in service that is the first to end; an old one where none is. It is kept apart, since most devices
+    /// The request in service that ends first; stale if there is none. It is stored separately, since most devices
     /// serve one at a time, and is written in place.
     first: InService,
     others: BinaryHeap<InService>,
     sequence: u64,
     outstanding: u32,
     busy_since: Nanos,
-    /// Where schedulers put parts; empty between calls.
+    /// Scratch list for schedulers' parts; empty between calls.
     parts: Vec<Queued>,
     /// More such lists, kept for reuse.
     spare: Vec<Vec<Queued>>,
@@ -175,7 +173,7 @@ impl Drive {
         }
     }
 
-    /// The same with a command queue of its own.
+    /// Adds a command queue.
     #[must_use]
     pub fn with_commands(mut self, commands: CommandQueue) -> Self {
         self.commands = Some(commands);
@@ -183,7 +181,6 @@ impl Drive {
         self
     }
 
-    /// The device, for its capacity and bounds.
     #[must_use]
     pub fn device(&self) -> &dyn Device {
         &*self.device
@@ -192,23 +189,23 @@ impl Drive {
     /// See [`Device::divide_buffer`]. The caller guarantees that nothing has been submitted.
     ///
     /// # Errors
-    /// At no key: the buffer has no segments, or cannot have as many.
+    /// Without a key, if the buffer has no segments, or cannot have as many.
     pub fn divide_buffer(&mut self, segments: u64) -> Result<(), KeyError> {
         self.device.divide_buffer(segments)
     }
 
-    /// See [`Device::redivide_buffer`]; `false` while something is in service, too.
+    /// See [`Device::redivide_buffer`]; also `false` while a request is in service.
     pub fn redivide_buffer(&mut self, now: Nanos, segments: u64) -> bool {
         !self.is_busy() && self.device.redivide_buffer(now, segments)
     }
 
-    /// The arm is at `sector`'s cylinder, as if it had been moved there before time zero. The caller guarantees that
-    /// nothing has been asked of the drive.
+    /// Places the arm at `sector`'s cylinder, as if it had been moved there before time zero. The caller guarantees
+    /// that nothing has been submitted.
     pub fn stand_at(&mut self, sector: u64) {
         self.device.travel(Nanos::ZERO, sector);
     }
 
-    /// The most sectors that the queues may merge into one request of the device; zero where nothing is merged.
+    /// Maximum number of sectors that the queues may merge into one request of the device; zero if nothing is merged.
     #[must_use]
     pub fn merges_up_to(&self) -> u32 {
         self.scheduler.merges_up_to().max(self.commands.as_ref().map_or(0, CommandQueue::merges_up_to))
@@ -231,9 +228,9 @@ impl Drive {
         self.scheduler.push(Queued { request, arrived: now, sequence });
     }
 
-    /// Starts the next request and says when it ends, or why none was started.
+    /// Starts the next request and returns when it ends, or why none was started.
     ///
-    /// A device that serves several at once is filled by calling this until it no longer gives [`Started::Ends`].
+    /// To fill a device that serves several concurrently, call this until it no longer returns [`Started::Ends`].
     #[inline]
     pub fn start(&mut self, now: Nanos) -> Started {
         let device = &*self.device;
@@ -242,8 +239,8 @@ impl Drive {
             return host_waits.map_or(Started::Nothing, Started::Wakes);
         }
         let scheduler = self.commands.as_mut().map_or(&mut self.scheduler, CommandQueue::scheduler);
-        // What is next is read where it has been put, and copied once: a processor waits where it loads at once what has just
-        // been stored in parts.
+        // The request is read in place and copied once: a processor stalls on a load of data that was just stored in
+        // parts.
         let next = scheduler.pop(now, &*self.device, &mut self.parts);
         let (queued, stroke) = match &next {
             Next::Serve(queued) => (queued, None),
@@ -284,13 +281,13 @@ impl Drive {
         Started::Ends(service.end)
     }
 
-    /// Adds to what is in service.
+    /// Adds a request to those in service.
     fn join(&mut self, held: InService) {
         let later = if held.key() < self.first.key() { mem::replace(&mut self.first, held) } else { held };
         self.others.push(later);
     }
 
-    /// Moves the arm; a device without an end has no arm.
+    /// Moves the arm; a device without a capacity has no arm.
     fn stroke(&mut self, now: Nanos, stroke: Stroke) -> Nanos {
         let mut then = now;
         if let (Stroke::ToEnd | Stroke::ToEndAndStart, Some(sectors)) = (stroke, self.device.capacity_sectors()) {
@@ -302,11 +299,11 @@ impl Drive {
         then
     }
 
-    /// Completes the request whose end has come at `now`: of several, the first to end, then the first to arrive.
-    /// Gives each of the requests that were merged into it to `each`, in order of arrival.
+    /// Completes the request that ends at `now`: if there are several, by order of arrival. Calls `each` for each of
+    /// the requests that were merged into it, in order of arrival.
     ///
     /// # Panics
-    /// When no request ends at `now`: the host's event heap and the drive disagree.
+    /// If no request ends at `now`: the host's event heap and the drive disagree.
     #[inline]
     pub fn finish(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
         match self.finish_one(now) {
@@ -315,7 +312,7 @@ impl Drive {
         }
     }
 
-    /// The same; returns the request unless it was merged of several, which [`Drive::finish_parts`] is to be asked for next.
+    /// The same; returns the request unless it was merged, in which case [`Drive::finish_parts`] must be called next.
     ///
     /// # Panics
     /// As for [`Drive::finish`].
@@ -348,7 +345,7 @@ impl Drive {
         Some(finished)
     }
 
-    /// Gives the parts of the merged request that has just been completed to `each`, in order of arrival.
+    /// Calls `each` for the parts of the merged request that was just completed, in order of arrival.
     #[cold]
     pub fn finish_parts(&mut self, now: Nanos, each: &mut dyn FnMut(Finished)) {
         let mut parts = mem::take(&mut self.first.parts);
@@ -369,15 +366,15 @@ impl Drive {
         }
     }
 
-    /// Whether [`Drive::start`] has anything to do: something is queued, and there is room for it. One whose scheduler may be idle on
-    /// purpose is always asked.
+    /// Whether calling [`Drive::start`] can have an effect: something is queued, and there is room for it. Always true
+    /// if a scheduler may idle on purpose.
     #[inline]
     #[must_use]
     pub fn may_start(&self) -> bool {
         self.asks_always || (self.serving < self.concurrency && self.outstanding as usize > self.serving)
     }
 
-    /// Requests of the host that are queued or in service; merged ones count each.
+    /// Requests of the host that are queued or in service; merged ones count individually.
     #[inline]
     #[must_use]
     pub fn outstanding(&self) -> u32 {
@@ -398,7 +395,7 @@ impl Drive {
         self.is_busy().then_some(self.first.service.end)
     }
 
-    /// What has been done up to `now`, which is not before the last event.
+    /// The statistics up to `now`, which is not before the last event.
     #[must_use]
     pub fn statistics(&self, now: Nanos) -> Statistics {
         let mut statistics = self.done;

@@ -1,23 +1,22 @@
-//! What a request costs the processor that issues it: the default of `host.driver_overhead`, by class of device.
+//! The processor time that a request costs the host: the default of `host.driver_overhead`, by class of device.
 //!
-//! A device says how long it works. The host's block layer and driver work too, and how long depends on the processor
-//! and the interface that belong to the device: milliseconds in 1990, microseconds today. One table of classes serves
-//! every host, so that all of them charge the same.
+//! A device model covers the device's time. The host's block layer and driver need time too, which depends on the
+//! contemporary processor and interface: milliseconds in 1990, microseconds today. One table of classes serves every
+//! host model, so that all charge the same.
 
 use headstart_types::Nanos;
 
 /// A class of devices whose requests cost the host the same processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DriverCost {
-    /// The class.
     pub class: &'static str,
-    /// Processor time of each device request.
+    /// Processor time per device request.
     pub overhead: Nanos,
-    /// Where the time comes from.
+    /// The source of the time.
     pub source: &'static str,
 }
 
-/// The theoretical device: no host is part of it.
+/// The theoretical device, without a host.
 pub const THEORETICAL: DriverCost = DriverCost {
     class: "theoretical",
     overhead: Nanos::ZERO,
@@ -38,7 +37,7 @@ pub const DISK_2000S: DriverCost = DriverCost {
     source: "guess: the instructions of today's SCSI layer on a processor of about a third of the speed",
 };
 
-/// Disks and solid-state drives of today, behind SCSI or ATA; also the class of a profile of the user's own.
+/// Disks and solid-state drives of today, behind SCSI or ATA; also the class of a user's profile.
 pub const SCSI: DriverCost = DriverCost {
     class: "SATA or SAS drive",
     overhead: Nanos(10_000),

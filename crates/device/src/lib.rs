@@ -1,15 +1,15 @@
-//! Devices, schedulers and arrays: what a request costs, who is served next, and which disk holds a block.
+//! Devices, schedulers and arrays: what a request costs, which request is served next, and which disk holds a block.
 //!
-//! A *device* turns (now, request) into a completion and nothing else: it has no queue and no clock. A
-//! *scheduler* orders the queue in front of it. A [`Drive`] joins the two and counts; it is what a simulator
-//! holds, one for each disk. A *layout* says on which disk and at which sector a block of the volume lies.
+//! A *device* turns (now, request) into a completion and nothing else: it has no queue and no clock. A *scheduler*
+//! orders the queue in front of it. A [`Drive`] combines both and counts; a simulator has one per disk. A *layout* maps
+//! a block of the volume to a disk and sector.
 //!
-//! [`replay()`] sends requests that were timed on a real drive, and [`rms_demerit`] says how far the model is off.
+//! [`replay()`] replays requests that were timed on a real drive, and [`rms_demerit`] measures the model's error.
 //!
-//! A device is a file under `models/` (or only a TOML profile of the mechanical model) with its row, which stands in
-//! [`MODELS`]; a scheduler is a file under `schedulers/` whose row stands in [`SCHEDULERS`].
+//! A device is a file under `models/` (or only a TOML profile of the mechanical model) whose row is listed in
+//! [`MODELS`]; a scheduler is a file under `schedulers/` whose row is listed in [`SCHEDULERS`].
 //!
-//! Everything here is integer arithmetic on [`Nanos`](headstart_types::Nanos): same requests, same times, on
+//! Everything is integer arithmetic on [`Nanos`](headstart_types::Nanos): the same requests take the same times on
 //! every machine.
 
 mod array;

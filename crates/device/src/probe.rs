@@ -1,13 +1,13 @@
-//! A device seen from outside: response and throughput under a steady load of one kind of request.
+//! Black-box measurement of a device: response time and throughput under a steady load of one kind of request.
 //!
-//! A closed load: so many requests are outstanding at all times, and each that ends is followed at once by the next,
-//! until the last that counts has ended: the load does not thin out towards its end.
-//! It answers what a data sheet answers, for any device and scheduler: random and sequential, by size and by queue
-//! depth. With one outstanding the response is the service time.
+//! A closed load: a constant number of requests is outstanding, and each completion is followed at once by the next
+//! request, until the last counted request has ended, so the load does not decrease towards its end. It answers what a
+//! data sheet answers, for any device and scheduler: random and sequential, by size and by queue depth. With one
+//! outstanding, the response time is the service time.
 //!
-//! Random places are even over the aligned places of the device (over a tebibyte where it has no end), drawn by
-//! ChaCha8 from a seed: same load, same figures, on every machine.
-//! Cost: one draw, one event on a heap of `depth` and the device's own for each request. Memory: 8 bytes a request.
+//! Random positions are uniform over the aligned positions of the device (over a tebibyte if it has no limit), drawn by
+//! ChaCha8 from a seed: the same load gives the same figures on every machine. Cost: per request one draw, one event on
+//! a heap of `depth`, and the device's own. Memory: 8 bytes per request.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,49 +18,43 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{Device, Drive, Request, Scheduler, Started, Statistics};
 
-/// The span of random places on a device without an end: a tebibyte.
+/// The span of random positions on a device without a limit: a tebibyte.
 const SPAN_SECTORS: u64 = 1 << 31;
 
-/// Where the requests of a load go.
+/// The positions of a load's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// Anywhere, aligned to the request's size.
+    /// Uniform, aligned to the request's size.
     Random {
-        /// Of the places.
+        /// Seed of the positions.
         seed: u64,
     },
-    /// One after another from this sector, and again from the first sector after the last.
-    Sequential {
-        /// First sector.
-        from: u64,
-    },
+    /// Sequential from this sector, wrapping at the end.
+    Sequential { from: u64 },
 }
 
-/// A steady load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// Where the requests go.
     pub pattern: Pattern,
-    /// Sectors of each request; at least 1, at most the device's.
+    /// Sectors per request; at least 1, at most the device's.
     pub sectors: u32,
-    /// Requests outstanding; at least 1.
+    /// Outstanding requests; at least 1.
     pub depth: u32,
-    /// Requests that come before and are not counted: what fills a write buffer.
+    /// Requests before the counted ones, for example to fill a write buffer.
     pub warm_up: u32,
-    /// Requests that are counted; at least 1.
+    /// Counted requests; at least 1.
     pub requests: u32,
-    /// Write rather than read.
     pub write: bool,
 }
 
 impl Load {
-    /// Reads of `sectors` sectors at random places, one at a time.
+    /// Reads of `sectors` sectors at random positions, one at a time.
     #[must_use]
     pub const fn random(sectors: u32, requests: u32, seed: u64) -> Self {
         Self { pattern: Pattern::Random { seed }, sectors, depth: 1, warm_up: 0, requests, write: false }
     }
 
-    /// Reads of `sectors` sectors one behind the other, one at a time.
+    /// Sequential reads of `sectors` sectors, one at a time.
     #[must_use]
     pub const fn sequential(sectors: u32, requests: u32) -> Self {
         Self { pattern: Pattern::Sequential { from: 0 }, sectors, depth: 1, warm_up: 0, requests, write: false }
@@ -73,52 +67,49 @@ impl Load {
     }
 }
 
-/// What a load met.
+/// The result of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probed {
-    /// From the end of the warm-up to that of the last request.
+    /// From the end of the warm-up to the end of the last request.
     pub elapsed: Nanos,
-    /// Response times after the warm-up, shortest first.
+    /// Response times after the warm-up, in ascending order.
     pub responses: Vec<Nanos>,
-    /// Sectors of each request.
     pub sectors: u32,
-    /// The drive's own account, the warm-up included.
+    /// The drive's statistics, including the warm-up.
     pub statistics: Statistics,
 }
 
 impl Probed {
-    /// Mean response in nanoseconds.
+    /// Mean response time in nanoseconds.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         self.responses.iter().map(|response| response.0 as f64).sum::<f64>() / self.responses.len() as f64
     }
 
-    /// The response that `percent` per cent of the requests do not exceed; 0 to 100.
+    /// The response time that `percent` per cent of the requests do not exceed; 0 to 100.
     #[must_use]
     pub fn percentile(&self, percent: u32) -> Nanos {
         let rank = (self.responses.len() * percent as usize).div_ceil(100).max(1);
         self.responses[rank.min(self.responses.len()) - 1]
     }
 
-    /// Bytes a second.
     #[must_use]
     pub fn bytes_per_second(&self) -> f64 {
         self.requests_per_second() * (u64::from(self.sectors) * crate::SECTOR_BYTES) as f64
     }
 
-    /// Requests a second.
     #[must_use]
     pub fn requests_per_second(&self) -> f64 {
         self.responses.len() as f64 * 1e9 / self.elapsed.0.max(1) as f64
     }
 }
 
-/// Draws the places of a load.
+/// Draws the positions of a load.
 struct Places {
     pattern: Pattern,
     generator: ChaCha8Rng,
     sectors: u32,
-    /// Aligned places.
+    /// Number of aligned positions.
     count: u64,
     end: u64,
     next: u64,
@@ -140,7 +131,7 @@ impl Places {
     fn next(&mut self) -> u64 {
         let sectors = u64::from(self.sectors);
         match self.pattern {
-            // The high half of a 128-bit product: even to 1 part in 2^64 / count, without a division.
+            // The high half of a 128-bit product: uniform to 1 part in 2^64 / count, without a division.
             Pattern::Random { .. } => {
                 let place = (u128::from(self.generator.next_u64()) * u128::from(self.count)) >> 64;
                 place as u64 * sectors
@@ -156,9 +147,9 @@ impl Places {
     }
 }
 
-/// Puts `load` on an idle `device` behind `scheduler`, from time zero to the end of its last request.
+/// Applies `load` to an idle `device` behind `scheduler`, from time zero to the end of its last request.
 ///
-/// The caller guarantees that the load's numbers are as its fields say.
+/// The caller guarantees that the load's numbers are within their documented ranges.
 #[must_use]
 pub fn probe(device: Box<dyn Device>, scheduler: Box<dyn Scheduler>, load: &Load) -> Probed {
     let mut places = Places::new(load, device.capacity_sectors());
@@ -218,8 +209,8 @@ mod tests {
 
     #[test]
     fn a_uniform_device_by_hand() {
-        // 10 requests of 2 ms one after another; with 4 outstanding each waits for 3 others, but the first three for
-        // 0, 1 and 2: responses 2, 4, 6 ms and seven times 8 ms.
+        // 10 requests of 2 ms one after another; with 4 outstanding each waits for 3 others, but the first three for 0,
+        // 1 and 2: responses 2, 4, 6 ms and seven times 8 ms.
         let device: Box<dyn Device> = Box::new(Uniform::new(Nanos::from_millis(2)));
         let one = probe(device.clone(), fcfs(), &Load::random(16, 10, 1));
         assert_eq!((one.elapsed, one.percentile(50), one.mean_ns()), (Nanos::from_millis(20), Nanos(2_000_000), 2e6));
@@ -240,7 +231,8 @@ mod tests {
         let probed = probe(hp97560(), fcfs(), &Load::random(16, 20_000, 1));
         let statistics = probed.statistics;
         let mean_ms = |time: Nanos| time.0 as f64 / 20_000.0 / 1e6;
-        // A turn takes 14.99 ms and places are even: half a turn, 7.5 ms, less what the media pass on the way.
+        // A revolution takes 14.99 ms and positions are uniform: half a revolution, 7.5 ms, minus what passes on the
+        // way.
         assert!((mean_ms(statistics.rotation) - 7.5).abs() < 0.15, "{}", mean_ms(statistics.rotation));
         assert_eq!(statistics.overhead, Nanos::from_micros(2_200) * 20_000);
         assert_eq!(probed.elapsed, statistics.service);

@@ -1,5 +1,5 @@
-//! Every device model and every scheduler by name, in two lists: their rows stand in their files. Help, docs and conformance
-//! tests iterate them.
+//! The registries of device models and schedulers, whose rows are in their own files. Help, docs and conformance tests
+//! iterate them.
 
 use std::path::Path;
 
@@ -12,7 +12,6 @@ use crate::row::{Model, SchedulerRow};
 use crate::schedulers::{anticipatory, cscan, deadline, fcfs, scan, sptf, sstf};
 use crate::{Device, Scheduler};
 
-/// Every device model.
 pub static MODELS: &[Model] = &[
     uniform::ROW,
     shipped::HP97560,
@@ -30,7 +29,6 @@ pub static MODELS: &[Model] = &[
     object_store::ROW,
 ];
 
-/// Every scheduler.
 pub static SCHEDULERS: &[SchedulerRow] = &[
     fcfs::ROW,
     sstf::ROW,
@@ -44,25 +42,18 @@ pub static SCHEDULERS: &[SchedulerRow] = &[
     anticipatory::BLIND,
 ];
 
-/// Why a device could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// A key of the scenario.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A key of a profile, or of the keys laid over it.
+    /// A key of a profile, or of the keys that override it.
     #[error("{path}: {error}")]
-    Profile {
-        /// The profile's path.
-        path: String,
-        /// What is wrong in it.
-        error: KeyError,
-    },
-    /// A profile that is no TOML.
+    Profile { path: String, error: KeyError },
+    /// A profile that is not valid TOML.
     #[error("{path}, line {line}: {problem}; allowed: a profile in TOML")]
     Syntax {
-        /// The profile's path.
         path: String,
         /// Line, from 1.
         line: usize,
@@ -74,42 +65,36 @@ pub enum DeviceError {
         "{path}: {}; allowed: a name of `headstart list devices`, or the path of a profile in TOML",
         system_says(source)
     )]
-    Read {
-        /// The profile's path.
-        path: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Read { path: String, source: std::io::Error },
 }
 
 /// A short name, and the model that it stands for.
 const HDD: (&str, &str) = ("hdd", shipped::SEAGATE_EXOS_X20.name);
 
-/// The row of a model. "hdd" is a hard disk of today.
+/// The row of a model. "hdd" is a current hard disk.
 #[must_use]
 pub fn model(name: &str) -> Option<&'static Model> {
     let name = if name == HDD.0 { HDD.1 } else { name };
     MODELS.iter().find(|row| row.name == name)
 }
 
-/// What a request to a device costs the host, by its model's name or the path of a profile: a profile of the user's
-/// own counts as a SATA or SAS drive of today.
+/// The host's cost of a request to a device, by its model's name or the path of a profile: a user's profile counts as a
+/// current SATA or SAS drive.
 #[must_use]
 pub fn driver_cost(name_or_profile_path: &str) -> DriverCost {
     model(name_or_profile_path).map_or(driver_cost::SCSI, |row| row.driver_cost)
 }
 
-/// The row of a scheduler.
 #[must_use]
 pub fn scheduler(name: &str) -> Option<&'static SchedulerRow> {
     SCHEDULERS.iter().find(|row| row.name == name)
 }
 
-/// A device by its model's name or by the path of a profile (a file that exists, or anything that ends in
-/// `.toml`), with `keys` laid over the defaults.
+/// A device by its model's name or by the path of a profile (an existing file, or any name that ends in `.toml`), with
+/// its defaults overridden by `keys`.
 ///
 /// # Errors
-/// The key or the file and key at fault. An unknown name is an error at `model`.
+/// The offending key or the file and key. An unknown name is an error at `model`.
 pub fn build_device(name_or_profile_path: &str, keys: Table) -> Result<Box<dyn Device>, DeviceError> {
     if let Some(row) = model(name_or_profile_path) {
         return Ok(row.build(keys)?);
@@ -125,7 +110,7 @@ pub fn build_device(name_or_profile_path: &str, keys: Table) -> Result<Box<dyn D
 /// An empty queue by its scheduler's name.
 ///
 /// # Errors
-/// The key at fault, within the scheduler's table; an unknown name is an error at no key.
+/// The offending key within the scheduler's table; an unknown name is an error without a key.
 pub fn build_scheduler(name: &str, keys: Table) -> Result<Box<dyn Scheduler>, KeyError> {
     let unknown = || KeyError::unknown("", "scheduler", name, SCHEDULERS.iter().map(|row| row.name));
     (scheduler(name).ok_or_else(unknown)?.build)(keys)

@@ -1,10 +1,10 @@
-//! Replaying requests that were timed on a real drive, and how far the model's times are from the measured ones.
+//! Replays requests that were timed on a real drive, and measures the model's error.
 //!
-//! The replay is closed, as DiskSim's of its "validate" traces: a request is sent `gap` after the one before it was
-//! done, by the model's time. The measure is the *demerit* of Ruemmler and Wilkes (IEEE Computer 27(3), 1994,
-//! "Evaluation"): the root mean square of the horizontal distance between the two cumulative distributions of
-//! service times. DiskSim computes it from histograms with straight lines between their borders, at 10,000 levels;
-//! here each level is one request, exactly.
+//! The replay is closed, as DiskSim's of its "validate" traces: a request is sent `gap` after the previous one
+//! completed in the model. The error measure is the *demerit* of Ruemmler and Wilkes (IEEE Computer 27(3), 1994,
+//! "Evaluation"): the root mean square of the horizontal distance between the two cumulative distributions of service
+//! times. DiskSim computes it from histograms with linear interpolation, at 10,000 levels; here each request is a
+//! level, exactly.
 
 use headstart_types::Nanos;
 
@@ -13,18 +13,16 @@ use crate::{Device, Request, Service};
 /// One request of a timed trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timed {
-    /// Write rather than read.
     pub write: bool,
-    /// First sector.
     pub sector: u64,
-    /// How many, at least 1.
+    /// Number of sectors, at least 1.
     pub sectors: u32,
     /// From the end of this request to the start of the next.
     pub gap: Nanos,
 }
 
-/// Sends `requests` to `device`, each `gap` after the one before is done, and returns how each was served, with the
-/// time from its start to its end. The caller guarantees that they lie within the device's capacity.
+/// Sends `requests` to `device`, each `gap` after the previous one completed, and returns their services with the time
+/// from start to end. The caller guarantees that they lie within the device's capacity.
 pub fn replay<'a>(
     device: &'a mut dyn Device,
     requests: impl IntoIterator<Item = Timed> + 'a,
@@ -39,8 +37,8 @@ pub fn replay<'a>(
     })
 }
 
-/// Root mean square of the horizontal distance between two distributions of times, in nanoseconds: both are sorted
-/// and compared rank by rank, the shorter one stretched to the length of the longer. 0 where either is empty.
+/// Root mean square of the horizontal distance between two distributions of times, in nanoseconds: both are sorted and
+/// compared rank by rank, the shorter one stretched to the length of the longer. 0 if either is empty.
 #[must_use]
 pub fn rms_demerit(measured: &[Nanos], modelled: &[Nanos]) -> f64 {
     let sorted = |times: &[Nanos]| {

@@ -1,34 +1,34 @@
-//! Sequential reads of a drive with an arm, one at a time: their rate, and what limits it.
+//! Sequential reads of a drive with an arm, one at a time: their rate, and the bottleneck.
 //!
-//! The rate is measured on the model. The limit follows from three times of a read: what the media take to pass its
-//! sectors, switches included, what the bus takes, and the controller's overhead of a hit. The media pass the next read's
-//! sectors while the bus is busy, so the longer of media and of bus with overhead sets the pace. Where the measured
-//! time is far above both, the difference is turns that the drive loses between reads.
+//! The rate is measured on the model. The bottleneck follows from three times of a read: the media time of its sectors
+//! including switches, the bus time, and the controller's overhead of a hit. The media read the next request's sectors
+//! while the bus is busy, so the longer of media time and of bus time plus overhead determines the rate. If the
+//! measured time is far above both, the difference is revolutions lost between reads.
 
 use crate::{probe, Band, Device, Fcfs, Load, Mechanics, Pattern, SECTOR_BYTES};
 
-/// What is read of a zone, after an eighth of it that is not counted: many times a buffer, in a short time.
+/// Amount read in a zone, after an eighth of it that is not counted: many times a buffer, but quick to simulate.
 const READ_BYTES: u64 = 64 << 20;
 
-/// The part by which a read may take longer than its pace before the rest is called lost turns: guess. The switches of a
-/// segment that restarts cost less, one turn a read costs more.
+/// Share by which a read may exceed the expected time before the rest counts as lost revolutions: guess. The switches
+/// of a segment that restarts cost less, one revolution per read costs more.
 const LOST: f64 = 0.2;
 
-/// What sets the pace of sequential reads.
+/// The bottleneck of sequential reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// The sectors that pass the head.
+    /// The media rate.
     Media,
     /// The bus to the host.
     Interface,
     /// The controller.
     Overheads,
-    /// Turns between reads: the drive does not read ahead, or not far enough.
+    /// Revolutions between reads: the drive does not read ahead, or not far enough.
     Rotations,
 }
 
 impl Limit {
-    /// Its name in text.
+    /// Its name for display.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,16 +40,14 @@ impl Limit {
     }
 }
 
-/// How reads of one size in order are served.
+/// The result for sequential reads of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SequentialRead {
-    /// Rate.
     pub bytes_per_second: f64,
-    /// What sets it.
     pub limit: Limit,
 }
 
-/// Reads `band` of `device`, whose make is `mechanics`, in order and `sectors` at a time.
+/// Reads `band` of `device`, whose parameters are `mechanics`, sequentially, `sectors` at a time.
 ///
 /// The caller guarantees that the device is new and has as many sectors.
 #[must_use]

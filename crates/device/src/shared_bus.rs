@@ -1,12 +1,13 @@
-//! A bus or a controller that several disks share: what each moves goes over it, one at a time.
+//! A bus or controller shared by several disks: it carries one transfer at a time.
 //!
-//! A read's data may cross as they come from the disk, the last of them when the disk has read them; a write's before the disk
-//! begins. A request has the bus for its `command` and its bytes, without a break, in the first gap that is long enough: a disk that is
-//! going to need it late does not keep it from one that needs it now. Requests get their gaps in the order in which disks begin them.
-//! What a request waits for the bus keeps its disk from the next one, as of a disk that does not let go of the bus.
+//! A read's data may cross as they come from the disk, the last when the disk has read them; a write's cross before the
+//! disk begins. A request occupies the bus for its `command` and its bytes, without a break, in the first sufficiently
+//! long gap: a disk that will need the bus late does not delay one that needs it now. Requests get their gaps in the
+//! order in which disks begin them. A request's wait for the bus delays its disk's next request, as for a disk that
+//! does not disconnect.
 //!
-//! Not modelled: arbitration by priority, disks that disconnect and read on meanwhile, the time of selecting a disk (it is
-//! part of `command`). Cost: a step for each request of the disks that is under way.
+//! Not modelled: arbitration by priority, disks that disconnect and read on in the meantime, selection time (it is part
+//! of `command`). Cost: a step per outstanding request of the disks.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,23 +22,23 @@ keys! {
         /// Its rate.
         #[schemars(range(min = 1_000, max = 1_000_000_000_000u64))]
         pub bytes_per_second: u64 = 20_000_000,
-        /// What each request takes of it beside its data.
+        /// Bus time of each request in addition to its data.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1s"))]
         pub command: Nanos = Nanos::ZERO,
-        /// How many disks share one; as many buses as the disks need.
+        /// Number of disks per bus; there are as many buses as the disks need.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1), extend("x-absent" = "all"))]
         pub disks: Option<u32> = None,
     }
 }
 
-/// When a bus is taken: by whom does not matter.
+/// The bookings of a bus, without their disks.
 #[derive(Debug)]
 struct Bus {
     bytes_per_second: u64,
     command: Nanos,
-    /// What is booked and not over, in order; none overlap.
+    /// Bookings that are not over, in order, without overlaps.
     booked: VecDeque<(Nanos, Nanos)>,
 }
 
@@ -47,7 +48,7 @@ impl Bus {
         self.command + Nanos((bytes * 1_000_000_000).div_ceil(self.bytes_per_second.into()) as u64)
     }
 
-    /// Books `span` from `earliest` on, and says where it begins. Nothing before `now` is asked for any more.
+    /// Books `span` from `earliest` on, and returns its start. Later calls never refer to times before `now`.
     fn book(&mut self, now: Nanos, earliest: Nanos, span: Nanos) -> Nanos {
         while self.booked.front().is_some_and(|(_, end)| *end <= now) {
             self.booked.pop_front();
@@ -71,7 +72,7 @@ struct Behind {
     bus: Arc<Mutex<Bus>>,
 }
 
-/// `device`, and all clones of what is returned, behind one bus.
+/// Puts `device`, and all clones of the result, behind one bus.
 #[must_use]
 pub fn on_shared_bus(device: Box<dyn Device>, keys: &SharedBusKeys) -> Box<dyn Device> {
     let &SharedBusKeys { bytes_per_second, command, .. } = keys;
@@ -81,7 +82,7 @@ pub fn on_shared_bus(device: Box<dyn Device>, keys: &SharedBusKeys) -> Box<dyn D
 
 impl Behind {
     fn bus(&self) -> MutexGuard<'_, Bus> {
-        // What is behind the lock is whole after a panic too.
+        // The data behind the lock is consistent even after a panic.
         self.bus.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -108,7 +109,7 @@ impl Device for Behind {
         self.device.least_service(sectors).max(self.bus().span(sectors))
     }
 
-    /// A bus that is shared carries at least what this device moves.
+    /// A shared bus carries at least what this device moves.
     fn least_transfer(&self, sectors: u64) -> Nanos {
         let bytes = u128::from(sectors) * u128::from(SECTOR_BYTES);
         let carried = Nanos((bytes * 1_000_000_000 / u128::from(self.bus().bytes_per_second)) as u64);
@@ -185,15 +186,15 @@ mod tests {
     fn by_hand() {
         let read = Request::read(0, 1, 0);
         let [mut one, mut two] = two(88_000);
-        // The bus is taken from 400 us to 1 ms; then from 1 to 1.6 ms.
+        // The bus is busy from 400 us to 1 ms; then from 1 to 1.6 ms.
         assert_eq!(one.serve(Nanos(0), &read).end, Nanos(1_000_000));
         let service = two.serve(Nanos(0), &read);
         assert_eq!((service.end, service.wait), (Nanos(1_600_000), Nanos(600_000)));
-        // A write before it goes at once where there is a gap of 600 us: from 1.6 ms on.
+        // A preceding write is sent in the first gap of 600 us: from 1.6 ms on.
         assert_eq!(one.serve(Nanos(1_000_000), &Request::write(0, 1, 0)).end, Nanos(2_600_000));
         // Later the bus is free.
         assert_eq!(two.serve(Nanos(3_000_000), &read).end, Nanos(4_000_000));
-        // Four blocks are on the bus for 88 + 2,048 us, longer than the disk takes; a gap before them is too short.
+        // Four blocks occupy the bus for 88 + 2,048 us, longer than the disk takes; a gap before them is too short.
         assert_eq!(one.serve(Nanos(3_000_000), &Request::read(0, 4, 0)).end, Nanos(4_000_000 + 2_136_000));
     }
 

@@ -1,28 +1,28 @@
-//! What a drive has done, and the operational laws that hold of it (Denning and Buzen, "The operational analysis of
-//! queueing network models", Computing Surveys 10(3), 1978): of every run that is measured from its start to some
-//! instant, whatever the arrivals, the order and the service times are.
+//! A drive's statistics, and the operational laws that they obey (Denning and Buzen, "The operational analysis of
+//! queueing network models", Computing Surveys 10(3), 1978). The laws hold for every run measured from its start to
+//! some instant, for any arrivals, order and service times.
 //!
-//! A drive counts the same time twice. Request by request, when a request has ended: how long it was queued, in
-//! service, in the drive. And event by event, which knows no request: how many are there, integrated over time. Both
-//! agree to the nanosecond, where no request is lost, reported twice, or given another's times. What is in
-//! the device when a run is over, such as a prefetch that no process waits for, is counted up to there. Since when what
-//! is left in the drive has been there only the queues know: then the law of the drive is that the integral lies
-//! between the times of what has ended, and these with a whole run for each that has not.
+//! A drive accounts the same time twice. Per request, at its end: how long it was queued, in service, in the drive. And
+//! per event, independent of requests: the number present, integrated over time. Both agree to the nanosecond if no
+//! request is lost, reported twice, or given another's times. Requests still in the device at the end of a run, such as
+//! a prefetch that no process waits for, are counted up to that instant. For the requests left in the queues, only the
+//! queues know the arrival times; the drive's law then is that the integral lies between the times of the completed
+//! requests, and these plus a whole run for each incomplete one.
 
 use headstart_types::Nanos;
 
-/// What a drive has done. Sums are over completed requests, except where they go up to the instant asked about.
+/// A drive's statistics. Sums are over completed requests, except where they extend to the instant of the query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Completed requests of the device.
     pub requests: u64,
-    /// Completed requests of the host; those that were merged count each, so that `parts >= requests`.
+    /// Completed requests of the host; merged ones count individually, so `parts >= requests`.
     pub parts: u64,
-    /// The part of `requests` that wrote.
+    /// Writes among `requests`.
     pub writes: u64,
     /// Sectors of completed requests.
     pub sectors: u64,
-    /// Time with at least one request in service, up to the instant asked about.
+    /// Time with at least one request in service, up to the instant of the query.
     pub busy: Nanos,
     /// Sum of seek times.
     pub seek: Nanos,
@@ -34,8 +34,8 @@ pub struct Statistics {
     pub overhead: Nanos,
     /// Sum of waits within the device.
     pub wait: Nanos,
-    /// Sum over `parts` of waits in the queues, from submission to the start of service, in nanoseconds: of queues that
-    /// grow without end more than 64 bits hold.
+    /// Sum over `parts` of waits in the queues, from submission to the start of service, in nanoseconds; for unbounded
+    /// queues it exceeds 64 bits.
     pub queue_ns: u128,
     /// Sum over `requests` of service times.
     pub service: Nanos,
@@ -43,34 +43,34 @@ pub struct Statistics {
     pub response_ns: u128,
     /// Completed requests that began in the device's buffer.
     pub buffer_hits: u64,
-    /// The integrals over time, up to the instant asked about.
+    /// The integrals over time, up to the instant of the query.
     pub areas: Areas,
-    /// What has not ended at that instant.
+    /// The requests that have not ended by then.
     pub unfinished: Unfinished,
 }
 
-/// How many requests there are, integrated over time, in nanoseconds modulo 2^64 (584 years). Of a number that goes up
-/// and down by one that is the sum of the instants at which it goes down, less those at which it goes up, and for each
-/// that is left the instant up to which it is integrated.
+/// Numbers of requests integrated over time, in nanoseconds modulo 2^64 (584 years). For a number that changes in steps
+/// of one, the integral is the sum of the instants at which it decreases, minus those at which it increases, plus the
+/// end of the integration for each request that is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Areas {
-    /// Of the host's requests that are queued or in service.
+    /// The host's requests that are queued or in service.
     pub present_ns: u64,
-    /// Of the device's requests that are in service.
+    /// The device's requests that are in service.
     pub serving_ns: u64,
 }
 
-/// What has not ended.
+/// The requests that have not ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unfinished {
     /// The host's requests.
     pub parts: u32,
-    /// Of the device's requests the time since their start of service, in nanoseconds.
+    /// Time since the start of service, summed over the device's requests, in nanoseconds.
     pub service_ns: u64,
 }
 
 impl Areas {
-    /// A request of the host has come.
+    /// A request of the host arrives.
     #[inline]
     pub(crate) fn came(&mut self, now: Nanos) {
         self.present_ns = self.present_ns.wrapping_sub(now.0);
@@ -82,14 +82,14 @@ impl Areas {
         self.serving_ns = self.serving_ns.wrapping_sub(now.0);
     }
 
-    /// A request of the device has ended, and with it so many of the host's.
+    /// A request of the device has ended, and with it `parts` of the host's.
     #[inline]
     pub(crate) fn ended(&mut self, now: Nanos, parts: usize) {
         self.serving_ns = self.serving_ns.wrapping_add(now.0);
         self.present_ns = self.present_ns.wrapping_add(now.0.wrapping_mul(parts as u64));
     }
 
-    /// Integrated up to `now`, when so many are left.
+    /// Integrates up to `now`, with these numbers of requests left.
     pub(crate) fn up_to(self, now: Nanos, present: u32, serving: usize) -> Self {
         let left = |count: u64| now.0.wrapping_mul(count);
         Self {
@@ -100,16 +100,16 @@ impl Areas {
 }
 
 impl Statistics {
-    /// Whether the operational laws hold of a run of `elapsed` on a device that serves `concurrency` requests at once.
+    /// Checks the operational laws for a run of `elapsed` on a device that serves `concurrency` requests at once.
     ///
     /// # Errors
-    /// The law that does not, with its two sides: something has been counted wrongly.
+    /// The law that does not hold, with its two sides: an accounting error.
     pub fn check(&self, elapsed: Nanos, concurrency: u32) -> Result<(), String> {
         let Self { requests, parts, queue_ns, response_ns, areas, unfinished, .. } = *self;
         let [busy, service] = [self.busy.0, self.service.0];
         let parts_of_service = self.seek + self.rotation + self.transfer + self.overhead + self.wait;
         equal("service time is the sum of its parts", parts_of_service.0, service)?;
-        // Of 64 bits: sums of responses may be longer.
+        // Modulo 2^64: sums of responses may be longer.
         let (queue, response) = (queue_ns as u64, response_ns as u64);
         if parts == requests {
             equal("response is queueing and service", response, queue.wrapping_add(service))?;
@@ -128,9 +128,13 @@ impl Statistics {
             equal("utilisation law", busy, service + unfinished.service_ns)?;
         }
         let Some(most) = elapsed.0.checked_mul(u64::from(concurrency)) else { return Ok(()) };
-        at_most("a run takes no less than a device's demand", service, most)?;
+        at_most("the run is no shorter than the device's demand", service, most)?;
         at_most("a device is busy while it serves", busy, areas.serving_ns)?;
-        at_most("a device serves so many at once", areas.serving_ns, busy.saturating_mul(u64::from(concurrency)))?;
+        at_most(
+            "a device serves at most its concurrency",
+            areas.serving_ns,
+            busy.saturating_mul(u64::from(concurrency)),
+        )?;
         at_most("utilisation is at most 1", busy, elapsed.0)
     }
 }
@@ -173,13 +177,14 @@ mod tests {
         }
     }
 
-    /// The same with a third one submitted at 3 and in service since 9, and a fourth submitted at 10, looked at at 12.
+    /// The same with a third request submitted at 3 and in service since 9, and a fourth submitted at 10, queried at
+    /// 12.
     fn unfinished() -> Statistics {
         let areas = Areas { present_ns: 12 + 9 + 2, serving_ns: 9 + 3 };
         Statistics { busy: Nanos(12), areas, unfinished: Unfinished { parts: 2, service_ns: 3 }, ..right() }
     }
 
-    /// The law that breaks, and what is counted wrongly.
+    /// The law that breaks, and the accounting error.
     type Doctored = (&'static str, fn(&mut Statistics));
 
     fn breaks(mut sums: Statistics, (law, doctor): Doctored) {
@@ -206,7 +211,7 @@ mod tests {
     #[test]
     fn the_laws_hold_of_what_was_counted_rightly() {
         assert_eq!(right().check(Nanos(9), 1), Ok(()));
-        // A run may go on after the last event.
+        // A run may continue after the last event.
         assert_eq!(right().check(Nanos(20), 1), Ok(()));
         assert_eq!(unfinished().check(Nanos(12), 1), Ok(()));
         assert_eq!(Statistics::default().check(Nanos(0), 1), Ok(()));
@@ -228,7 +233,7 @@ mod tests {
         ];
         doctored.into_iter().for_each(|doctored| breaks(right(), doctored));
         let error = right().check(Nanos(8), 1).expect_err("it served for longer");
-        assert_eq!(error, "a run takes no less than a device's demand: 9 ns is more than 8 ns");
+        assert_eq!(error, "the run is no shorter than the device's demand: 9 ns is more than 8 ns");
     }
 
     #[test]
@@ -261,9 +266,9 @@ mod tests {
         let sums = Statistics { busy: Nanos(6), ..right() };
         assert_eq!(sums.check(Nanos(6), 3), Ok(()));
         for (busy, elapsed, law) in [
-            (6, 2, "a run takes no less than a device's demand"),
+            (6, 2, "the run is no shorter than the device's demand"),
             (10, 20, "a device is busy while it serves"),
-            (2, 6, "a device serves so many at once"),
+            (2, 6, "a device serves at most its concurrency"),
             (6, 5, "utilisation is at most 1"),
         ] {
             let sums = Statistics { busy: Nanos(busy), ..right() };

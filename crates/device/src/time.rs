@@ -1,4 +1,4 @@
-//! Times as the keys of devices and schedulers hold them.
+//! Times in the keys of devices and schedulers.
 
 use headstart_types::{as_text, from_text, Nanos};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
@@ -18,7 +18,7 @@ impl Time {
     }
 }
 
-/// A time of at most [`TIME_MAX`] with or without a minus before it, in nanoseconds.
+/// A time of magnitude up to [`TIME_MAX`] with an optional minus, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SignedTime(pub i64);
 

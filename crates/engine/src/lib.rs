@@ -5,6 +5,8 @@
 //! costs and think times, barriers, and prefetch actions of idle processors. None of it has a clock or does I/O: the
 //! simulator drives it with a calendar and simulated drives, a live host with threads, a real clock and real reads.
 
+#![warn(missing_docs)]
+
 /// The program of the page for authors of policies.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/your-own-policy.md")]

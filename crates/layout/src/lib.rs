@@ -1,6 +1,6 @@
-//! Where blocks lie: dense numbers for the blocks of files, and from each block a disk and a sector.
+//! Block placement: dense numbers for the blocks of files, and the disk and sector of each block.
 //!
-//! [`Places`] is what the machine sees of it; a [`Placing`] is the rule by which a [`Universe`] of blocks grows.
+//! [`Places`] is the machine's view; a [`Placing`] is the rule by which a [`Universe`] of blocks grows.
 
 mod ffs;
 mod numbering;

@@ -10,41 +10,41 @@ use rustc_hash::FxBuildHasher;
 use super::pages::Pages;
 use super::placing::{Extent, Placing};
 
-/// The blocks seen so far, numbered in order of first appearance, and where each lies.
+/// The blocks seen so far, numbered in order of first appearance, with their places.
 ///
-/// Memory: 12 bytes a block, and what finds its number.
+/// Memory: 12 bytes per block, and the look-up tables.
 #[derive(Debug, Default)]
 pub struct Universe {
     /// By block.
     pub disk_of: Vec<Disk>,
     /// By block: its first sector on that disk.
     pub sector_of: Vec<u64>,
-    /// Blocks of file 0 (the only one of block traces and generators) below `DIRECT_MAX`, by block in file: the
-    /// number plus one, or zero. A table is a third of a map's size and found without hashing.
+    /// Blocks of file 0 (the only file of block traces and generators) below `DIRECT_MAX`, by block in file: the number
+    /// plus one, or zero. A table needs a third of a map's memory and no hashing.
     direct: Vec<u32>,
     /// Other blocks.
     pages: Pages,
-    /// By block: its file and its place in it; `None` where nobody asks.
+    /// By block: its file and its position in it; `None` if this is not needed.
     places: Option<Vec<(u32, u64)>>,
-    /// Sectors of blocks that are no whole ones: fragments.
+    /// Sectors of partial blocks: fragments.
     short: HashMap<Block, u32, FxBuildHasher>,
-    /// Blocks whose places have been handed over: those above begin with the next one.
+    /// Number of blocks whose places have been handed over to the level above.
     handed_over: usize,
-    /// The extent in which a block was placed last, and its first block: file and place in it.
+    /// The extent in which the last block was placed, and its first block: file and position.
     placed: (u32, u64, Extent),
 }
 
-/// Places of blocks that have been numbered one after another.
+/// Places of consecutively numbered blocks.
 #[derive(Debug)]
 pub struct Fresh {
     disks: Vec<Disk>,
     sectors: Vec<u64>,
 }
 
-/// 64 MB of table at most, which only pages that are used cost: 128 GB of 8 KiB blocks.
+/// At most 64 MB of table, of which only touched pages use memory: 128 GB in blocks of 8 KiB.
 const DIRECT_MAX: u64 = 1 << 24;
 
-/// Block numbers are 32 bits and the highest is reserved.
+/// Block numbers have 32 bits, and the highest is reserved.
 const BLOCKS_MAX: usize = u32::MAX as usize - 1;
 
 impl Universe {
@@ -55,20 +55,19 @@ impl Universe {
         Block(self.len() as u32 - 1)
     }
 
-    /// Blocks.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.handed_over + self.disk_of.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Their numbers, without their places; this one keeps the places, and numbers nothing any more.
+    /// Moves the numbers, without the places, to a new universe; this one keeps the places and no longer numbers
+    /// blocks.
     #[must_use]
     pub fn numbers_apart(&mut self) -> Self {
         let places_stay =
@@ -77,40 +76,40 @@ impl Universe {
         Self { handed_over, ..replace(self, places_stay) }
     }
 
-    /// The places of the blocks that were numbered since the last call.
+    /// The places of the blocks numbered since the last call.
     pub fn take_fresh(&mut self) -> Fresh {
         self.handed_over = self.len();
         Fresh { disks: take(&mut self.disk_of), sectors: take(&mut self.sector_of) }
     }
 
-    /// Adds places that another one has numbered.
+    /// Adds places of blocks that another universe numbered.
     pub fn add(&mut self, fresh: &Fresh) {
         self.disk_of.extend_from_slice(&fresh.disks);
         self.sector_of.extend_from_slice(&fresh.sectors);
     }
 
-    /// From now on [`Universe::place_of`] may be asked. Nothing has been numbered yet.
+    /// Enables [`Universe::place_of`]. Must be called before any block is numbered.
     pub fn keep_places(&mut self) {
         self.places.get_or_insert_with(Vec::new);
     }
 
-    /// File of `block`, and which of its blocks it is.
+    /// The file of `block`, and its position in the file.
     ///
     /// # Panics
-    /// Places are not kept.
+    /// If places are not kept.
     #[must_use]
     pub fn place_of(&self, block: Block) -> (u32, u64) {
         self.places.as_ref().expect("places are kept where they are asked for")[block.index()]
     }
 
-    /// Whether any block is no whole one.
+    /// Whether any block is partial.
     #[inline]
     #[must_use]
     pub fn has_fragments(&self) -> bool {
         !self.short.is_empty()
     }
 
-    /// Sectors of `block`, where it is no whole block.
+    /// Sectors of `block`, if it is partial.
     #[inline]
     #[must_use]
     pub fn short(&self, block: Block) -> Option<u32> {
@@ -120,7 +119,7 @@ impl Universe {
         self.short.get(&block).copied()
     }
 
-    /// Adds a block that only has a name: it counts as the next of file 0.
+    /// Adds a block that is only identified by a label; it counts as the next block of file 0.
     pub fn push_named(&mut self, disk: Disk, sector: u64) -> Block {
         let block = self.push(disk, sector);
         self.direct.push(block.0 + 1);
@@ -130,7 +129,7 @@ impl Universe {
         block
     }
 
-    /// Brings what is known of block `at` of file 0 into the processor's cache.
+    /// Prefetches the entry of block `at` of file 0 into the processor's cache.
     #[inline]
     pub fn prefetch(&self, at: u64) {
         prefetch_index(&self.direct, at as usize);
@@ -147,10 +146,10 @@ impl Universe {
         number.map(Block)
     }
 
-    /// The number of block `at` of `file`; on first sight the block is placed.
+    /// The number of block `at` of `file`; a new block is numbered and placed.
     ///
     /// # Errors
-    /// It lies beyond the device, or there are too many blocks.
+    /// If it lies beyond the device, or there are too many blocks.
     #[inline]
     pub fn number(&mut self, file: u32, at: u64, placing: &Placing) -> Result<Block, KeyError> {
         let fresh = self.len() as u32;
@@ -174,7 +173,7 @@ impl Universe {
         Ok(Block(number))
     }
 
-    /// As [`Universe::number`]; `None` where the block has no place.
+    /// As [`Universe::number`]; `None` if the block has no place.
     #[must_use]
     pub fn name(&mut self, file: u32, at: u64, placing: &Placing) -> Option<Block> {
         self.find(file, at).or_else(|| {
@@ -183,7 +182,7 @@ impl Universe {
         })
     }
 
-    /// Disk and first sector of block `at` of `file`: by a rule, or a neighbour of the last block that was placed.
+    /// Disk and first sector of block `at` of `file`: by the rule, or adjacent to the last block that was placed.
     #[inline]
     fn lies(&mut self, file: u32, at: u64, placing: &Placing) -> Result<(Disk, u64), KeyError> {
         let (of, first, extent) = self.placed;

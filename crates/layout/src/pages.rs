@@ -1,25 +1,25 @@
-//! The numbers of blocks, found by file and place: a page of neighbours at a time.
+//! Block numbers by file and position, in pages of adjacent blocks.
 //!
-//! Who reads a file in order, or asks for a request's blocks at every level of a stack, hashes once a page and finds the rest
-//! beside it. Memory: 64 bytes a page of which any block is known, and about 24 in the table; so 6 bytes a block where files are
-//! read in order, 90 where each page has one.
+//! A sequential reader, and the levels of a stack that look up a request's blocks, hash once per page and find the rest
+//! in the page. Memory: 64 bytes per page with any known block, and about 24 in the table: 6 bytes per block if files
+//! are read in order, 90 if each page has one block.
 
 use std::cell::Cell;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// Numbers of a page: as many as a line of a processor's cache holds.
+/// Blocks per page: their numbers fill one cache line.
 const PAGE: u64 = 16;
 
-/// Blocks of files, by number.
+/// Numbers of blocks of files.
 #[derive(Debug, Default)]
 pub struct Pages {
-    /// By file and page in it: where the page stands in `numbers`.
+    /// By file and page: the page's index in `numbers`.
     index: HashMap<(u32, u64), u32, FxBuildHasher>,
     /// By block of a page: its number plus one, or zero.
     numbers: Vec<[u32; PAGE as usize]>,
-    /// The page that was looked at last: file, page and where it stands.
+    /// The page looked up last: file, page and index.
     last: Cell<Option<(u32, u64, u32)>>,
 }
 
@@ -36,7 +36,7 @@ impl Pages {
         self.numbers[stands as usize][(at % PAGE) as usize].checked_sub(1)
     }
 
-    /// The number of block `at` of `file`, which is `fresh` where it had none.
+    /// The number of block `at` of `file`, set to `fresh` if it had none.
     #[inline]
     pub fn number(&mut self, file: u32, at: u64, fresh: u32) -> u32 {
         let page = at / PAGE;
@@ -55,20 +55,20 @@ impl Pages {
         *entry - 1
     }
 
-    /// Where a page stands, if it is the one that was looked at last.
+    /// The index of a page, if it is the one looked up last.
     #[inline]
     fn last_if(&self, file: u32, page: u64) -> Option<u32> {
         self.last.get().filter(|(of, last, _)| *of == file && *last == page).map(|(_, _, stands)| stands)
     }
 
-    /// Notes a page as the one that was looked at last; returns where it stands.
+    /// Records a page as the one looked up last; returns its index.
     #[inline]
     fn now_last(&self, file: u32, page: u64, stands: u32) -> u32 {
         self.last.set(Some((file, page, stands)));
         stands
     }
 
-    /// The blocks that have numbers, by file and place.
+    /// The blocks that have numbers, sorted by file and position.
     #[must_use]
     pub fn sorted(&self) -> Vec<(u32, u64)> {
         let mut pages: Vec<(u32, u64, u32)> = self.index.iter().map(|((file, page), at)| (*file, *page, *at)).collect();

@@ -15,15 +15,14 @@ pub enum Placement {
     TableOrder,
     /// Each file at a random start within a group of 8550 blocks (kimbrel96, section 3.2).
     RandomGroups,
-    /// As a Fast File System lays files.
+    /// As laid out by a Fast File System.
     Ffs(FfsKeys),
 }
 
 impl Placement {
-    /// The names.
     const NAMES: [&str; 4] = ["address", "table-order", "random-groups", "ffs"];
 
-    /// From a name, or a table with a name and keys.
+    /// Reads a name, or a table with a name and keys.
     pub fn read(value: Value, block_bytes: u64) -> Result<Self, KeyError> {
         let (name, keys) = match value {
             Value::String(name) => (name, Table::new()),
@@ -32,7 +31,7 @@ impl Placement {
                 _ => return Err(KeyError::new("placement.name", "is missing", Self::NAMES.join(", "))),
             },
             other => {
-                let problem = format!("{other} is no placement");
+                let problem = format!("{other} is not a placement");
                 return Err(KeyError::new("placement", problem, "a name, or a table with a name and its keys"));
             }
         };
@@ -48,7 +47,7 @@ impl Placement {
         })
     }
 
-    /// As a scenario has it, with every default.
+    /// The scenario's value, with every default.
     #[must_use]
     pub fn value(&self) -> Value {
         match self {
@@ -64,30 +63,30 @@ impl Placement {
     }
 }
 
-/// What becomes of addresses beyond the device.
+/// The treatment of addresses beyond the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addresses {
     /// An error.
     Error,
-    /// Where any lies beyond it, chunks are made as small as they must be; else nothing.
+    /// If any address lies beyond it, the largest chunks with which all blocks fit; otherwise nothing.
     Auto,
-    /// Only chunks in which a block is referenced take room, in order of their addresses.
+    /// Only chunks with a referenced block use space, in order of their addresses.
     Compact {
-        /// Blocks of a chunk, at least 1; a chunk begins at a multiple of them.
+        /// Blocks per chunk, at least 1; a chunk begins at a multiple of this.
         chunk_blocks: u64,
     },
 }
 
-/// Blocks of a chunk where none are given: room for the longest read-ahead of Linux 2.6 on both levels. Our choice.
+/// Default blocks per chunk: room for the longest read-ahead of Linux 2.6 on both levels. Our choice.
 pub const DEFAULT_CHUNK: u64 = 64;
 
 /// A placement: its name, or a table with its name and keys.
 pub fn placement_schema(_: &mut SchemaGenerator) -> Schema {
     let rows = Placement::NAMES.map(|name| match name {
-        "ffs" => (name, "as a Fast File System lays files", KeyTable::of::<FfsKeys>().schema()),
+        "ffs" => (name, "as laid out by a Fast File System", KeyTable::of::<FfsKeys>().schema()),
         "address" => (name, "the trace's numbers are addresses", KeyTable::NONE.schema()),
         "table-order" => (name, "files one after another, in the order of the file table", KeyTable::NONE.schema()),
-        name => (name, "each file at a random place within a group of 8550 blocks", KeyTable::NONE.schema()),
+        name => (name, "each file at a random position within a group of 8550 blocks", KeyTable::NONE.schema()),
     });
     one_of(&rows, &serde_json::Map::new(), None).try_into().expect("a schema")
 }

@@ -1,4 +1,4 @@
-//! The universe of blocks as levels below the workload see it: shared, and growing when a read-ahead names a block.
+//! The universe of blocks as seen by levels below the workload: shared, and growing when a read-ahead names a block.
 
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
@@ -16,47 +16,47 @@ use super::placing::Placing;
 #[derive(Debug)]
 pub struct Places {
     universe: RefCell<Universe>,
-    /// `None` for inline references, which name their blocks: none has a neighbour.
+    /// `None` for inline references, whose blocks have labels and no neighbours.
     placing: Option<Arc<Placing>>,
-    /// Blocks of each file, where files are told apart.
+    /// Blocks of each file, if files are distinguished.
     sizes: BTreeMap<u32, u64>,
 }
 
 impl Places {
-    /// Blocks placed by `placing`; files hold as many as `sizes` says.
+    /// Blocks placed by `placing`; `sizes` gives the blocks of each file.
     #[must_use]
     pub fn new(universe: Universe, placing: Option<Placing>, sizes: BTreeMap<u32, u64>) -> Self {
         Self { universe: RefCell::new(universe), placing: placing.map(Arc::new), sizes }
     }
 
-    /// What is known so far.
+    /// The blocks known so far.
     ///
     /// # Panics
-    /// While it is being added to: a bug.
+    /// While blocks are being added, which is a bug.
     #[must_use]
     pub fn universe(&self) -> Ref<'_, Universe> {
         self.universe.borrow()
     }
 
-    /// Whether any block is no whole one.
+    /// Whether any block is partial.
     #[inline]
     #[must_use]
     pub fn has_fragments(&self) -> bool {
         self.universe.borrow().has_fragments()
     }
 
-    /// From now on it is known of each block which place in which file it has: 16 bytes a block.
+    /// Keeps the file and position of each block from now on: 16 bytes per block.
     pub fn keep_places(&self) {
         self.universe.borrow_mut().keep_places();
     }
 
-    /// Independent disks over which a long run of blocks is spread.
+    /// Number of independent disks over which a long run of blocks is striped.
     #[must_use]
     pub fn disks_abreast(&self) -> u64 {
         self.placing.as_ref().map_or(1, |placing| placing.disks_abreast())
     }
 
-    /// The file system whose layout this is.
+    /// The file system that lays out the blocks.
     #[must_use]
     pub fn ffs(&self) -> Option<&Ffs> {
         self.placing.as_ref()?.ffs()
@@ -65,7 +65,7 @@ impl Places {
     /// Disk and first sector of the inode of `file`; `None` without a file system.
     ///
     /// # Errors
-    /// Its place is beyond the device.
+    /// If its place is beyond the device.
     pub fn inode(&self, file: u32) -> Result<Option<(Disk, u64)>, KeyError> {
         let (Some(placing), Some(block)) = (&self.placing, self.ffs().and_then(|ffs| ffs.inode(file))) else {
             return Ok(None);
@@ -73,25 +73,26 @@ impl Places {
         placing.place(METADATA, block).map(Some)
     }
 
-    /// Adds to what is known, by the rule of placing.
+    /// Adds blocks by the placing rule.
     ///
     /// # Errors
-    /// Whatever `add` fails with.
+    /// The errors of `add`.
     ///
     /// # Panics
-    /// Inline references have no rule.
+    /// For inline references, which have no rule.
     pub fn number<T, E>(&self, add: impl FnOnce(&mut Universe, &Placing) -> Result<T, E>) -> Result<T, E> {
         add(&mut self.universe.borrow_mut(), self.placing.as_deref().expect("records are placed by a rule"))
     }
 
-    /// The numbers of all blocks so far, to go on from; the places stay here. From now on this one numbers no block.
+    /// Moves the numbers of all blocks so far to a new instance; the places stay here, and this one no longer numbers
+    /// blocks.
     #[must_use]
     pub fn numbers_apart(&self) -> Self {
         let universe = RefCell::new(self.universe.borrow_mut().numbers_apart());
         Self { universe, placing: self.placing.clone(), sizes: BTreeMap::new() }
     }
 
-    /// Places of the blocks that were numbered since the last call.
+    /// Places of the blocks numbered since the last call.
     #[must_use]
     pub fn take_fresh(&self) -> Fresh {
         self.universe.borrow_mut().take_fresh()
@@ -110,7 +111,7 @@ impl Space for Places {
         }
         let placing = self.placing.as_ref()?;
         let within = self.sizes.get(&file).is_none_or(|blocks| index < *blocks);
-        // A place beyond the device is an end like that of a file.
+        // A place beyond the device is treated like the end of a file.
         within.then(|| self.universe.borrow_mut().name(file, index, placing))?
     }
 

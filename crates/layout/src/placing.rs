@@ -1,14 +1,15 @@
 //! From (file, block in file) to a disk and a sector.
 //!
 //! - by address: the number is the block of the volume;
-//! - table order: files one after another, in the order of the file table, each from a whole block on;
+//! - table order: files one after another, in the order of the file table, each starting at a block boundary;
 //! - random groups (kimbrel96, section 3.2: "a random starting point within a group of 8550 8 kbyte blocks"): files
-//!   fill groups in the order of the table, a group takes files until they come to 8550 blocks, each file starts
-//!   at a random block of its group and runs on from there. The paper says no more; that files follow the table,
-//!   and that blocks of two files may then share an address, is our reading;
-//! - ffs: as a Fast File System lays them, see `ffs`;
-//! - compact: the volume is cut in chunks of as many blocks as the scenario says (1, or chunk_blocks); only those in
-//!   which a block is referenced take room, in order of their addresses. A block keeps its neighbours in its chunk.
+//!   fill groups in the order of the table, a group takes files up to 8550 blocks, and each file starts at a random
+//!   block of its group. The paper gives no more; that files follow the table, and that blocks of two files may
+//!   therefore share an address, is our interpretation;
+//! - ffs: as laid out by a Fast File System, see `ffs`;
+//! - compact: the volume is divided into chunks of as many blocks as the scenario gives (1, or chunk_blocks); only
+//!   those with a referenced block use space, in order of their addresses. A block keeps its neighbours within its
+//!   chunk.
 
 use hashbrown::HashMap;
 use headstart_device::{build_layout, Device, Layout, Stripe};
@@ -25,69 +26,68 @@ use super::room::{Disks, Room};
 /// Blocks of 8 KiB in 100 cylinders of an HP 97560 (kimbrel96, section 3.2).
 const GROUP_BLOCKS: u64 = 8550;
 
-/// First block of the volume of each file.
+/// First block of each file on the volume.
 type Bases = HashMap<u32, u64, FxBuildHasher>;
 
-/// What lies there, as far as the rule needs to know it.
+/// The contents of the volume, as far as the rule needs them.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// Files and their sizes in blocks, in table order; those that the table lacks last, by number.
+    /// Files and their sizes in blocks, in table order; files missing from the table follow by number.
     pub files: Vec<(u32, u64)>,
     /// The same in bytes.
     pub file_bytes: Vec<FileSize>,
-    /// Distinct (file, block in file) in order, if they were asked for.
+    /// Distinct (file, block in file) in order, if requested.
     pub blocks: Vec<(u32, u64)>,
 }
 
-/// Where blocks lie.
+/// The placing rule.
 #[derive(Debug)]
 pub struct Placing {
-    /// By server: first block of its volume of each file; `None`: files are not told apart.
+    /// By server: first block of each file on its volume; `None`: files are not distinguished.
     bases: Option<Vec<Bases>>,
     /// A file system instead, on one server.
     ffs: Option<Ffs>,
     /// By server; `None`: no compaction.
     compact: Option<Vec<Chunks>>,
-    /// Of each server's volume.
+    /// The layout of each server's volume.
     layout: Layout,
-    /// How blocks are dealt out to servers; `None`: there is one.
+    /// How blocks are distributed to servers; `None`: there is one.
     spread: Option<Spread>,
-    /// Disks of a server.
+    /// Disks per server.
     disks: u32,
     block_sectors: u64,
-    /// Sectors of each disk.
+    /// Sectors per disk.
     capacity: Option<u64>,
-    /// What an error says of the device.
+    /// The device, for error texts.
     room: Room,
 }
 
-/// Blocks of a file that lie one after another on a disk.
+/// Contiguous blocks of a file on a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// The disk.
     pub disk: Disk,
-    /// First sector of the first of them.
+    /// First sector of the first block.
     pub sector: u64,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u64,
 }
 
-/// The chunks of the volume that take room.
+/// The chunks of the volume that use space.
 #[derive(Debug)]
 struct Chunks {
-    /// Of each; at least 1.
+    /// Blocks per chunk; at least 1.
     blocks: u64,
-    /// Which of the volume they are, in order.
+    /// Their numbers on the volume, in order.
     order: Vec<u64>,
 }
 
 impl Chunks {
-    /// Those of the blocks at `addresses`.
+    /// The chunks of the blocks at `addresses`.
     fn new(blocks: u64, addresses: impl Iterator<Item = Result<u64, KeyError>>) -> Result<Self, KeyError> {
         let mut order = Vec::new();
         for address in addresses {
             let chunk = address? / blocks;
-            // Neighbours mostly come one after another.
+            // Neighbours are mostly consecutive.
             if order.last() != Some(&chunk) {
                 order.push(chunk);
             }
@@ -97,7 +97,7 @@ impl Chunks {
         Ok(Self { blocks, order })
     }
 
-    /// Where the block at `address` comes to lie; `None` if its chunk takes no room.
+    /// The place of the block at `address`; `None` if its chunk uses no space.
     fn place(&self, address: u64) -> Option<u64> {
         let rank = self.order.binary_search(&(address / self.blocks)).ok()?;
         Some(rank as u64 * self.blocks + address % self.blocks)
@@ -105,10 +105,10 @@ impl Chunks {
 }
 
 impl Placing {
-    /// The rule for blocks of `block`. `contents` holds the files, and for compaction the blocks.
+    /// The rule for blocks of `block`. `contents` holds the files and, for compaction, the blocks.
     ///
     /// # Errors
-    /// A key at fault.
+    /// The offending key.
     pub fn try_new(
         block: Bytes,
         placement: Placement,
@@ -160,25 +160,25 @@ impl Placing {
         Ok(placing)
     }
 
-    /// Whether addresses can lie beyond the device. A file system makes its own.
+    /// Whether addresses can lie beyond the device. A file system allocates its own.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.capacity.is_some() && self.ffs.is_none()
     }
 
-    /// Independent disks over which a long run of blocks is spread.
+    /// Number of independent disks over which a long run of blocks is striped.
     #[must_use]
     pub fn disks_abreast(&self) -> u64 {
         self.layout.disks_abreast()
     }
 
-    /// The file system whose layout this is.
+    /// The file system that lays out the blocks.
     #[must_use]
     pub fn ffs(&self) -> Option<&Ffs> {
         self.ffs.as_ref()
     }
 
-    /// Sectors of block `at` of `file`, where it is no whole block.
+    /// Sectors of block `at` of `file`, if it is partial.
     #[must_use]
     pub fn short(&self, file: u32, at: u64) -> Option<u32> {
         self.ffs.as_ref()?.spot(file, at)?.sectors
@@ -189,7 +189,7 @@ impl Placing {
         self.block_sectors
     }
 
-    /// The server that holds a block, and which block of the file it is there.
+    /// The server that holds a block, and the block's number there.
     #[inline]
     fn local(&self, file: u32, at: u64) -> (u32, u64) {
         self.spread.map_or((0, at), |spread| spread.local(file, at))
@@ -214,7 +214,7 @@ impl Placing {
         })
     }
 
-    /// Blocks of the volume; `None` where the device has no limit, or where only some blocks have places.
+    /// Blocks of the volume; `None` if the device has no limit, or if only some blocks have places.
     #[must_use]
     pub fn volume_blocks(&self) -> Option<u64> {
         if self.bases.is_some() || self.compact.is_some() || self.ffs.is_some() {
@@ -224,7 +224,7 @@ impl Placing {
         Some(self.spread.map_or(blocks, |spread| spread.room(blocks)))
     }
 
-    /// Blocks that the device of a server holds; `None` where it has no limit.
+    /// Blocks that a server's device holds; `None` if it has no limit.
     fn device_blocks(&self) -> Option<u64> {
         let capacity = self.capacity?;
         Some(match &self.layout {
@@ -234,7 +234,8 @@ impl Placing {
         })
     }
 
-    /// Where block `at` of `file` lies, and how many blocks of the file follow one another from there on. There may be more.
+    /// The extent at block `at` of `file`, and the number of its known contiguous blocks from there on. There may be
+    /// more.
     ///
     /// # Errors
     /// As for [`Placing::place`].
@@ -254,7 +255,7 @@ impl Placing {
                 (chunks.place(address).unwrap_or(address), of_volume.min(chunks.blocks - address % chunks.blocks))
             }
         };
-        // Where sectors do not fit in 64 bits, blocks have no neighbours.
+        // If sectors do not fit in 64 bits, blocks have no neighbours.
         let Some(of_numbers) = (u64::MAX / self.block_sectors).checked_sub(address) else { return Ok(alone) };
         let of_disk = (self.capacity.unwrap_or(u64::MAX / 2) - sector) / self.block_sectors;
         let blocks = of_chunk.min(of_numbers).min(of_disk).min(self.layout.follow(address)).max(1);
@@ -264,7 +265,7 @@ impl Placing {
     /// Disk and first sector of block `at` of `file`.
     ///
     /// # Errors
-    /// It lies beyond the device, or in a chunk that takes no room.
+    /// If it lies beyond the device, or in a chunk that uses no space.
     pub fn place(&self, file: u32, at: u64) -> Result<(Disk, u64), KeyError> {
         let (server, local) = self.local(file, at);
         let (address, skip) = self.spot(server, file, local)?;
@@ -272,7 +273,7 @@ impl Placing {
         let address = match compact {
             None => address,
             Some(chunks) => chunks.place(address).ok_or_else(|| {
-                let problem = format!("block {at} of file {file} is never referenced, nor a neighbour of one that is");
+                let problem = format!("block {at} of file {file} is never referenced, nor is a neighbour of it");
                 KeyError::new("workload.addresses", problem, "\"error\", or larger chunks")
             })?,
         };
@@ -294,7 +295,7 @@ impl Placing {
             (Disk(disk.0 + server * self.disks), sector)
         };
         if address.checked_mul(self.block_sectors).is_none() {
-            // An unlimited device has no geometry: any place will do, as long as it is this block's own.
+            // An unlimited device has no geometry: any place is valid, as long as it is distinct.
             return match self.capacity {
                 Some(limit) => Err(beyond(limit)),
                 None => Ok((placed(address % (u64::MAX / self.block_sectors / 2)).0, 0)),
@@ -308,16 +309,16 @@ impl Placing {
     }
 }
 
-/// Blocks that pass the head of `disk` during the rotational delay, the last one begun counted whole.
+/// Blocks that pass the head of `disk` during the rotational delay, rounded up.
 fn gap_blocks(keys: &FfsKeys, block_bytes: u64, disk: &dyn Device) -> Result<u64, KeyError> {
     if keys.rotational_delay == Nanos::ZERO {
         return Ok(0);
     }
     let mechanics = disk.mechanics().ok_or_else(|| {
-        let problem = "the devices do not turn";
+        let problem = "the devices do not rotate";
         KeyError::new("workload.placement.rotational_delay", problem, "\"0ms\", or a disk")
     })?;
-    // newfs knows one number of sectors a track: the mean over the disk.
+    // newfs uses one number of sectors per track: the mean over the disk.
     let cylinders: u64 = mechanics.bands.iter().map(|band| u64::from(band.cylinders)).sum();
     let tracks: u64 =
         mechanics.bands.iter().map(|band| u64::from(band.cylinders) * u64::from(band.sectors_per_track)).sum();
@@ -327,7 +328,7 @@ fn gap_blocks(keys: &FfsKeys, block_bytes: u64, disk: &dyn Device) -> Result<u64
     Ok((sectors / block_sectors).ceil() as u64)
 }
 
-/// What `of` makes of the files of each server, with its number.
+/// Applies `of` to the files of each server, with its number.
 fn each_server(spread: Option<Spread>, files: &[(u32, u64)], of: impl Fn(u32, &[(u32, u64)]) -> Bases) -> Vec<Bases> {
     let Some(spread) = spread else { return vec![of(0, files)] };
     let parts = |server| -> Vec<(u32, u64)> {
@@ -357,7 +358,7 @@ fn random_groups(files: &[(u32, u64)], seed: u64, server: u32) -> Bases {
         .iter()
         .map(|(file, blocks)| {
             if filled > 0 && blocks.saturating_add(filled) > GROUP_BLOCKS {
-                // A file larger than a group takes up the groups that it reaches into.
+                // A file larger than a group occupies all groups that it reaches.
                 group += filled.div_ceil(GROUP_BLOCKS).max(1);
                 filled = 0;
             }
@@ -379,7 +380,7 @@ mod tests {
 
     #[test]
     fn chunks_keep_their_blocks_together() {
-        // Chunks of four: 5 and 6 lie in the second, 40 in the eleventh, 3 in the first; nothing else takes room.
+        // Chunks of four: 5 and 6 lie in the second, 40 in the eleventh, 3 in the first; no other chunk uses space.
         let chunks = Chunks::new(4, [40, 5, 3, 6].into_iter().map(Ok)).expect("addresses");
         assert_eq!(chunks.order, [0, 1, 10]);
         let places: Vec<Option<u64>> = [0, 3, 4, 7, 8, 39, 40, 43, 44].map(|at| chunks.place(at)).to_vec();

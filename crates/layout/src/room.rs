@@ -1,4 +1,4 @@
-//! What to do about a trace that touches more than the device holds: how large both are, and what to type.
+//! The error for a trace that touches more than the device holds: both sizes, and what to change.
 
 use headstart_device::{build_device, sectors_of, ArrayRow, Device, MODELS};
 use headstart_types::{Bytes, KeyError, Spread};
@@ -7,17 +7,16 @@ use toml::Table;
 /// The devices of a run.
 #[derive(Clone, Copy)]
 pub struct Disks<'a> {
-    /// The model's name.
     pub model: &'a str,
     /// One of them.
     pub device: &'a dyn Device,
-    /// How many, of each server.
+    /// Number per server.
     pub count: u32,
-    /// How blocks are dealt out to servers, each of which has such disks; `None`: there is one.
+    /// How blocks are distributed to servers with such disks; `None`: there is one server.
     pub spread: Option<Spread>,
-    /// How they make up a volume.
+    /// How they form a volume.
     pub array: &'static ArrayRow,
-    /// Bytes that lie together on one of them.
+    /// Contiguous bytes on one of them.
     pub stripe_unit: Bytes,
 }
 
@@ -26,19 +25,18 @@ pub struct Disks<'a> {
 pub struct Room {
     model: String,
     disks: u32,
-    /// More disks hold more, in proportion: they are independent, without copies or parity.
+    /// Whether the capacity is proportional to the number of disks: they are independent, without copies or parity.
     grows: bool,
     block: Bytes,
 }
 
 impl Room {
-    /// The device of a scenario with blocks of this size.
     #[must_use]
     pub fn new(device: &Disks<'_>, block: Bytes) -> Self {
         Self { model: device.model.to_owned(), disks: device.count, grows: device.array.is_independent(), block }
     }
 
-    /// The device holds `held` blocks, and `chunks` chunks of `chunk_blocks` blocks are touched, which are more.
+    /// The error if the device holds `held` blocks, fewer than the touched `chunks` chunks of `chunk_blocks` blocks.
     #[must_use]
     pub fn too_small(&self, chunks: u64, chunk_blocks: u64, held: u64) -> KeyError {
         let needed = chunks.saturating_mul(chunk_blocks);
@@ -54,7 +52,7 @@ impl Room {
         KeyError::new("workload.addresses", problem, self.ways_out(needed, chunk_blocks, held).join(", or "))
     }
 
-    /// What makes it fit.
+    /// The changes that make it fit.
     fn ways_out(&self, needed: u64, chunk_blocks: u64, held: u64) -> Vec<String> {
         let mut ways = Vec::new();
         if chunk_blocks > 1 {
@@ -73,14 +71,14 @@ impl Room {
     }
 }
 
-/// The smallest shipped model of at least `sectors`.
+/// The smallest shipped model with at least `sectors`.
 fn larger_model(sectors: u64) -> Option<&'static str> {
     let capacity = |name: &str| build_device(name, Table::new()).ok()?.capacity_sectors();
     let sized = MODELS.iter().filter_map(|row| Some((capacity(row.name)?, row.name)));
     sized.filter(|(held, _)| *held >= sectors).min().map(|(_, name)| name)
 }
 
-/// Bytes in GiB, with a digit behind the point.
+/// Bytes in GiB, with one decimal.
 fn gib(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }

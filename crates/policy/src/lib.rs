@@ -13,6 +13,8 @@
 //!
 //! Adding a policy is one file, which holds its row, and its line in [`registry`].
 
+#![warn(missing_docs)]
+
 mod apart;
 mod asking;
 pub mod conformance;

@@ -1,20 +1,20 @@
-//! Prefetch actions: how long one takes, and when its request is issued (kotz-ellis, sections 5.1 and 6.2).
+//! Prefetch actions: their duration, and when their request is issued (kotz-ellis, sections 5.1 and 6.2).
 
 use headstart_types::{stream_seed, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What an action takes.
+/// The duration of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActionTime {
-    /// At least.
+    /// Minimum.
     pub least: Nanos,
-    /// At most; all times between are equally likely.
+    /// Maximum; durations are uniform in between.
     pub most: Nanos,
 }
 
 impl ActionTime {
-    /// What the actions of a process take; each has a stream of its own.
+    /// The durations of the actions of one process, which has its own random stream.
     #[must_use]
     pub fn draws(self, seed: u64, process: u32) -> ActionDraws {
         let seed = stream_seed(seed, "action", process.into());
@@ -22,14 +22,13 @@ impl ActionTime {
     }
 }
 
-/// Draws what actions take.
+/// Draws durations of actions.
 pub struct ActionDraws {
     time: ActionTime,
     rng: ChaCha8Rng,
 }
 
 impl ActionDraws {
-    /// The next one.
     #[inline]
     pub fn next_action(&mut self) -> Nanos {
         let ActionTime { least, most } = self.time;

@@ -1,4 +1,4 @@
-//! Section `[cache]`, which is the first level.
+//! Section `[cache]`, the first level.
 
 use headstart_types::{as_text_if_any, keys, read_keys, Bytes, KeyError, Nanos};
 use toml::{Table, Value};
@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::limits::TIME_MAX;
 use super::workload::{WorkloadKeys, Writes};
 
-/// The name of level `index` where it is given none.
+/// The default name of level `index`.
 #[must_use]
 pub fn default_name(index: usize) -> String {
     format!("L{}", index + 1)
@@ -15,15 +15,15 @@ pub fn default_name(index: usize) -> String {
 /// Section `[cache]`.
 #[derive(Debug, Clone)]
 pub struct CacheKeys {
-    /// Its name, for the reader and for the sizes of levels below.
+    /// Its name, for display and for the sizes of levels below.
     pub name: String,
-    /// How large.
     pub size: CacheSize,
     /// Labels of the blocks that are resident at the start, least recently used first.
     pub initial: Vec<String>,
-    /// How long a written block may stay dirty; `None` where writes do not stay.
+    /// How long a written block may stay dirty; `None` if writes do not stay in the cache.
     pub write_delay: Option<Nanos>,
-    /// Blocks that are written one after another and leave together, at most; `None` where each leaves by itself.
+    /// Maximum number of consecutively written blocks that are written back together; `None` if each is written back
+    /// separately.
     pub write_cluster: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub enum CacheSize {
 }
 
 impl CacheSize {
-    /// Blocks of it, where the workload has so many `distinct` ones.
+    /// Its number of blocks, for a workload with `distinct` distinct blocks.
     #[must_use]
     pub fn frames(self, distinct: usize) -> u32 {
         match self {
@@ -47,50 +47,51 @@ impl CacheSize {
     }
 }
 
-/// A share of so many blocks, at least one.
+/// A share of the distinct blocks, at least one.
 #[must_use]
 pub fn share_of(share: f64, distinct: usize) -> u32 {
     ((distinct as f64 * share).round() as u32).max(1)
 }
 
-/// Ways to say how large a cache is, of which one is given.
+/// The keys that give a cache's size; exactly one of them is used.
 pub const SIZES: [&str; 3] = ["blocks", "size", "footprint"];
 
 keys! {
-    /// Section `[cache]`: one level. One of blocks, size and footprint says how large it is; default: 1280 blocks.
+    /// Section `[cache]`: one level. One of blocks, size and footprint gives its size; default: 1280 blocks.
     pub struct CacheSection {
-        /// In the result, and for the sizes of levels below.
+        /// Name in the result, and for the sizes of levels below.
         name: String = default_name(0),
-        /// Its size in blocks.
+        /// Size in blocks.
         #[serde(skip_serializing_if = "Option::is_none")]
         blocks: Option<i64> = None,
-        /// Its size in bytes, such as "10MiB".
+        /// Size in bytes, such as "10MiB".
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         size: Option<Bytes> = None,
-        /// Its size as a share of the distinct blocks, such as 0.05.
+        /// Size as a share of the distinct blocks, such as 0.05.
         #[serde(skip_serializing_if = "Option::is_none")]
         footprint: Option<f64> = None,
-        /// Blocks that are there at the start, by name, least recently used first.
+        /// Blocks that are resident at the start, by label, least recently used first.
         initial: Vec<String> = Vec::new(),
-        /// With `workload.writes = "back"`, a block goes to its device so long after it became dirty.
+        /// With `workload.writes = "back"`, time after which a dirty block is written to its device.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
-        #[schemars(extend("x-absent" = "\"30s\" where workload.writes is \"back\""))]
+        #[schemars(extend("x-absent" = "\"30s\" if workload.writes is \"back\""))]
         write_delay: Option<Nanos> = None,
-        /// With `workload.writes = "back"`, blocks of a file that are written one after another, and follow one another on the
-        /// disk, leave together once they are so many bytes: "64KiB" in 4.4BSD's file system.
+        /// With `workload.writes = "back"`, blocks of a file that are written one after another, and that are
+        /// contiguous on the disk, are written back together once they reach this size: "64KiB" in 4.4BSD's file
+        /// system.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
-        #[schemars(extend("x-absent" = "none: each block is written by itself"))]
+        #[schemars(extend("x-absent" = "none: each block is written separately"))]
         write_cluster: Option<Bytes> = None,
     }
 }
 
-/// Blocks of a cache that is not given a size: 10 MiB of 8 KiB blocks (kimbrel96, section 3.1).
+/// Default size in blocks: 10 MiB in blocks of 8 KiB (kimbrel96, section 3.1).
 const DEFAULT_BLOCKS: i64 = 1280;
 
 /// The delay of the update daemon of Unix, and of Linux's `dirty_expire_centisecs`.
 const DEFAULT_WRITE_DELAY: &str = "30s";
 
-/// Reads the section; returns it with all defaults as a table too.
+/// Reads the section; also returns it as a table with all defaults.
 pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), KeyError> {
     let block_bytes = workload.block_bytes();
     let mut table = Table::from_iter([("name".to_owned(), default_name(0).into())]);
@@ -120,7 +121,7 @@ pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), 
     let (write_delay, write_cluster) = (raw.write_delay, raw.write_cluster.map(|bytes| bytes.0 / block_bytes));
     if write_cluster == Some(0) {
         let problem = format!("smaller than a block of {}", Bytes(block_bytes));
-        return Err(KeyError::new("write_cluster", problem, "a block at least"));
+        return Err(KeyError::new("write_cluster", problem, "at least one block"));
     }
     let blocks = |key: &str, blocks: i128| {
         let allowed = "at least one block, fewer than 4294967295";

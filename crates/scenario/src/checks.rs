@@ -1,4 +1,4 @@
-//! What sections of a scenario say together: contradictions are refused.
+//! Checks across sections: contradictions are refused.
 
 use headstart_policy::readahead::Needs;
 use headstart_types::{KeyError, Nanos};
@@ -9,7 +9,7 @@ use super::device::DISKS_MAX;
 use super::{Arrival, BlockSize, HintsKeys, HostKeys, Input, Issue, Meets, Processes, Scenario, Shown, Writes};
 
 impl Scenario {
-    /// What two sections say must not contradict.
+    /// Refuses sections that contradict each other.
     pub(super) fn fits_together(&self) -> Result<(), KeyError> {
         let hinted = self.policy.needs_hints();
         let foretold = hinted || self.policy.needs() == Needs::Future;
@@ -17,28 +17,28 @@ impl Scenario {
             |key: &str, problem: &str, allowed: &str| Err(KeyError::new(format!("workload.{key}"), problem, allowed));
         if let Arrival::Open(_) = self.workload.arrival {
             if foretold {
-                return workload("arrival", "hints follow one process, arrivals by the clock none", "\"closed\"");
+                return workload("arrival", "hints follow one process, open arrivals have none", "\"closed\"");
             }
             if self.host != HostKeys::default() {
-                let problem = "arrivals by the clock take no processor time";
+                let problem = "open arrivals take no processor time";
                 return Err(KeyError::new("host", problem, "no costs, or workload.arrival = \"closed\""));
             }
         }
         if self.workload.processes.are_several() && hinted {
             let minimum = self.policy.name == "demand";
             if minimum || self.lower.iter().any(|level| level.clients > 1) {
-                let problem = "hints of several processes are of one level, and for prefetching";
+                let problem = "hints of several processes need a single level and a prefetching policy";
                 return workload("processes", problem, "\"merged\", or a hinted policy that prefetches");
             }
             if matches!(&self.policy.hints, Some(HintsKeys { shown: Shown::Window(_), .. })) {
-                let problem = "a window is of one process, several disclose from the start";
+                let problem = "a window follows one process, several processes disclose everything from the start";
                 let allowed = "processes, fraction, wrong and reordered, or workload.processes = \"merged\"";
                 return Err(KeyError::new("policy.hints.window", problem, allowed));
             }
         }
         let by_process = self.policy.hints.as_ref().is_some_and(|hints| hints.processes.is_some());
         if by_process && !self.workload.processes.are_several() {
-            let allowed = "workload.processes = \"per-pid\" or \"dealt\" beside it, or no such key";
+            let allowed = "workload.processes = \"per-pid\" or \"dealt\" in addition, or no such key";
             return Err(KeyError::new("policy.hints.processes", "the workload is one process", allowed));
         }
         if matches!(self.workload.placement, Some(Placement::Ffs(_))) {
@@ -56,7 +56,7 @@ impl Scenario {
         self.servers_fit()
     }
 
-    /// What stands above, below and beside a level of several servers.
+    /// Checks the levels above, below and beside a level of several servers.
     fn servers_fit(&self) -> Result<(), KeyError> {
         let mut spread = self.lower.iter().zip(1..).filter(|(level, _)| level.spread.is_some());
         let Some((_, at)) = spread.next() else { return Ok(()) };
@@ -64,11 +64,11 @@ impl Scenario {
             Err(KeyError::new(format!("level[{at}].{key}"), problem, allowed))
         };
         if let Some((_, second)) = spread.next() {
-            let problem = "another level has servers already, and each of those has what stands below it alone";
+            let problem = "another level already has servers, each of which has its own levels below";
             return refused(second, "servers", problem, "servers on one level");
         }
         if let Some(below) = (at..self.lower.len()).find(|below| self.lower[*below].clients > 1) {
-            let problem = "a server shares nothing with others";
+            let problem = "a server does not share its lower levels";
             return refused(below + 1, "clients", problem, "clients = 1 below a level with servers");
         }
         if matches!(self.workload.placement, Some(Placement::Ffs(_))) {
@@ -85,17 +85,17 @@ impl Scenario {
         Ok(())
     }
 
-    /// What a file system's read path needs.
+    /// Checks what a file system's read path needs.
     fn is_read_through_files(&self) -> Result<(), KeyError> {
         let refused = |key: &str, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed));
         if matches!(self.workload.input, Input::References(_)) {
-            return refused("workload.placement", "inline references are of no files", "a trace or a generator");
+            return refused("workload.placement", "inline references do not belong to files", "a trace or a generator");
         }
         if self.workload.block_size == BlockSize::Object {
-            return refused("workload.block_size", "objects are no blocks of files", "a size such as \"8KiB\"");
+            return refused("workload.block_size", "objects are not blocks of files", "a size such as \"8KiB\"");
         }
         if self.workload.writes == Writes::Through {
-            let problem = "nobody waits for a write of the simulated file system";
+            let problem = "no process waits for a write of the simulated file system";
             return refused("workload.writes", problem, "\"as-read\", \"skip\" or \"back\", or another placement");
         }
         if self.workload.arrival != Arrival::Closed || self.workload.issue == Issue::Whole {
@@ -105,75 +105,75 @@ impl Scenario {
         if matches!(self.workload.addresses, Addresses::Compact { .. }) {
             return refused(
                 "workload.addresses",
-                "a file system's blocks have places of their own",
+                "a file system determines the places of its blocks",
                 "\"error\" or \"auto\"",
             );
         }
         if self.device.layout.is_some() {
-            return refused("device.layout", "given beside a file system's layout", "one of the two");
+            return refused("device.layout", "given together with a file system's layout", "one of the two");
         }
         Ok(())
     }
 
-    /// What a parallel program must have, and must not. `actions`: a key that says how prefetch actions go.
+    /// Checks what a parallel program requires and forbids. `actions`: a key of prefetch actions that was given.
     pub(super) fn makes_a_program(&self, actions: Option<&str>) -> Result<(), KeyError> {
         let refused = |key: &str, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed));
         let count = self.process.as_ref().and_then(|process| process.count);
         if self.workload.processes == Processes::Dealt && count.is_none() {
-            let problem = "nothing says how many processes files are dealt out to";
-            return refused("workload.processes", problem, "process.count beside it, or \"per-pid\"");
+            let problem = "files are dealt to processes, but their number is not given";
+            return refused("workload.processes", problem, "process.count in addition, or \"per-pid\"");
         }
         let Some(process) = &self.process else {
             if self.has_actions() {
                 let problem =
-                    format!("{} works from what the processes of a parallel program will read", self.policy.name);
-                return refused("policy.name", &problem, "[process] beside it, or another policy");
+                    format!("{} needs to know what the processes of a parallel program will read", self.policy.name);
+                return refused("policy.name", &problem, "[process] in addition, or another policy");
             }
             return Ok(());
         };
         if let Arrival::Open(_) = self.workload.arrival {
-            return refused(
-                "workload.arrival",
-                "processes wait, arrivals by the clock do not",
-                "\"closed\", or no [process]",
-            );
+            return refused("workload.arrival", "processes wait, open arrivals do not", "\"closed\", or no [process]");
         }
         if count.is_some() && process.pattern.is_none() && self.workload.processes != Processes::Dealt {
-            let allowed = "a pattern, or workload.processes = \"dealt\" beside it, or no count";
-            return refused("process.count", "a trace's processes are as many as they are", allowed);
+            let allowed = "a pattern, or workload.processes = \"dealt\" in addition, or no count";
+            return refused("process.count", "the trace determines the number of processes", allowed);
         }
         if let (Some(key), false) = (actions, self.has_actions()) {
-            let problem = format!("{} gives processors no prefetch actions", self.policy.name);
+            let problem = format!("{} has no prefetch actions", self.policy.name);
             return refused(&format!("process.{key}"), &problem, "policy rapid-transit, or no such key");
         }
         if self.has_actions() && self.workload.writes.reach_devices() {
             let allowed = "\"as-read\" or \"skip\"";
-            return refused("workload.writes", "prefetch actions are for files that are only read", allowed);
+            return refused("workload.writes", "prefetch actions require files that are only read", allowed);
         }
         if self.has_actions() && self.lower.iter().any(|level| level.clients > 1) {
-            return refused("level.clients", "prefetch actions are for one first level", "clients = 1");
+            return refused("level.clients", "prefetch actions require a single first level", "clients = 1");
         }
         if process.remote_cost > Nanos::ZERO && self.lower.iter().any(|level| level.clients > 1) {
-            return refused("level.clients", "the buffers of a program are of one first level", "clients = 1");
+            return refused("level.clients", "the buffers of a program require a single first level", "clients = 1");
         }
         if process.pattern.is_none() && process.meets == Meets::Portion {
             let allowed = "a pattern, or scope = \"process\", \"all\" or \"none\"";
-            return refused("process.barrier.scope", "a trace says nothing of portions", allowed);
+            return refused("process.barrier.scope", "a trace has no portions", allowed);
         }
         let foretold = self.policy.needs_hints() || self.policy.needs() == Needs::Future;
         if process.pattern.is_some() && foretold {
-            return refused("policy", "who reads which reference of a pattern is not known", "a policy without hints");
+            return refused(
+                "policy",
+                "the process of each reference of a pattern is not known in advance",
+                "a policy without hints",
+            );
         }
         if process.pattern.is_some() && !self.has_actions() && self.policy.name != "demand" {
-            let problem = format!("{} prefetches without a processor, which takes no time", self.policy.name);
+            let problem = format!("{} prefetches without using processors", self.policy.name);
             return refused("policy.name", &problem, "\"demand\" or \"rapid-transit\" with process.pattern");
         }
         if process.pattern.is_some() && self.workload.placement.is_some_and(|placement| placement != Placement::Address)
         {
-            return refused("workload.placement", "a pattern is of one file", "\"address\"");
+            return refused("workload.placement", "a pattern reads one file", "\"address\"");
         }
         if process.pattern.is_some() && !self.cache.initial.is_empty() {
-            return refused("cache.initial", "names blocks, which only inline references have", "no initial");
+            return refused("cache.initial", "has block labels, which only inline references have", "no initial");
         }
         Ok(())
     }

@@ -13,30 +13,24 @@ use toml::{Table, Value};
 use super::named::Named;
 use super::{Input, WorkloadKeys};
 
-/// The disks.
 #[derive(Clone)]
 pub struct DeviceKeys {
     /// A model's name or the path of a profile.
     pub model: String,
-    /// The model's own keys.
     pub model_keys: Table,
-    /// Disks of each server, at least 1.
+    /// Disks per server, at least 1.
     pub count: u32,
-    /// Servers that have such disks each, at least 1: those of the `[[level]]` that says so.
+    /// Servers with such disks, at least 1: those of the `[[level]]` that has `servers`.
     pub servers: u32,
-    /// How they are one volume.
+    /// How the disks form one volume.
     pub array: &'static ArrayRow,
-    /// The array's own keys.
     pub array_keys: Table,
-    /// Unit of striping.
     pub stripe_unit: Bytes,
-    /// The scheduler's name.
     pub scheduler: String,
-    /// The scheduler's own keys.
     pub scheduler_keys: Table,
-    /// The command queue of each disk itself; `None`: the scheduler feeds the disk.
+    /// The drive's own command queue; `None`: the scheduler feeds the disk.
     pub commands: Option<CommandKeys>,
-    /// Segments among which a disk's buffer is divided; `None`: as its profile has it.
+    /// Number of segments of a disk's buffer; `None`: as in its profile.
     pub cache_segments: Option<CacheSegments>,
     /// The bus that the disks share; `None`: each has its own.
     pub shared_bus: Option<SharedBusKeys>,
@@ -45,13 +39,13 @@ pub struct DeviceKeys {
 }
 
 impl DeviceKeys {
-    /// Disks with a queue of their own, of all servers.
+    /// Number of disks with their own queue, over all servers.
     #[must_use]
     pub fn disks(&self) -> u32 {
         self.servers * self.disks_of_server()
     }
 
-    /// Disks with a queue of their own, of one server: those of an array behind one controller are one.
+    /// Number of disks with their own queue, per server: an array behind one controller counts as one.
     #[must_use]
     pub fn disks_of_server(&self) -> u32 {
         if self.array.is_independent() {
@@ -72,18 +66,17 @@ impl fmt::Debug for DeviceKeys {
 /// The command queue of a disk.
 #[derive(Debug, Clone)]
 pub struct CommandKeys {
-    /// Commands in it, those in service included.
+    /// Maximum number of commands in it, including those in service.
     pub depth: u32,
-    /// The name of the scheduler that orders them.
+    /// The name of its scheduler.
     pub scheduler: String,
-    /// That scheduler's own keys.
     pub scheduler_keys: Table,
 }
 
-/// Segments among which the buffer of a disk is divided.
+/// Number of segments of a disk's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheSegments {
-    /// So many.
+    /// A fixed number.
     Count(u64),
     /// As many as there are processes.
     Streams,
@@ -142,70 +135,71 @@ impl JsonSchema for CacheSegments {
     }
 }
 
-/// Commands of the deepest queue: NVMe's limit.
+/// Maximum queue depth: NVMe's limit.
 const QUEUE_DEPTH_MAX: u32 = 65_536;
 
-/// More disks than anybody has; keeps a slip of the finger from filling the memory.
+/// More disks than any system has; keeps a typing error from filling the memory.
 pub(super) const DISKS_MAX: u32 = 100_000;
 
 keys! {
     /// The disks.
     pub struct DeviceSection {
-        /// A name of `headstart list devices`, or the path of a profile; with keys: `{name = "uniform", fetch_time = "2ms"}`.
-        /// They may also stand in `[device]` itself.
+        /// A name of `headstart list devices`, or the path of a profile; with keys: `{name = "uniform", fetch_time =
+        /// "2ms"}`. The keys may also be given in `[device]` itself.
         model: Named = Named::bare("hp97560"),
-        /// Disks; where a level has `servers`, of each server.
+        /// Number of disks; per server if a level has `servers`.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(range(min = 1, max = DISKS_MAX), extend("x-absent" = "1, or as many as layout has lists"))]
+        #[schemars(range(min = 1, max = DISKS_MAX), extend("x-absent" = "1, or the number of lists in layout"))]
         count: Option<u32> = None,
-        /// How the disks form one volume: independent disks (`"stripe"`, `"concat"`), each with a queue of its own, or disks
-        /// behind one controller, which policies and scheduler see as one. An array's own keys stand in a table with its
-        /// name, or in `[device]` itself.
+        /// How the disks form one volume: independent disks (`"stripe"`, `"concat"`), each with its own queue, or disks
+        /// behind one controller, which policies and scheduler see as one. An array's own keys are given in a table
+        /// with its name, or in `[device]` itself.
         array: Named = Named::bare("stripe"),
-        /// Unit of striping.
+        /// Stripe unit.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "a block"))]
         stripe_unit: Option<Bytes> = None,
-        /// A name of `headstart list schedulers`, the host's order of a disk's queue; with keys:
-        /// `{name = "deadline", merge = false}`.
+        /// A name of `headstart list schedulers`, the host's order of a disk's queue; with keys: `{name = "deadline",
+        /// merge = false}`.
         scheduler: Named = Named::bare("cscan"),
-        /// Commands that the drive accepts and orders itself, including the one in service. Of an array behind one
-        /// controller: commands that the controller has under way.
+        /// Maximum number of commands that the drive accepts and orders itself, including the one in service. For an
+        /// array behind one controller: maximum number of outstanding commands at the controller.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = QUEUE_DEPTH_MAX))]
-        #[schemars(extend("x-absent" = "none: a disk takes one command at a time"))]
+        #[schemars(extend("x-absent" = "none: a disk accepts one command at a time"))]
         queue_depth: Option<u32> = None,
-        /// The drive's order of its commands, where there is a queue_depth.
+        /// The drive's order of its commands, if there is a queue_depth.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "\"sptf\" beside a queue_depth"))]
         drive_scheduler: Option<Named> = None,
-        /// Segments among which the sectors of a disk's buffer are divided, evenly and rounded down: a whole number;
-        /// `"streams"`, as many as there are processes (of the trace with `"per-pid"` or `"dealt"`, of a pattern's `count`,
-        /// else 1); or `"open-files"`, as many as there are open files, up to 16: the number changes during the run, and
-        /// each change costs what the buffer holds. A process has the file open that it reads, to its last block or until it
-        /// reads another. Segments are added at once and taken away when fewer than half are in use. Reading ahead and segments for writes are cut to what there is then. Shriver, Small and Smith (USENIX
-        /// 1999, section 6) propose it, with 1 to 16 segments; drives whose buffer is one stream have none to divide.
+        /// Number of segments into which a disk's buffer is divided, evenly and rounded down: a whole number;
+        /// `"streams"`, the number of processes (of the trace with `"per-pid"` or `"dealt"`, of a pattern's `count`,
+        /// else 1); or `"open-files"`, the number of open files, up to 16, which changes during the run; each change
+        /// discards the buffer's contents. A process keeps the file open that it reads, until its last block or until
+        /// it reads another. Segments are added at once and removed when fewer than half are in use. Read-ahead and
+        /// write segments are limited to what is then available. Shriver, Small and Smith (USENIX 1999, section 6)
+        /// propose it, with 1 to 16 segments; drives whose buffer is one stream cannot use it.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(extend("x-absent" = "none: segments as the profile has them"))]
+        #[schemars(extend("x-absent" = "none: segments as in the profile"))]
         cache_segments: Option<CacheSegments> = None,
-        /// A bus or a controller over which the data of several disks go, one request at a time:
-        /// `{bytes_per_second = 20_000_000, command = "100us", disks = 4}`.
+        /// A bus or controller that carries the data of several disks, one request at a time: `{bytes_per_second =
+        /// 20_000_000, command = "100us", disks = 4}`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: each disk has its own"))]
         shared_bus: Option<SharedBusKeys> = None,
-        /// Explicit placement: names of the blocks of each disk, for inline references.
+        /// Explicit placement: labels of the blocks of each disk, for inline references.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(extend("x-absent" = "none: blocks lie as array says"))]
+        #[schemars(extend("x-absent" = "none: array determines the placement"))]
         layout: Option<Vec<Vec<String>>> = None,
     }
 }
 
-/// Reads the section; returns it with all defaults as a table too.
+/// Reads the section; also returns it as a table with all defaults.
 pub fn read(table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table), KeyError> {
     let array = headstart_device::array(name_of(&table, "array").unwrap_or("stripe"))?;
     let row = name_of(&table, "model").and_then(headstart_device::model);
     let has_queue = row.is_some_and(|row| row.keys.has("queue_depth"));
-    // What stands beside the model's name belongs to the array, where its queue is the controller's, or to the model.
+    // Keys next to the model's name belong to the array if its queue is the controller's, otherwise to the model.
     let (mut own, mut array_keys, mut model_keys) = (Table::new(), Table::new(), Table::new());
     for (key, value) in table {
         let of_section = property_names(DeviceSection::schema()).contains(&key.as_str());
@@ -249,33 +243,32 @@ pub fn read(table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table)
     Ok((keys, resolved))
 }
 
-/// The name at `key`, if there is one.
 fn name_of<'a>(table: &'a Table, key: &str) -> Option<&'a str> {
     let value = table.get(key)?;
     value.as_str().or_else(|| value.get("name")?.as_str())
 }
 
 impl DeviceSection {
-    /// Refuses what its keys say together.
+    /// Refuses keys that contradict each other.
     fn fits(&self, workload: &WorkloadKeys, array: &ArrayRow, has_queue: bool) -> Result<(), KeyError> {
         if let Some(lists) = &self.layout {
             if !matches!(workload.input, Input::References(_)) {
-                let problem = "names blocks, which only inline references have";
+                let problem = "has block labels, which only inline references have";
                 return Err(KeyError::new("layout", problem, "workload.references, or no layout"));
             }
             let disks = lists.len() as u64;
             if disks != u64::from(self.count.unwrap_or(disks as u32)) {
                 let allowed = "one list in layout for each disk";
-                return Err(KeyError::new("count", "differs from the disks of layout", allowed));
+                return Err(KeyError::new("count", "differs from the number of lists in layout", allowed));
             }
             within_range("layout", disks, 1..=DISKS_MAX.into())?;
             if array.name != "stripe" {
-                let problem = "says where blocks lie, as the array does";
+                let problem = "determines the placement, as the array does";
                 return Err(KeyError::new("layout", problem, "array = \"stripe\", or no layout"));
             }
         }
         if self.cache_segments == Some(CacheSegments::OpenFiles) && !array.is_independent() {
-            let problem = format!("\"open-files\" is of disks, which \"{}\" hides behind its controller", array.name);
+            let problem = format!("\"open-files\" needs disks, which \"{}\" hides behind its controller", array.name);
             return Err(KeyError::new("cache_segments", problem, "a number, \"streams\", or independent disks"));
         }
         if self.drive_scheduler.is_none() || self.queue_depth.is_some() {
@@ -287,7 +280,7 @@ impl DeviceSection {
                 "scheduler, or an array of independent disks",
             ),
             (true, true) => ("the model orders its own queue".to_owned(), "scheduler"),
-            (true, false) => ("there is no queue in the drive".to_owned(), "a queue_depth beside it"),
+            (true, false) => ("a queue_depth in addition".to_owned(), "a queue_depth beside it"),
         };
         Err(KeyError::new("drive_scheduler", problem, allowed))
     }

@@ -9,20 +9,20 @@ keys! {
     /// Section `[host]`: processor time, charged to the process.
     #[derive(Copy, PartialEq, Eq)]
     pub struct HostKeys {
-        /// For each device request. Default: that of the device's class; nothing with open arrivals and with
-        /// `placement = "ffs"`.
+        /// Per device request. Default: that of the device's class; zero with open arrivals and with `placement =
+        /// "ffs"`.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub driver_overhead: Nanos = Nanos::ZERO,
-        /// For each reference, to find and hand over the block.
+        /// Per reference, to find and return the block.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub hit_time: Nanos = Nanos::ZERO,
-        /// For each request.
+        /// Per request.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub system_call: Nanos = Nanos::ZERO,
-        /// For each KiB handed over.
+        /// Per KiB returned.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub copy_per_kib: Nanos = Nanos::ZERO,
@@ -30,15 +30,15 @@ keys! {
 }
 
 impl HostKeys {
-    /// Whether handing over a block takes time, so that it matters how much of it is asked for.
+    /// Whether returning a block takes time, so that the size of the requested part matters.
     #[must_use]
     pub fn pays_for_blocks(&self) -> bool {
         self.hit_time > Nanos::ZERO || self.copy_per_kib > Nanos::ZERO
     }
 }
 
-/// The default of `driver_overhead`: that of the device's class. Arrivals by the clock take no processor time, and a
-/// file system (`placement = "ffs"`) has costs of its own, `system_call` and `copy_per_kib`, as its model does.
+/// The default of `driver_overhead`: that of the device's class. Open arrivals take no processor time, and a file
+/// system (`placement = "ffs"`) has its own costs, `system_call` and `copy_per_kib`, as in its model.
 fn driver_overhead(workload: &WorkloadKeys, device: &DeviceKeys) -> Nanos {
     let files = matches!(workload.placement, Some(Placement::Ffs(_)));
     match workload.arrival {
@@ -54,7 +54,7 @@ pub fn read(mut table: Table, workload: &WorkloadKeys, device: &DeviceKeys) -> R
     read_keys(table)
 }
 
-/// It with all defaults, as a table.
+/// The section as a table with all defaults.
 pub fn table(host: &HostKeys) -> Table {
     Table::try_from(host).expect("keys are plain values")
 }

@@ -1,4 +1,4 @@
-//! Levels below the first: `[[level]]` from the second on.
+//! Levels below the first: the second and later `[[level]]`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,28 +18,27 @@ use super::policy::{self, named_value, PolicyKeys};
 use super::workload::WorkloadKeys;
 use headstart_engine::Link;
 
-/// The most blocks of a level.
+/// Maximum number of blocks of a level.
 const BLOCKS_MAX: u32 = u32::MAX - 1;
 
-/// Ways to say how large a level is.
+/// The keys that give a level's size.
 const SIZES: &str = "one of blocks, size, footprint";
 
 /// A level below the first.
 #[derive(Debug, Clone)]
 pub struct LowerKeys {
-    /// Its name, for the reader and for sizes of others.
+    /// Its name, for display and for the sizes of others.
     pub name: String,
-    /// How many levels of the tier above share one of it.
+    /// Number of levels of the tier above that share one.
     pub clients: u32,
-    /// How the blocks of all above are dealt out to several of it; `None`: a level above stands on one.
+    /// How the blocks of all levels above are distributed to several servers; `None`: each level above has one.
     pub spread: Option<Spread>,
-    /// How large one of it is; none at all passes everything on.
+    /// Size of one such level; a level without blocks forwards every request.
     pub size: LowerSize,
-    /// Its policy.
     pub policy: PolicyKeys,
-    /// Whether what is prefetched leaves in requests of its own, and not in that of the demand before it.
+    /// Whether prefetches are sent as separate requests, and not with the preceding demand request.
     pub separate_prefetch: bool,
-    /// To the level above.
+    /// The link to the level above.
     pub link: Link,
     /// The name of the coordinator between it and the levels above, and its keys.
     pub coordinator: (&'static str, Table),
@@ -50,62 +49,64 @@ pub struct LowerKeys {
 pub enum LowerSize {
     /// As of a first level; `Blocks(0)` is allowed.
     Own(CacheSize),
-    /// A share of the level of that name.
+    /// A multiple of the blocks of the level of that name.
     Ratio(String, f64),
 }
 
-/// Levels of one tier at most.
+/// Maximum number of levels per tier.
 const CLIENTS_MAX: u32 = 10_000;
 
-/// Servers of one tier at most.
+/// Maximum number of servers per tier.
 const SERVERS_MAX: u32 = 10_000;
 
-/// Unit of striping over servers: our choice, that of PVFS2's simple stripe.
+/// Stripe unit over servers: our choice, that of PVFS2's simple stripe.
 const UNIT: Bytes = Bytes(64 << 10);
 
 keys! {
-    /// A level below the first. One of blocks, size and footprint says how large it is.
+    /// A level below the first. One of blocks, size and footprint gives its size.
     pub struct LevelSection {
-        /// In the result, and for the sizes of levels below.
+        /// Name in the result, and for the sizes of levels below.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "\"L2\", \"L3\", ..."))]
         name: Option<String> = None,
-        /// How many levels of the tier above share one; more than one needs `workload.processes = "per-pid"` or `"dealt"`.
+        /// Number of levels of the tier above that share one; more than one needs `workload.processes = "per-pid"` or
+        /// `"dealt"`.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         clients: u32 = 1,
-        /// How many of it all levels above share out their blocks to: each block belongs to one server, and each server has
-        /// devices of its own, all that `[device]` says. One level of a scenario may be of servers.
+        /// Number of servers among which the blocks of all levels above are divided: each block belongs to one server,
+        /// and each server has its own devices as given in `[device]`. Only one level of a scenario may have servers.
         #[serde(skip_serializing)]
-        #[schemars(range(min = 1, max = SERVERS_MAX), extend("x-absent" = "1: the levels above stand on one"))]
+        #[schemars(range(min = 1, max = SERVERS_MAX), extend("x-absent" = "1: the levels above share one"))]
         servers: Option<u32> = None,
-        /// How servers share files: a size such as `"64KiB"`, of which each in turn gets so much of a file, or `"file"`, each
-        /// in turn gets a file.
+        /// How servers share files: a size such as `"64KiB"`, the stripe unit in which a file is distributed
+        /// round-robin, or `"file"`: whole files are distributed round-robin.
         #[serde(skip_serializing)]
         #[schemars(extend("x-absent" = "\"64KiB\" beside servers"))]
         unit: Option<UnitKey> = None,
-        /// Its size in blocks; 0: the level passes everything on. One of blocks, size and footprint is needed.
+        /// Size in blocks; 0: the level forwards every request. One of blocks, size and footprint is needed.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(max = BLOCKS_MAX))]
         blocks: Option<u32> = None,
-        /// `"10MiB"`, or `{level = "L1", ratio = 2}`: of the blocks of a level above.
+        /// `"10MiB"`, or `{level = "L1", ratio = 2}`: relative to the blocks of a level above.
         #[serde(skip_serializing)]
         size: Option<SizeKey> = None,
-        /// Its size as a share of the distinct blocks, such as 0.05.
+        /// Size as a share of the distinct blocks, such as 0.05.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("exclusiveMinimum" = 0))]
         footprint: Option<f64> = None,
-        /// A policy without hints, with its keys: the future of a lower level is not known.
+        /// A policy without hints, with its keys: the future references of a lower level are not known.
         #[serde(skip_serializing)]
         #[schemars(with = "serde_json::Value")]
         policy: Option<Value> = None,
-        /// Beside `policy`, or in it.
+        /// May be given here or in `policy`.
         #[serde(skip_serializing)]
         #[schemars(with = "serde_json::Value")]
         replacement: Option<Value> = None,
-        /// Prefetches leave in requests of their own; otherwise a prefetch that follows a demanded block joins its request,
-        /// and the demand waits for both.
+        /// Whether prefetches are sent as separate requests; otherwise a prefetch that follows a demanded block joins
+        /// its request, and the demand waits for both.
         separate_prefetch: bool = false,
-        /// `{alpha = "6ms", beta = "30us"}`, to the level above: `alpha` for each request, `beta` for each page of 4 KiB.
+        /// `{alpha = "6ms", beta = "30us"}`, the link to the level above: `alpha` per request, `beta` per page of 4
+        /// KiB.
         link: LinkKeys = LinkKeys::default(),
         /// A name of `headstart list coordinators`, or `{name = "pfc", queue = 0.1}` with its keys.
         #[serde(skip_serializing)]
@@ -115,13 +116,13 @@ keys! {
 }
 
 keys! {
-    /// To the level above.
+    /// The link to the level above.
     pub struct LinkKeys {
-        /// For each request.
+        /// Per request.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         alpha: Nanos = Nanos::ZERO,
-        /// For each page of 4 KiB.
+        /// Per page of 4 KiB.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         beta: Nanos = Nanos::ZERO,
@@ -129,12 +130,12 @@ keys! {
 }
 
 keys! {
-    /// A share of the blocks of a level above.
+    /// A multiple of the blocks of a level above.
     pub struct RatioKeys {
-        /// A level above; the one above if absent.
+        /// A level above; by default the next one.
         #[serde(skip_serializing_if = "Option::is_none")]
         level: Option<String> = None,
-        /// Of its blocks.
+        /// Factor on its blocks.
         #[schemars(range(min = 0.0))]
         ratio: f64 = 1.0,
     }
@@ -145,7 +146,7 @@ keys! {
 pub enum SizeKey {
     /// In bytes.
     Own(Bytes),
-    /// As a share.
+    /// Relative to a level above.
     Ratio(RatioKeys),
 }
 
@@ -180,9 +181,9 @@ impl<'de> Deserialize<'de> for SizeKey {
 /// The key `unit` of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitKey {
-    /// A stripe in bytes.
+    /// A stripe unit in bytes.
     Stripe(Bytes),
-    /// A whole file.
+    /// Whole files.
     File,
 }
 
@@ -221,7 +222,7 @@ impl JsonSchema for SizeKey {
     }
 }
 
-/// Reads the levels below the first, whose name is `first`; returns them with all defaults as tables too.
+/// Reads the levels below the first, whose name is `first`; also returns them as tables with all defaults.
 pub fn read(
     levels: Vec<Value>,
     first: &str,
@@ -233,7 +234,7 @@ pub fn read(
     for (at, level) in levels.into_iter().enumerate() {
         let within = |error: KeyError| error.within(&format!("level[{}]", at + 1));
         let Value::Table(table) = level else {
-            return Err(within(KeyError::new("", "is no table", "a table of keys")));
+            return Err(within(KeyError::new("", "is not a table", "a table of keys")));
         };
         let (keys, resolved) = read_one(table, at + 1, &names, workload.block_bytes(), rows).map_err(within)?;
         names.push(keys.name.clone());
@@ -242,7 +243,7 @@ pub fn read(
     Ok(all)
 }
 
-/// Reads the level that is number `index` from the application, below those named `above`.
+/// Reads level `index` (counted from the application), below those named `above`.
 pub fn read_one(
     table: Table,
     index: usize,
@@ -253,14 +254,14 @@ pub fn read_one(
     let raw: LevelSection = read_keys(table)?;
     let name = raw.name.clone().unwrap_or_else(|| default_name(index));
     if above.contains(&name) {
-        return Err(KeyError::new("name", format!("\"{name}\" is the name of another level"), "a name of its own"));
+        return Err(KeyError::new("name", format!("\"{name}\" is the name of another level"), "a unique name"));
     }
     let spread = raw.spread(block_bytes)?;
     let (size, (size_key, size_value)) = raw.size(above, block_bytes)?;
     let policy = policy_of(raw.policy.clone(), raw.replacement.clone())?;
     let (policy, policy_table) = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
     if policy.needs_hints() || policy.needs() == Needs::Future {
-        let problem = "the future of a lower level is not known";
+        let problem = "the future references of a lower level are not known";
         return Err(KeyError::new("policy", problem, "a policy and a replacement without hints"));
     }
     let (coordinator, given) = named_value(raw.coordinator.clone(), "coordinator", "none")?;
@@ -292,7 +293,7 @@ pub fn read_one(
     Ok((keys, resolved))
 }
 
-/// The keys of a level's policy, with the replacement that may stand beside it.
+/// The keys of a level's policy, with the replacement that may be given next to it.
 pub fn policy_of(policy: Option<Value>, replacement: Option<Value>) -> Result<Table, KeyError> {
     let mut policy = match policy {
         None => Table::new(),
@@ -302,21 +303,21 @@ pub fn policy_of(policy: Option<Value>, replacement: Option<Value>) -> Result<Ta
     };
     if let Some(replacement) = replacement {
         if policy.insert("replacement".into(), replacement).is_some() {
-            return Err(KeyError::new("replacement", "given beside policy.replacement", "one of the two"));
+            return Err(KeyError::new("replacement", "given together with policy.replacement", "one of the two"));
         }
     }
     Ok(policy)
 }
 
 impl LevelSection {
-    /// How blocks are dealt out to servers, if there are several.
+    /// How blocks are distributed to servers, if there are several.
     fn spread(&self, block_bytes: u64) -> Result<Option<Spread>, KeyError> {
         let servers = self.servers.unwrap_or(1);
         if servers == 1 {
             return match self.unit {
                 None => Ok(None),
                 Some(_) => {
-                    Err(KeyError::new("unit", "there are no servers to share files", "servers beside it, from 2"))
+                    Err(KeyError::new("unit", "there are no servers to share files", "servers in addition, at least 2"))
                 }
             };
         }
@@ -324,7 +325,7 @@ impl LevelSection {
             Some(UnitKey::File) => None,
             Some(UnitKey::Stripe(unit)) if unit.0 == 0 || unit.0 % block_bytes != 0 => {
                 let allowed = format!("a multiple of the block size, {}, or \"file\"", Bytes(block_bytes));
-                return Err(KeyError::new("unit", format!("{unit} is no number of blocks"), allowed));
+                return Err(KeyError::new("unit", format!("{unit} is not a multiple of the block size"), allowed));
             }
             Some(UnitKey::Stripe(unit)) => Some(unit.0 / block_bytes),
             None => Some((UNIT.0 / block_bytes).max(1)),
@@ -332,7 +333,7 @@ impl LevelSection {
         Ok(Some(Spread { servers, unit }))
     }
 
-    /// How large the level is, and the key that says so with its defaults.
+    /// The level's size, and the key that gives it with its defaults.
     fn size(&self, above: &[String], block_bytes: u64) -> Result<(LowerSize, (&'static str, Value)), KeyError> {
         let blocks = |blocks: u64| match u32::try_from(blocks) {
             Ok(blocks) if blocks <= BLOCKS_MAX => Ok(LowerSize::Own(CacheSize::Blocks(blocks))),
@@ -363,7 +364,7 @@ impl LevelSection {
             _ => {
                 let given = [("size", self.size.is_some()), ("footprint", self.footprint.is_some())];
                 let key = given.iter().rfind(|(_, given)| *given).map_or("size", |(key, _)| key);
-                Err(KeyError::new(key, "given beside another size", SIZES))
+                Err(KeyError::new(key, "given together with another size", SIZES))
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Scenarios: what to simulate, as a TOML table.
 //!
-//! A scenario is read in three steps: short forms are written out (in `normal`), the user's keys are laid over
-//! every default, and each section is read into typed keys, so that an unknown key, a wrong type or a value out of
-//! range is an error that names the key and what is allowed. The table with all defaults in it is what a result
-//! carries and what `--explain` prints.
+//! A scenario is read in three steps: short forms are expanded (in `normal`), the user's keys override the defaults,
+//! and each section is parsed into typed keys, so that an unknown key, a wrong type or a value out of range is an error
+//! that names the key and what is allowed. The table with all defaults is part of the result, and `--explain` prints
+//! it.
 
 mod action;
 mod cache;
@@ -50,49 +50,47 @@ pub use source::Source;
 pub use traces::{Survey, Traces};
 pub use workload::{Arrival, BlockSize, ComputeKey, Input, Issue, Processes, WorkloadKeys, Writes};
 
-/// What to simulate, read and checked as far as that is possible without the trace.
+/// What to simulate, parsed and checked as far as possible without the trace.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// Seed of everything random.
+    /// Seed for all random draws.
     pub seed: u64,
-    /// Who asks for what.
     pub workload: WorkloadKeys,
-    /// The cache.
     pub cache: CacheKeys,
-    /// The policy of its level.
+    /// The policy of the first level.
     pub policy: PolicyKeys,
-    /// The levels below it.
+    /// The levels below the first.
     pub lower: Vec<LowerKeys>,
     /// The disks.
     pub device: DeviceKeys,
     /// Costs in processor time.
     pub host: HostKeys,
-    /// What makes the processes one parallel program; `None` where they are none.
+    /// Keys of a parallel program; `None` if the processes are independent.
     pub process: Option<ProcessKeys>,
-    /// The scenario with every default in it.
+    /// The scenario with every default.
     pub resolved: Table,
-    /// Traces that it shares with other runs; none, unless the caller gives it some.
+    /// Traces shared with other runs; by default none.
     pub traces: Traces,
     /// Whether it was written with `[[level]]`.
     in_levels: bool,
 }
 
-/// What a scenario is made of.
+/// The keys of a scenario.
 const SECTIONS: [&str; 8] = ["seed", "workload", "cache", "policy", "level", "device", "host", "process"];
 
 impl Scenario {
     /// Reads a scenario from its table.
     ///
     /// # Errors
-    /// The first key at fault.
+    /// The first offending key.
     pub fn from_table(table: Table) -> Result<Self, KeyError> {
         Self::from_table_with(table, &BuiltIn)
     }
 
-    /// Reads a scenario whose policies may be the host's `rows` too.
+    /// Reads a scenario that may also use the host's policies, `rows`.
     ///
     /// # Errors
-    /// The first key at fault.
+    /// The first offending key.
     pub fn from_table_with(table: Table, rows: &dyn Rows) -> Result<Self, KeyError> {
         let in_levels = table.contains_key("level");
         let read = normal::normal_form(table).and_then(|table| Self::from_normal_form(table, in_levels, rows));
@@ -111,19 +109,25 @@ impl Scenario {
         let lower = match table.remove("level") {
             None => Vec::new(),
             Some(Value::Array(levels)) => levels,
-            Some(_) => return Err(KeyError::new("level", "is no list of levels", "[[level]] one after another")),
+            Some(_) => return Err(KeyError::new("level", "is not a list of levels", "one or more [[level]]")),
         };
         let seed = match table.remove("seed") {
             None => 1,
             Some(Value::Integer(seed)) if seed >= 0 => seed as u64,
-            Some(other) => return Err(KeyError::new("seed", format!("{other} is no seed"), "a whole number from 0")),
+            Some(other) => {
+                return Err(KeyError::new("seed", format!("{other} is not a seed"), "a whole number from 0"))
+            }
         };
         if let Some((key, _)) = table.iter().next() {
             return Err(KeyError::unknown_key(key, SECTIONS.into_iter()));
         }
         if let Some(key) = POLICY_KEYS.into_iter().find(|key| policy.contains_key(*key)) {
             if policy.get("name").and_then(Value::as_str).is_some_and(|name| is_parallel(name, rows)) {
-                return Err(KeyError::new(format!("policy.{key}"), "stands in [process]", "process keys of that name"));
+                return Err(KeyError::new(
+                    format!("policy.{key}"),
+                    "belongs in [process]",
+                    "process keys of that name",
+                ));
             }
         }
         let actions = ACTION_KEYS.into_iter().find(|key| process.contains_key(*key));
@@ -163,7 +167,7 @@ impl Scenario {
         resolved.insert("host".into(), host::table(&host).into());
         if let Some(mut table) = process_table {
             if !policy.parallel() {
-                // They would be refused: what is resolved can be run again.
+                // They would be refused: a resolved scenario can be run again.
                 ACTION_KEYS.iter().for_each(|key| drop(table.remove(*key)));
             }
             resolved.insert("process".into(), table.into());
@@ -176,9 +180,9 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Whether blocks are known by their places in files: to policies that are asked about requests, to levels below
-    /// others, to a file system, to clusters of written blocks, to disks that follow the open files. One process that goes
-    /// block by block on one level does without.
+    /// Whether blocks must be found by their position in files, as needed by policies that act on requests, levels
+    /// below others, a file system, clusters of written blocks, and disks that follow the open files. One process that
+    /// reads block by block on one level does not need it.
     #[must_use]
     pub fn needs_places(&self) -> bool {
         self.process.is_some()
@@ -192,7 +196,7 @@ impl Scenario {
             || matches!(self.workload.placement, Some(Placement::Ffs(_)))
     }
 
-    /// How blocks are dealt out to servers, where a level has several.
+    /// How blocks are distributed to servers, if a level has several.
     #[must_use]
     pub fn spread(&self) -> Option<Spread> {
         self.lower.iter().find_map(|level| level.spread)
@@ -204,18 +208,18 @@ impl Scenario {
         self.policy.parallel()
     }
 
-    /// Reads a scenario from a file, a table or a text, with `key=value` overrides laid over it.
+    /// Reads a scenario from a file, a table or a text, with `key=value` overrides.
     ///
     /// # Errors
-    /// The file, line or key at fault.
+    /// The offending file, line or key.
     pub fn read(source: &Source, overrides: &[String]) -> Result<Self, Error> {
         Self::read_with(source, overrides, &BuiltIn)
     }
 
-    /// The same; its policies may be the host's `rows` too.
+    /// The same, with the host's policies, `rows`.
     ///
     /// # Errors
-    /// The file, line or key at fault.
+    /// The offending file, line or key.
     pub fn read_with(source: &Source, overrides: &[String], rows: &dyn Rows) -> Result<Self, Error> {
         let mut table = source.table()?;
         if let (Source::File(path), true) = (source, table.is_empty() && overrides.is_empty()) {
@@ -233,14 +237,14 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Whether a level is as large as a share of the distinct blocks.
+    /// Whether a level's size is a share of the distinct blocks.
     #[must_use]
     pub fn has_footprints(&self) -> bool {
         let lower = |level: &LowerKeys| matches!(level.size, LowerSize::Own(CacheSize::Footprint(_)));
         matches!(self.cache.size, CacheSize::Footprint(_)) || self.lower.iter().any(lower)
     }
 
-    /// Whether a level is as large as so many bytes.
+    /// Whether a level's size is given in bytes.
     #[must_use]
     pub fn sizes_in_bytes(&self) -> bool {
         let in_bytes = |keys: &Value| keys.get("size").is_some_and(Value::is_str);
@@ -248,7 +252,7 @@ impl Scenario {
         self.resolved.get("cache").is_some_and(in_bytes) || levels.is_some_and(|levels| levels.iter().any(in_bytes))
     }
 
-    /// An error of a run of this scenario, at the key that the user wrote.
+    /// Translates an error of a run of this scenario to the key that the user wrote.
     #[must_use]
     pub fn as_written(&self, error: Error) -> Error {
         match error {
@@ -257,7 +261,7 @@ impl Scenario {
         }
     }
 
-    /// Files that are not where one works are looked for beside the scenario.
+    /// Relative paths fall back to the scenario's folder.
     fn find_beside(&mut self, file: &Path) {
         let beside = |path: &Path| {
             let candidate = file.parent()?.join(path);
@@ -274,10 +278,10 @@ impl Scenario {
     }
 }
 
-/// Keys of `[process]` that are its policy's.
+/// Keys of `[process]` that belong to the policy.
 const POLICY_KEYS: [&str; 5] = ["min_lead", "buffers", "for_others", "prefetch_for", "predictor"];
 
-/// Keys of `[process]` that say how prefetch actions go.
+/// Keys of `[process]` about prefetch actions.
 const ACTION_KEYS: [&str; 12] = [
     "prefetch_action",
     "action_issues",

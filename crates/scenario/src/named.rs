@@ -1,4 +1,4 @@
-//! A thing with a name and keys of its own, such as a scheduler: a bare name, or a table with the name in it.
+//! A value with a name and keys, such as a scheduler: a bare name, or a table with the name in it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,12 +8,10 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::{Table, Value};
 
-/// A name and the keys beside it.
+/// A name with keys.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// The name.
     pub name: String,
-    /// Its own keys.
     pub keys: Table,
 }
 

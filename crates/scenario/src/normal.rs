@@ -1,20 +1,18 @@
-//! Short forms written out, and the two forms of a scenario made one: a first `[[level]]` is what `[cache]` and
-//! `[policy]` are.
+//! Expands short forms and unifies the two forms of a scenario: the first `[[level]]` becomes `[cache]` and `[policy]`.
 
 use headstart_types::KeyError;
 use toml::{Table, Value};
 
 use super::level::policy_of;
 
-/// Keys of the first level.
 const FIRST_KEYS: [&str; 9] =
     ["name", "blocks", "size", "footprint", "initial", "write_delay", "write_cluster", "policy", "replacement"];
 
-/// Writes out short forms: a bare string where a table with a name may stand, the first `[[level]]` as `[cache]` and
-/// `[policy]`; what is left of `level` are those below it.
+/// Expands short forms: a bare string in place of a table with a name, and the first `[[level]]` into `[cache]` and
+/// `[policy]`; `level` keeps the levels below it.
 ///
 /// # Errors
-/// Both forms at once, or what is no level.
+/// If both forms are used, or if a level is not a table.
 pub fn normal_form(mut table: Table) -> Result<Table, KeyError> {
     name_to_table(&mut table, "policy", "name");
     name_to_table(&mut table, "device", "model");
@@ -24,7 +22,7 @@ pub fn normal_form(mut table: Table) -> Result<Table, KeyError> {
     Ok(table)
 }
 
-/// A bare name becomes a table with that name.
+/// Replaces a bare name by a table with that name.
 pub fn name_to_table(table: &mut Table, section: &str, key: &str) {
     if let Some(Value::String(name)) = table.get(section) {
         let name = name.clone();
@@ -32,11 +30,11 @@ pub fn name_to_table(table: &mut Table, section: &str, key: &str) {
     }
 }
 
-/// The first level is the same as `[cache]` and `[policy]`.
+/// Moves the first level to `[cache]` and `[policy]`.
 fn first_level(table: &mut Table, levels: Value) -> Result<(), KeyError> {
-    const ALLOWED: &str = "[[level]] one after another, or [cache] and [policy]";
+    const ALLOWED: &str = "one or more [[level]], or [cache] and [policy]";
     if table.contains_key("cache") || table.contains_key("policy") {
-        return Err(KeyError::new("level", "given beside [cache] or [policy]", ALLOWED));
+        return Err(KeyError::new("level", "given together with [cache] or [policy]", ALLOWED));
     }
     let mut levels = match levels {
         Value::Array(levels) => levels,
@@ -44,7 +42,7 @@ fn first_level(table: &mut Table, levels: Value) -> Result<(), KeyError> {
     };
     let rest = levels.split_off(levels.len().min(1));
     let Some(Value::Table(mut level)) = levels.pop() else {
-        return Err(KeyError::new("level", "is no table", ALLOWED));
+        return Err(KeyError::new("level", "is not a table", ALLOWED));
     };
     if let Some(key) = level.keys().find(|key| !FIRST_KEYS.contains(&key.as_str())) {
         return Err(KeyError::unknown_key(key, FIRST_KEYS.into_iter()).within("level[0]"));
@@ -59,7 +57,7 @@ fn first_level(table: &mut Table, levels: Value) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// An error at `[cache]` or `[policy]` of a scenario that is written in levels, at the key that the user wrote.
+/// Translates an error at `[cache]` or `[policy]` to the key that the user wrote in a scenario with levels.
 #[must_use]
 pub fn as_written(mut error: KeyError) -> KeyError {
     let (section, rest) = error.key.split_at(error.key.find('.').unwrap_or(error.key.len()));

@@ -1,6 +1,6 @@
-//! `--set key=value`: a value laid over a scenario.
+//! `--set key=value`: overrides a value of a scenario.
 //!
-//! A key is a path of names with dots between them. An item of a list is named by its index in brackets, as in errors
+//! A key is a path of names separated by dots. An item of a list is given by its index in brackets, as in errors
 //! (`level[1].policy.degree`), or after a dot by its name or index (`level.L2.policy.degree`, `level.1.policy.degree`).
 
 use headstart_types::KeyError;
@@ -9,25 +9,23 @@ use toml::{Table, Value};
 use super::cache::{default_name, SIZES};
 use super::normal::name_to_table;
 
-/// What `--set` takes, in an example.
+/// Examples of the argument of `--set`.
 const ALLOWED: &str = "key=value, such as device.count=4 or level[1].policy.name=ra";
 
-/// One step of a path.
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
     /// A key of a table, or a name or index in a list.
     Name(&'a str),
-    /// An index in a list.
     Index(usize),
 }
 
-/// Lays one `a.b=value` over the scenario. The value is TOML; what is no TOML value is taken as a string.
+/// Applies one `a.b=value` to the scenario. The value is TOML; text that is not a TOML value is taken as a string.
 ///
 /// # Errors
-/// The text is no setting, or its key leads nowhere.
+/// If the text is not a setting, or its key cannot be reached.
 pub fn set(scenario: &mut Table, text: &str) -> Result<(), KeyError> {
     let (path, value) = text.split_once('=').ok_or_else(|| KeyError::new(text, "no value in --set", ALLOWED))?;
-    let steps = steps(path.trim()).ok_or_else(|| KeyError::new(text, "is no setting", ALLOWED))?;
+    let steps = steps(path.trim()).ok_or_else(|| KeyError::new(text, "is not a setting", ALLOWED))?;
     one_form(scenario, &steps, path.trim())?;
     let value = value.trim();
     let parsed = format!("x = {value}").parse::<Table>().ok().and_then(|mut parsed| parsed.remove("x"));
@@ -35,7 +33,7 @@ pub fn set(scenario: &mut Table, text: &str) -> Result<(), KeyError> {
     lay_in_table(scenario, "", &steps, value)
 }
 
-/// The steps of a path; `None` where it is none.
+/// The steps of a path; `None` if it is not one.
 fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     let mut steps = Vec::new();
     for part in path.split('.') {
@@ -55,12 +53,12 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     Some(steps)
 }
 
-/// A scenario has `[cache]` and `[policy]`, or levels: a key of the other form would not say what it is laid over.
+/// A scenario has either `[cache]` and `[policy]`, or levels: a key of the other form is ambiguous.
 fn one_form(scenario: &Table, steps: &[Step<'_>], path: &str) -> Result<(), KeyError> {
     let levels = scenario.get("level");
     match (steps, levels) {
         ([Step::Name("cache" | "policy"), ..], Some(Value::Array(levels))) => {
-            Err(KeyError::new(path, "the scenario is in levels", items("level", levels)))
+            Err(KeyError::new(path, "the scenario uses levels", items("level", levels)))
         }
         ([Step::Name("level"), _, ..], None) => {
             let allowed = "keys of cache and policy, or [[level]] in the scenario";
@@ -70,15 +68,15 @@ fn one_form(scenario: &Table, steps: &[Step<'_>], path: &str) -> Result<(), KeyE
     }
 }
 
-/// `at` is where the path has led so far.
+/// `at` is the path so far.
 fn lay_in_table(table: &mut Table, at: &str, steps: &[Step<'_>], value: Value) -> Result<(), KeyError> {
     let (name, rest) = match steps {
         [Step::Name(name), rest @ ..] => (*name, rest),
-        _ => return Err(KeyError::new(at, "is no list", "a key of it after a dot")),
+        _ => return Err(KeyError::new(at, "is not a list", "a key of it after a dot")),
     };
     if rest.is_empty() {
         if SIZES.contains(&name) && (at == "cache" || at.starts_with("level[")) {
-            // There is one size: the new one takes the place of what was given.
+            // There is one size: the new one replaces the previous one.
             SIZES.iter().for_each(|size| drop(table.remove(*size)));
         }
         table.insert(name.to_owned(), value);
@@ -86,11 +84,11 @@ fn lay_in_table(table: &mut Table, at: &str, steps: &[Step<'_>], value: Value) -
     }
     let path = if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     if let (Some(Value::String(_)), Step::Name(_)) = (table.get(name), rest[0]) {
-        // `policy = "lru"` and then `policy.x=1`: the short form gives way to the table that it stands for.
+        // `policy = "lru"` and then `policy.x=1`: the short form is replaced by the table that it stands for.
         name_to_table(table, name, if path == "device" { "model" } else { "name" });
     }
     if let (None, Step::Index(_)) = (table.get(name), rest[0]) {
-        return Err(KeyError::new(path, "is not given, so that it has no items", "the whole list, as in key=[...]"));
+        return Err(KeyError::new(path, "is not given, so it has no items", "the whole list, as in key=[...]"));
     }
     match table.entry(name.to_owned()).or_insert_with(|| Table::new().into()) {
         Value::Table(inner) => lay_in_table(inner, &path, rest, value),
@@ -126,7 +124,7 @@ fn lay_in_list(list: &mut [Value], at: &str, steps: &[Step<'_>], value: Value) -
     }
 }
 
-/// The name of an item of the list at `at`, if items have names there.
+/// The name of an item of the list at `at`, if its items have names.
 fn item_name(at: &str, index: usize, item: &Value) -> Option<String> {
     match item.as_table()?.get("name").and_then(Value::as_str) {
         Some(name) => Some(name.to_owned()),
@@ -135,7 +133,7 @@ fn item_name(at: &str, index: usize, item: &Value) -> Option<String> {
     }
 }
 
-/// The items of a list, as they may be named.
+/// The ways to name items of a list.
 fn items(at: &str, list: &[Value]) -> String {
     let named: Vec<String> = (0..list.len())
         .filter_map(|index| Some(format!("{at}[{index}] ({})", item_name(at, index, &list[index])?)))
@@ -223,7 +221,7 @@ mod tests {
         let range =
             "workload.references[2]: there is no such item; allowed: workload.references[0] to workload.references[1]";
         assert_eq!(refused(TWO_LEVELS, "workload.references[2]=C"), range);
-        assert!(refused(TWO_LEVELS, "workload[0].x=1").starts_with("workload: is no list; "));
+        assert!(refused(TWO_LEVELS, "workload[0].x=1").starts_with("workload: is not a list; "));
         assert!(refused(TWO_LEVELS, "device.layout[0]=[]").starts_with("device.layout: is not given"));
         assert!(refused("seed = 1", "seed.x=1").starts_with("seed: 1 is neither a table nor a list; "));
     }
@@ -232,7 +230,7 @@ mod tests {
     fn paths_that_are_none() {
         for path in ["", ".", "a.", "a..b", "[0]", "a[", "a[]", "a[x]", "a[-1]", "a[1]b", "a[1][", "a]"] {
             let refused = refused("", &format!("{path}=1"));
-            assert!(refused.starts_with(&format!("{path}=1: is no setting; allowed: key=value")), "{refused}");
+            assert!(refused.starts_with(&format!("{path}=1: is not a setting; allowed: key=value")), "{refused}");
         }
     }
 }

@@ -5,80 +5,75 @@ use headstart_policy::registry::{policy_among, replacement_among, PolicyRow, Rep
 use headstart_types::{keys, read_keys, KeyError};
 use toml::{Table, Value};
 
-/// The policy of a level.
 #[derive(Debug, Clone)]
 pub struct PolicyKeys {
-    /// Its row's.
+    /// Its row's name.
     pub name: &'static str,
     row: &'static PolicyRow,
-    /// For policies that leave it open.
+    /// For policies that do not choose victims themselves.
     pub replacement: &'static ReplacementRow,
-    /// The replacement's own keys.
     pub replacement_keys: Table,
     /// Partial disclosure; `None` discloses everything.
     pub hints: Option<HintsKeys>,
-    /// The policy's own keys.
     pub keys: Table,
 }
 
 impl PolicyKeys {
-    /// Its row.
     #[must_use]
     pub fn row(&self) -> &'static PolicyRow {
         self.row
     }
 
-    /// Whether it works from disclosed references.
+    /// Whether it uses disclosed references.
     #[must_use]
     pub fn needs_hints(&self) -> bool {
         self.row.is_hinted() || (self.row.has_open_replacement() && self.replacement.hinted)
     }
 
-    /// Whether it is a read-ahead, which is asked about whole requests.
+    /// Whether it is a read-ahead, which acts on whole requests.
     #[must_use]
     pub fn asks(&self) -> bool {
         self.row.reads_ahead().is_some()
     }
 
-    /// What it has to be told beside what a level has.
+    /// The additional input that it needs.
     #[must_use]
     pub fn needs(&self) -> Needs {
         self.row.needs()
     }
 
-    /// Whether it is for parallel programs only.
+    /// Whether it only works for parallel programs.
     #[must_use]
     pub fn parallel(&self) -> bool {
         self.row.is_parallel()
     }
 }
 
-/// Whether the policy of this name is for parallel programs only.
+/// Whether the policy of this name only works for parallel programs.
 pub fn is_parallel(name: &str, rows: &dyn Rows) -> bool {
     policy_among(rows, name).is_ok_and(PolicyRow::is_parallel)
 }
 
-/// Partial disclosure of the references, and mistakes in it.
+/// Partial disclosure of the references, and errors in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HintsKeys {
-    /// Of several processes those that disclose theirs, by number; `None`: all.
+    /// The processes that disclose their references, by number; `None`: all.
     pub processes: Option<Vec<u32>>,
-    /// Which references are disclosed.
     pub shown: Shown,
     /// Share of the hints that name another block.
     pub wrong: f64,
     /// Share of the hints that are displaced.
     pub reordered: f64,
-    /// By so many references at most.
+    /// Maximum displacement in references.
     pub distance: u32,
-    /// Of the draws.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
 /// Which references are disclosed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shown {
-    /// The next so many.
+    /// The next references, up to this number.
     Window(u32),
     /// Each with this probability.
     Fraction(f64),
@@ -90,20 +85,20 @@ impl HintsKeys {
         self.processes.as_ref().is_none_or(|numbers| numbers.iter().any(|each| *each as usize == number))
     }
 
-    /// Whether every reference, of the processes that disclose theirs, is disclosed as it is.
+    /// Whether the disclosing processes disclose every reference without errors.
     pub fn are_perfect(&self) -> bool {
         self.shown == Shown::Fraction(1.0) && self.wrong == 0.0 && self.reordered == 0.0
     }
 }
 
 keys! {
-    /// Partial disclosure: `{window = N}`, or `{fraction = x, seed = s}`; mistakes: `wrong` and `reordered`; `processes`, of
-    /// several those that give hints. Without it all references are disclosed.
+    /// Partial disclosure: `{window = N}`, or `{fraction = x, seed = s}`; errors: `wrong` and `reordered`; `processes`:
+    /// which of several processes give hints. Without it all references are disclosed.
     pub struct RawHints {
-        /// Of several processes those that give hints, by their numbers in the result, from 0.
+        /// Which of several processes give hints, by their numbers in the result, from 0.
         #[serde(skip_serializing_if = "Option::is_none")]
         processes: Option<Vec<u32>> = None,
-        /// The next so many references are disclosed.
+        /// Number of upcoming references that are disclosed.
         #[serde(skip_serializing_if = "Option::is_none")]
         window: Option<u32> = None,
         /// Each reference is disclosed with this probability.
@@ -114,15 +109,15 @@ keys! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 0.0, max = 1.0))]
         wrong: Option<f64> = None,
-        /// Share of the hints that have changed places with another.
+        /// Share of the hints that were exchanged with another.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 0.0, max = 1.0))]
         reordered: Option<f64> = None,
-        /// Reordered hints are displaced by so many references at most; 16 if absent.
+        /// Maximum displacement of reordered hints in references; default 16.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 1_000))]
         distance: Option<u32> = None,
-        /// Of the draws; 1 if absent.
+        /// Seed of the draws; default 1.
         #[serde(skip_serializing_if = "Option::is_none")]
         seed: Option<u64> = None,
     }
@@ -130,10 +125,11 @@ keys! {
 
 const DEFAULT_HINT_SEED: u64 = 1;
 
-/// Reordered hints are displaced by less than fixed horizon looks ahead (62), so that most of them are late or early and not lost.
+/// Reordered hints are displaced by less than the horizon of fixed horizon (62), so that most of them are late or early
+/// but not lost.
 const DEFAULT_DISTANCE: u32 = 16;
 
-/// Reads the key; returns it with all defaults that matter as a table too.
+/// Reads the key; also returns it as a table with all relevant defaults.
 fn read_hints(table: Table) -> Result<(HintsKeys, Table), KeyError> {
     let mut resolved = table.clone();
     let RawHints { processes, window, fraction, wrong, reordered, distance, seed } = read_keys(table)?;
@@ -141,10 +137,10 @@ fn read_hints(table: Table) -> Result<(HintsKeys, Table), KeyError> {
     let shown = match (window, fraction) {
         (Some(window), None) if draws || seed.is_none() => Shown::Window(window),
         (None, share) if draws || (processes.is_some() && seed.is_none()) => Shown::Fraction(share.unwrap_or(1.0)),
-        _ => return Err(KeyError::new("", "needs one way to disclose", WAYS)),
+        _ => return Err(KeyError::new("", "must disclose in exactly one way", WAYS)),
     };
     if distance.is_some() && reordered.is_none() {
-        return Err(KeyError::new("distance", "nothing is reordered", "reordered = x beside it, or no distance"));
+        return Err(KeyError::new("distance", "nothing is reordered", "reordered = x in addition, or no distance"));
     }
     if draws {
         resolved.entry("seed").or_insert(Value::Integer(DEFAULT_HINT_SEED as i64));
@@ -164,12 +160,13 @@ fn read_hints(table: Table) -> Result<(HintsKeys, Table), KeyError> {
 }
 
 const WAYS: &str =
-    "{window = N} or {fraction = x, seed = s}, with wrong = x and reordered = x for mistakes, and processes = [0, 2] of several";
+    "{window = N} or {fraction = x, seed = s}, optionally with wrong = x and reordered = x for errors, and processes \
+    = [0, 2]";
 
-/// The replacement that is named where a policy chooses its victims itself.
+/// The replacement reported for a policy that chooses its victims itself.
 const UNUSED_REPLACEMENT: &str = "lru";
 
-/// Reads the section; returns it with all defaults as a table too.
+/// Reads the section; also returns it as a table with all defaults.
 pub fn read(mut table: Table, rows: &dyn Rows) -> Result<(PolicyKeys, Table), KeyError> {
     let mut resolved = Table::new();
     let name = text(&mut table, "name", "demand")?;
@@ -182,7 +179,7 @@ pub fn read(mut table: Table, rows: &dyn Rows) -> Result<(PolicyKeys, Table), Ke
     let default = row.default_replacement.unwrap_or(UNUSED_REPLACEMENT);
     let (replacement_row, replacement_keys) = read_replacement(table.remove("replacement"), default, rows)?;
     if !row.goes_by_blocks() && row.has_open_replacement() && replacement_row.hinted {
-        let problem = format!("{} knows only what is referenced, {} fetches more", replacement_row.name, row.name);
+        let problem = format!("{} cannot be used with {}, which prefetches", replacement_row.name, row.name);
         return Err(KeyError::new("replacement", problem, "a replacement without hints"));
     }
     if row.has_open_replacement() {
@@ -197,16 +194,16 @@ pub fn read(mut table: Table, rows: &dyn Rows) -> Result<(PolicyKeys, Table), Ke
         None => None,
         Some(Value::Table(hints)) => {
             if !row.is_hinted() && !replacement_row.hinted {
-                let problem = format!("{} with {} takes no hints", row.name, replacement_row.name);
+                let problem = format!("{} with {} does not use hints", row.name, replacement_row.name);
                 return Err(KeyError::new("hints", problem, "a hinted policy, or replacement = \"min\""));
             }
             let (hints, all) = read_hints(hints).map_err(|error| error.within("hints"))?;
             resolved.insert("hints".into(), all.into());
             Some(hints)
         }
-        Some(_) => return Err(KeyError::new("hints", "is no table", WAYS)),
+        Some(_) => return Err(KeyError::new("hints", "is not a table", WAYS)),
     };
-    // Another's policy says itself which keys it takes.
+    // A host's policy determines its own keys.
     let is_ours = POLICIES.iter().any(|ours| ours.name == row.name);
     if let Some(key) = table.keys().next().filter(|_| is_ours && row.keys.is_empty()) {
         let takes = [("name", true), ("replacement", row.has_open_replacement()), ("hints", row.is_hinted())];
@@ -219,7 +216,7 @@ pub fn read(mut table: Table, rows: &dyn Rows) -> Result<(PolicyKeys, Table), Ke
     Ok((PolicyKeys { name: row.name, row, replacement, replacement_keys, hints, keys: own }, resolved))
 }
 
-/// A replacement is a name, or a table with a name and keys of its own.
+/// A replacement is a name, or a table with a name and keys.
 fn read_replacement(
     value: Option<Value>,
     default: &str,
@@ -233,7 +230,7 @@ fn read_replacement(
             (name, table)
         }
         Some(other) => {
-            let problem = format!("{other} is no replacement");
+            let problem = format!("{other} is not a replacement");
             return Err(KeyError::new("replacement", problem, "a name in quotes, or {name = \"...\", ...}"));
         }
     };
@@ -243,7 +240,7 @@ fn read_replacement(
     Ok((row, keys))
 }
 
-/// A thing with a name and keys, or its bare name.
+/// Reads a table with a name and keys, or a bare name.
 pub fn named_value(value: Option<Value>, key: &str, default: &str) -> Result<(String, Table), KeyError> {
     match value {
         None => Ok((default.to_owned(), Table::new())),
@@ -252,7 +249,7 @@ pub fn named_value(value: Option<Value>, key: &str, default: &str) -> Result<(St
             let name = text(&mut keys, "name", default).map_err(|error| error.within(key))?;
             Ok((name, keys))
         }
-        Some(other) => Err(KeyError::new(key, format!("{other} is no name"), "a name, or a table with a name")),
+        Some(other) => Err(KeyError::new(key, format!("{other} is not a name"), "a name, or a table with a name")),
     }
 }
 
@@ -261,6 +258,6 @@ pub fn text(table: &mut Table, key: &str, default: &str) -> Result<String, KeyEr
     match table.remove(key) {
         None => Ok(default.to_owned()),
         Some(Value::String(text)) => Ok(text),
-        Some(other) => Err(KeyError::new(key, format!("{other} is no string"), "a name in quotes")),
+        Some(other) => Err(KeyError::new(key, format!("{other} is not a string"), "a name in quotes")),
     }
 }

@@ -1,4 +1,4 @@
-//! Section `[process]`: processes as one parallel program.
+//! Section `[process]`: the processes of a parallel program.
 
 use headstart_engine::parallel::{BufferPlace, Buffers, Contention, IdleOrder};
 use headstart_policy::parallel::PrefetchFor;
@@ -14,85 +14,86 @@ use super::action::{ActionIssues, ActionTime};
 use super::limits::COST_MAX;
 use super::policy::named_value;
 
-/// Where processes meet.
+/// Where processes synchronise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meets {
-    /// Nowhere.
+    /// Never.
     Never,
-    /// Each after so many reads of its own.
+    /// Each process after this many of its own reads.
     Process(u32),
-    /// All after so many reads together.
+    /// All processes after this many reads in total.
     All(u32),
     /// After each sequential portion.
     Portion,
 }
 
-/// What processes read.
+/// The access pattern of the processes.
 #[derive(Debug, Clone)]
 pub struct PatternKeys {
     /// The name of its row.
     pub name: &'static str,
-    /// Its own keys, every default included.
+    /// Its keys with every default.
     pub keys: Table,
-    /// How many processes.
+    /// Number of processes.
     pub count: u32,
 }
 
-/// Processes as one parallel program.
+/// The processes of a parallel program.
 #[derive(Debug, Clone)]
 pub struct ProcessKeys {
-    /// How many; `None`: as many as the trace has.
+    /// Number of processes; `None`: as many as in the trace.
     pub count: Option<u32>,
-    /// What they read; `None`: the trace's processes read what they read there.
+    /// Their access pattern; `None`: the trace's processes read what the trace contains.
     pub pattern: Option<PatternKeys>,
-    /// Where they meet.
+    /// Where they synchronise.
     pub meets: Meets,
-    /// What a prefetch action takes.
+    /// The duration of a prefetch action.
     pub action: ActionTime,
     /// When its request enters the disk's queue.
     pub issues: ActionIssues,
-    /// No action begins that is not expected to have this much idle time before it.
+    /// Minimum expected idle time for an action to begin.
     pub min_time: Nanos,
-    /// No block is prefetched that is fewer references beyond its string's cursor.
+    /// Minimum distance in references of a prefetched block from its string's cursor.
     pub min_lead: Position,
-    /// Blocks prefetched and not used at most; 0: one for each process.
+    /// Maximum number of prefetched and unused blocks; 0: one per process.
     pub buffers: u32,
-    /// Processors prefetch what only other processes will read.
+    /// Whether processors prefetch blocks that only other processes will read.
     pub for_others: bool,
     /// Whose blocks are prefetched first.
     pub prefetch_for: PrefetchFor,
-    /// What predicts the blocks that are prefetched: its name and keys; `None`: they are known beforehand.
+    /// The predictor of the blocks that are prefetched, with its keys; `None`: they are known in advance.
     pub predictor: Option<(&'static str, Table)>,
-    /// Which of several idle processors takes on the next action.
+    /// Which of several idle processors takes the next action.
     pub order: IdleOrder,
-    /// No action begins on a processor whose process has not so many reads less to its next meeting than the one that has most.
+    /// Minimum number of reads by which a processor's process must be ahead, towards its next barrier, of the process
+    /// furthest behind, for an action to begin.
     pub min_slack: u32,
-    /// Processors beside those of the processes that do nothing but prefetch actions; then no other does.
+    /// Additional processors that only perform prefetch actions; the others then perform none.
     pub io_processors: u32,
-    /// At which node a block's buffer is.
+    /// The node that holds a block's buffer.
     pub buffer_place: BufferPlace,
-    /// What reading a block costs whose buffer is at another node.
+    /// Cost of reading a block whose buffer is at another node.
     pub remote_cost: Nanos,
     /// Time for which a look-up holds the shared structures.
     pub contention: Nanos,
-    /// So does a prefetch action, beside the time that it takes.
+    /// Whether a prefetch action also holds them, in addition to its duration.
     pub actions_contend: bool,
 }
 
 impl ProcessKeys {
-    /// The shared structures.
+    /// The contention for the shared structures.
     #[must_use]
     pub fn contends(&self) -> Contention {
         Contention::new(self.contention, self.actions_contend)
     }
 
-    /// Where the buffers of `processes` processes are; `None` where that costs nothing.
+    /// The placement of the buffers of `processes` processes; `None` if it costs nothing.
     #[must_use]
     pub fn buffers_of(&self, processes: usize) -> Option<Buffers> {
         Buffers::new(self.buffer_place, self.remote_cost, (processes as u32, self.io_processors))
     }
 
-    /// The keys that are its policy's; a block has `block_bytes` bytes.
+    /// The keys of its policy; a block has `block_bytes` bytes.
     #[must_use]
     pub fn policy_keys(&self, block_bytes: u64) -> Vec<(String, Value)> {
         let mut keys = vec![
@@ -114,32 +115,34 @@ impl ProcessKeys {
 }
 
 keys! {
-    /// Section `[process]`: processes as one parallel program. An action took 6 to 16 ms (kotz-ellis, section 6.2).
+    /// Section `[process]`: the processes of a parallel program. In the original, an action took 6 to 16 ms
+    /// (kotz-ellis, section 6.2).
     pub struct ProcessSection {
-        /// How many processes: their numbers and strings are kept.
+        /// Number of processes: their numbers and strings are preserved.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(range(min = 1, max = 100_000), extend("x-absent" = "20 beside a pattern, else as many as the trace has"))]
+        #[schemars(range(min = 1, max = 100_000), extend("x-absent" = "20 with a pattern, else as many as in the \
+        trace"))]
         count: Option<u32> = None,
-        /// What a prefetch action takes: a time such as "10ms", or "uniform:6ms:16ms".
+        /// Duration of a prefetch action: a time such as "10ms", or "uniform:6ms:16ms".
         prefetch_action: String = "uniform:6ms:16ms".to_owned(),
         /// When the request of a prefetch action enters the disk's queue.
         action_issues: Issues = Issues::End,
-        /// No action begins that is not expected to have this much idle time before it.
+        /// Minimum expected idle time for an action to begin.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         min_time: Nanos = Nanos::ZERO,
-        /// Which of several idle processors takes on the next action.
+        /// Which of several idle processors takes the next action.
         idle_order: Order = Order::Longest,
-        /// No action begins on a processor whose process has not at least so many reads less to its next meeting than the one that has
-        /// most. 0: on any.
+        /// Minimum number of reads by which a processor's process must be ahead, towards its next barrier, of the
+        /// process furthest behind, for an action to begin. 0: no minimum.
         min_slack: u32 = 0,
-        /// Processors beside those of the processes, which do nothing but prefetch actions; where there are any, no other processor
-        /// does. They take the processes in turn.
+        /// Additional processors that only perform prefetch actions; if there are any, the other processors perform
+        /// none. They serve the processes in turn.
         #[schemars(range(max = 100_000))]
         io_processors: u32 = 0,
-        /// At which processor's node the buffer of a block is.
+        /// The processor whose node holds the buffer of a block.
         buffer_place: Place = Place::Shared,
-        /// What reading a block takes beside `host.hit_time` if its buffer is at another processor's node.
+        /// Time to read a block whose buffer is at another processor's node, in addition to `host.hit_time`.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         remote_cost: Nanos = Nanos::ZERO,
@@ -147,13 +150,13 @@ keys! {
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         contention: Nanos = Nanos::ZERO,
-        /// What holds the shared structures.
+        /// The operations that hold the shared structures.
         contention_scope: Contends = Contends::LookUps,
-        /// No block is prefetched that is fewer references beyond its string's cursor.
+        /// Minimum distance in references of a prefetched block from its string's cursor.
         min_lead: Position = 0,
-        /// Blocks prefetched and not used at most; 0: one for each process.
+        /// Maximum number of prefetched and unused blocks; 0: one per process.
         buffers: u32 = 0,
-        /// Processors prefetch what only other processes will read, too.
+        /// Whether processors also prefetch blocks that only other processes will read.
         for_others: bool = true,
         /// Whose blocks an idle processor prefetches first.
         prefetch_for: PrefetchFor = PrefetchFor::Own,
@@ -161,28 +164,28 @@ keys! {
 }
 
 keys! {
-    /// Where processes meet.
+    /// Where processes synchronise.
     pub struct BarrierSection {
-        /// After which reads.
+        /// The reads that are counted.
         scope: Scope = Scope::Process,
-        /// Reads between two meetings.
+        /// Reads between two barriers.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(range(min = 1), extend("x-absent" = "10 where the scope is process or all"))]
+        #[schemars(range(min = 1), extend("x-absent" = "10 if the scope is process or all"))]
         every: Option<u32> = None,
     }
 }
 
-/// Which reads lie between two meetings.
+/// The reads between two barriers.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Scope {
-    /// So many of each process.
+    /// A number of each process's reads.
     Process,
-    /// So many of all together.
+    /// A number of all processes' reads together.
     All,
     /// Those of a sequential portion.
     Portion,
-    /// All: they do not meet.
+    /// No barriers.
     None,
 }
 
@@ -200,29 +203,30 @@ enum Issues {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Order {
-    /// The one that expects the longest idle time.
+    /// The one with the longest expected idle time.
     Longest,
-    /// The one that expects the shortest idle time.
+    /// The one with the shortest expected idle time.
     Shortest,
-    /// The one of the lowest number.
+    /// The one with the lowest number.
     Number,
-    /// The one whose process has least to read before its next meeting.
+    /// The one whose process has the fewest reads left before its next barrier.
     Slack,
 }
 
-/// At which processor's node the buffer of a block is.
+/// The processor whose node holds the buffer of a block.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Place {
-    /// Any: one after the other.
+    /// Round-robin over all.
     Shared,
-    /// That of the processor that fetches it, for its process or ahead.
+    /// The processor that fetches it, for its process or ahead.
     Requester,
-    /// That of the processor that its disk is attached to: disk d to number d mod processors, of the I/O processors if there are any.
+    /// The processor that its disk is attached to: disk d to number d mod processors, of the I/O processors if there
+    /// are any.
     Disk,
 }
 
-/// What contends.
+/// What contends for the shared structures.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Contends {
@@ -234,10 +238,10 @@ enum Contends {
 
 /// Processes of the original's machine (kotz-ellis, section 5.4).
 const COUNT: u32 = 20;
-/// Reads between two meetings (kotz-ellis, section 5.4).
+/// Reads between two barriers (kotz-ellis, section 5.4).
 const EVERY: u32 = 10;
 
-/// Reads the section; returns it with all defaults as a table too.
+/// Reads the section; also returns it as a table with all defaults.
 pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
     let pattern = table.remove("pattern");
     let predictor = table.remove("predictor").map(read_predictor).transpose();
@@ -283,22 +287,22 @@ pub fn read(mut table: Table) -> Result<(ProcessKeys, Table), KeyError> {
         actions_contend: matches!(raw.contention_scope, Contends::All),
     };
     if keys.prefetch_for == PrefetchFor::Critical && !keys.for_others {
-        let problem = "\"critical\" prefetches for other processes, which for_others = false rules out";
+        let problem = "\"critical\" prefetches for other processes, which for_others = false excludes";
         return Err(KeyError::new("prefetch_for", problem, "\"own\", or for_others = true"));
     }
     if keys.io_processors > 0 && !keys.for_others {
-        let problem = "I/O processors have no process of their own, and for_others = false rules out the others";
+        let problem = "I/O processors have no process, and for_others = false excludes the other processes";
         return Err(KeyError::new("io_processors", problem, "0, or for_others = true"));
     }
     if keys.predictor.is_some() && keys.prefetch_for == PrefetchFor::Critical {
-        let problem = "what processes will read is not known with a predictor, nor who is behind";
+        let problem = "with a predictor, the future reads of processes are not known, nor which is behind";
         return Err(KeyError::new("prefetch_for", problem, "\"own\", or no predictor"));
     }
     if keys.predictor.is_some() && keys.min_lead > 0 {
-        let problem = "what processes will read is not known with a predictor, nor how far ahead a block is";
+        let problem = "with a predictor, the future reads of processes are not known, nor how far ahead a block is";
         return Err(KeyError::new("min_lead", problem, "0, or no predictor"));
     }
-    // Tables of their own come last, and what depends on them.
+    // Sub-tables come last, with the keys that depend on them.
     resolved.remove("count");
     resolved.insert("barrier".into(), barrier.into());
     if let Some(count) = keys.count {
@@ -358,7 +362,7 @@ fn read_barrier(value: Option<Value>) -> Result<(Meets, Table), KeyError> {
         resolved.insert("every".into(), i64::from(reads).into());
     } else if every.is_some() {
         let allowed = "scope = \"process\" or \"all\", or no every";
-        return Err(KeyError::new("every", "means nothing with this scope", allowed));
+        return Err(KeyError::new("every", "has no meaning with this scope", allowed));
     }
     Ok((meets, resolved))
 }
@@ -370,7 +374,7 @@ fn action_time(text: &str) -> Result<ActionTime, KeyError> {
     let range = match text.strip_prefix("uniform:") {
         None => ActionTime { least: time(text)?, most: time(text)? },
         Some(range) => {
-            let (least, most) = range.split_once(':').ok_or_else(|| fail(format!("\"{text}\" is no range")))?;
+            let (least, most) = range.split_once(':').ok_or_else(|| fail(format!("\"{text}\" is not a range")))?;
             ActionTime { least: time(least)?, most: time(most)? }
         }
     };

@@ -4,14 +4,13 @@ use headstart_types::{keys, read_keys, Bytes, KeyError, KeyTable};
 use schemars::{Schema, SchemaGenerator};
 use toml::{Table, Value};
 
-/// Which extents are read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleKeys {
     /// Share of the extents, above 0 and at most 1.
     pub rate: f64,
-    /// Of the hash.
+    /// Seed of the hash.
     pub seed: u64,
-    /// Bytes of an extent; `None`: whole files.
+    /// Bytes per extent; `None`: whole files.
     pub extent_bytes: Option<u64>,
 }
 
@@ -20,19 +19,18 @@ keys! {
     struct RawSample {
         /// Share of the extents, above 0 and at most 1.
         rate: f64 = 0.1,
-        /// Of the draw.
+        /// Seed of the draw.
         seed: u64 = 1,
         /// Size of an extent, or "file".
         extent: String = "1MiB".to_owned(),
     }
 }
 
-/// A table of the keys.
+/// The schema of the keys.
 pub fn schema(_: &mut SchemaGenerator) -> Schema {
     KeyTable::of::<RawSample>().schema().clone().try_into().expect("a schema")
 }
 
-/// Reads the value.
 pub fn read(value: Value) -> Result<SampleKeys, KeyError> {
     let Value::Table(table) = value else {
         let problem = format!("is a {}", value.type_str());
@@ -44,7 +42,7 @@ pub fn read(value: Value) -> Result<SampleKeys, KeyError> {
 fn of_table(table: Table) -> Result<SampleKeys, KeyError> {
     let RawSample { rate, seed, extent } = read_keys(table)?;
     if !(rate > 0.0 && rate <= 1.0) {
-        return Err(KeyError::new("rate", format!("{rate} is no share"), "a number above 0 and at most 1"));
+        return Err(KeyError::new("rate", format!("{rate} is not a share"), "a number above 0 and at most 1"));
     }
     let allowed = format!("{}; or \"file\"", Bytes::ALLOWED);
     let extent_bytes = match extent.as_str() {

@@ -1,7 +1,8 @@
-//! The JSON Schema of a scenario, made of the sections' structs and the registries' rows: for editors, and for the docs.
+//! The JSON Schema of a scenario, built from the sections' structs and the registries' rows: for editors, and for the
+//! docs.
 //!
-//! Draft 7, which editors of TOML read, and without references: every table is described where it stands. What only a
-//! run can know (a trace's processes, a device's size) is not in it, nor is what sections say together.
+//! Draft 7, which TOML editors support, without references: every table is described in place. It does not contain what
+//! only a run can know (a trace's processes, a device's size), nor constraints across sections.
 
 use headstart_device::{ProfileKeys, ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::coordinator::registry::COORDINATORS;
@@ -18,14 +19,14 @@ use super::policy::RawHints;
 use super::process::{BarrierSection, ProcessSection};
 use super::workload::WorkloadSection;
 
-/// The schema of a scenario.
 #[must_use]
 pub fn schema() -> Json {
     let policy = policy();
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "A scenario of headstart",
-        "description": "What to simulate: see docs/scenario.md. headstart simulate --explain prints a scenario with every default.",
+        "description": "What to simulate: see docs/scenario.md. headstart simulate --explain prints a scenario with \
+        every default.",
         "type": "object",
         "additionalProperties": false,
         "properties": {
@@ -67,7 +68,7 @@ fn workload() -> Json {
     let generated = WORKLOADS.iter().map(|row| {
         let mut keys = common.clone();
         keys.extend(properties(&row.keys.schema()));
-        // A trace's think times may be asked for beside a generator of its own.
+        // A generator with its own think times also accepts "trace".
         let mut compute = common["compute"].clone();
         for word in ["default", "description"] {
             if let Some(own) = keys.get("compute").and_then(|own| own.get(word)) {
@@ -89,7 +90,7 @@ fn workload() -> Json {
 
 fn replacement(default: Option<&str>) -> Json {
     let rows: Vec<_> = REPLACEMENTS.iter().map(|row| (row.name, row.summary, row.keys.schema())).collect();
-    optional(one_of(&rows, &Map::new(), default), "Which block gives way.", default.map(Json::from))
+    optional(one_of(&rows, &Map::new(), default), "Which block is evicted.", default.map(Json::from))
 }
 
 fn policy() -> Json {
@@ -115,10 +116,10 @@ fn levels(policy: &Json) -> Json {
         [("policy", policy.clone()), ("replacement", replacement(Some("lru"))), ("coordinator", coordinator())];
     of_all.into_iter().for_each(|(key, schema)| describe(&mut keys, key, schema));
     let level = object(keys, "level", &[]);
-    json!({"type": "array", "items": level, "description": "Several levels: nearest the application first."})
+    json!({"type": "array", "items": level, "description": "Several levels, nearest the application first."})
 }
 
-/// Gives a key of a section the schema of what it names; its documentation is the section's.
+/// Sets the schema of a section's key to that of the named value, and keeps the key's documentation.
 fn describe(keys: &mut Map<String, Json>, key: &str, schema: Json) {
     let words = keys.get(key).and_then(|own| own.get("description")).cloned();
     let mut schema = schema;
@@ -130,7 +131,7 @@ fn describe(keys: &mut Map<String, Json>, key: &str, schema: Json) {
 
 fn coordinator() -> Json {
     let rows: Vec<_> = COORDINATORS.iter().map(|row| (row.name, row.summary, row.keys.schema())).collect();
-    optional(one_of(&rows, &Map::new(), Some("none")), "Between this level and those above.", Some("none".into()))
+    optional(one_of(&rows, &Map::new(), Some("none")), "Coordinates this level with those above.", Some("none".into()))
 }
 
 fn scheduler(default: &str) -> Json {
@@ -143,7 +144,7 @@ fn array() -> Json {
     optional(one_of(&rows, &Map::new(), None), "", Some("stripe".into()))
 }
 
-/// Keys that are laid over a profile, table by table: none of them is required.
+/// Keys that override a profile's, table by table: none of them is required.
 fn laid_over(schema: &mut Json) {
     match schema {
         Json::Object(keys) => {
@@ -163,11 +164,11 @@ fn device() -> Json {
     let mut common = properties(&section);
     let named = [("array", array()), ("scheduler", scheduler("cscan")), ("drive_scheduler", scheduler("sptf"))];
     named.into_iter().for_each(|(key, schema)| describe(&mut common, key, schema));
-    // The keys of an array behind one controller may stand beside it.
+    // The keys of an array behind one controller may be given next to its name.
     for row in ARRAYS {
         properties(&row.keys.schema()).into_iter().for_each(|(key, schema)| _ = common.entry(key).or_insert(schema));
     }
-    // The keys of a model, or of a profile, stand beside its name or in a table with it.
+    // The keys of a model, or of a profile, are given next to its name or in a table with it.
     let of_model = |name: &Json, title: &str, mut own: Map<String, Json>, required: &[&str]| {
         own.shift_remove("name");
         own.values_mut().for_each(laid_over);
@@ -202,13 +203,16 @@ fn process() -> Json {
     // A scope alone is short for a table.
     let barrier = json!({"anyOf": [barrier["properties"]["scope"], barrier]});
     let own = [
-        ("pattern", optional(one_of(&patterns, &Map::new(), None), "What the processes read of one file.", None)),
+        (
+            "pattern",
+            optional(one_of(&patterns, &Map::new(), None), "The access pattern of the processes on one file.", None),
+        ),
         (
             "predictor",
-            optional(one_of(&predictors, &Map::new(), None), "What predicts the blocks that are prefetched.", None),
+            optional(one_of(&predictors, &Map::new(), None), "The predictor of the blocks that are prefetched.", None),
         ),
         ("barrier", optional(barrier, "Where processes meet.", Some("none".into()))),
     ];
     keys.extend(own.map(|(key, schema)| (key.to_owned(), schema)));
-    optional(object(keys, "process", &[]), "Processes as one parallel program.", None)
+    optional(object(keys, "process", &[]), "The processes of a parallel program.", None)
 }

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 keys! {
-    /// What of a trace is read.
+    /// Which requests of a trace are read.
     struct RawSelect {
-        /// Globs of files' paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also stands for "/".
+        /// Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also matches "/".
         path: OneOrMore<String> = OneOrMore::More(Vec::new()),
-        /// Numbers of processes or threads.
+        /// Process or thread ids.
         pid: OneOrMore<u32> = OneOrMore::More(Vec::new()),
-        /// Names of processes, or globs of them.
+        /// Process names, or globs of them.
         process: OneOrMore<String> = OneOrMore::More(Vec::new()),
     }
 }
@@ -35,7 +35,7 @@ impl<T> From<OneOrMore<T>> for Vec<T> {
     }
 }
 
-/// A table of the keys.
+/// The schema of the keys.
 pub fn schema(_: &mut SchemaGenerator) -> Schema {
     KeyTable::of::<RawSelect>().schema().clone().try_into().expect("a schema")
 }
@@ -43,7 +43,7 @@ pub fn schema(_: &mut SchemaGenerator) -> Schema {
 /// Reads the value.
 ///
 /// # Errors
-/// It is no table of the keys, or a key is wrong.
+/// If it is not a table of the keys, or a key is wrong.
 pub fn read(value: Value) -> Result<Selection, KeyError> {
     let Value::Table(table) = value else {
         let problem = format!("is a {}", value.type_str());

@@ -1,4 +1,4 @@
-//! Where a scenario comes from.
+//! The origin of a scenario.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,11 @@ use toml::Table;
 
 use super::Error;
 
-/// A scenario's origin.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A TOML file. Paths in it are relative to the folder that one works in, or else to the file's own.
+    /// A TOML file. Relative paths in it refer to the current folder, or else to the file's.
     File(PathBuf),
-    /// A JSON object of the same shape.
+    /// A JSON object of the same structure.
     Json(String),
 }
 
@@ -20,12 +19,12 @@ impl Source {
     /// The scenario's table, as written.
     ///
     /// # Errors
-    /// The file cannot be read, is no regular file or too large, or is no TOML (JSON).
+    /// If the file cannot be read, is not a regular file or too large, or is not valid TOML (JSON).
     pub fn table(&self) -> Result<Table, Error> {
         match self {
             Source::File(path) => {
                 let name = path.display().to_string();
-                let allowed = "a scenario in TOML, as docs/scenario.md describes it";
+                let allowed = "a scenario in TOML, as described in docs/scenario.md";
                 let fail =
                     |line: String, problem: String| Error::Scenario { path: name.clone(), line, problem, allowed };
                 let text = read_text(path, TEXT_BYTES_MAX).map_err(|error| fail(String::new(), system_says(&error)))?;
@@ -37,8 +36,8 @@ impl Source {
             Source::Json(text) => serde_json::from_str(text).map_err(|_| Error::Scenario {
                 path: "scenario".into(),
                 line: String::new(),
-                problem: "is no table of keys, or holds a value that no key takes, such as null".into(),
-                allowed: "a JSON object of the shape of a scenario",
+                problem: "is not a table of keys, or contains a value that no key takes, such as null".into(),
+                allowed: "a JSON object with the structure of a scenario",
             }),
         }
     }

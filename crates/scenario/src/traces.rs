@@ -1,9 +1,9 @@
-//! Traces that several runs read: decoded once, hashed once, and surveyed once for each way to cut them into blocks.
+//! Traces that several runs read: decoded once, hashed once, and surveyed once for each way to divide them into blocks.
 //!
-//! Runs that share a trace read its records from a list in memory, which grows as far as the first of them has come; so a
-//! run on a prefix of the trace decodes that prefix only. What finds no room any more, and what comes after something
-//! wrong in the trace, each run decodes for itself: results and errors are those of a run that is alone.
-//! Memory: 56 bytes a record, for [`RECORDS_MAX`] records of all traces together; and one [`Survey`] for each way to cut.
+//! Runs that share a trace read its records from a list in memory, which grows only as far as the first of them has
+//! read; a run on a prefix of the trace decodes only that prefix. Records beyond the memory limit, and everything after
+//! an error in the trace, are decoded by each run: results and errors are those of a run on its own. Memory: 56 bytes
+//! per record, up to [`RECORDS_MAX`] records of all traces together; and one [`Survey`] for each way to divide a trace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,28 +19,27 @@ use headstart_trace::{
 
 use super::Error;
 
-/// Records kept, of all traces together: 117 MB.
+/// Maximum number of records kept, over all traces: 117 MB.
 const RECORDS_MAX: usize = 1 << 21;
 
-/// What a first pass over a trace has found.
+/// The result of a first pass over a trace.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// References.
     pub references: u64,
-    /// Sum of think times as recorded, in nanoseconds.
+    /// Sum of the recorded think times, in nanoseconds.
     pub compute: u128,
     /// Its files and blocks.
     pub contents: Contents,
-    /// What the reader says of the trace once it is read.
+    /// The reader's note at the end of the trace.
     pub note: Option<String>,
 }
 
-/// Traces that runs share ([`Scenario::traces`](super::Scenario)). The default shares nothing: each run decodes its trace as
-/// it goes, in memory that does not grow with the trace.
+/// Traces that runs share ([`Scenario::traces`](super::Scenario)). The default shares nothing: each run decodes its
+/// trace as it reads, in constant memory.
 #[derive(Clone, Default)]
 pub struct Traces {
     shared: Option<Arc<Shared>>,
-    /// Asked before each batch of whatever this run reads.
+    /// Called before each batch that this run reads.
     watch: Option<Watch>,
 }
 
@@ -58,7 +57,7 @@ impl std::fmt::Debug for Traces {
     }
 }
 
-/// A file as it is now: one that has been written since is another one.
+/// A file's identity, including its modification time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct File {
     path: PathBuf,
@@ -67,36 +66,36 @@ struct File {
 }
 
 impl File {
-    /// `None` for what cannot be read twice, or does not say when it was written.
+    /// `None` for a file that cannot be read twice, or has no modification time.
     fn of(path: &Path) -> Option<Self> {
         let is = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         Some(Self { path: path.to_owned(), bytes: is.len(), modified: is.modified().ok()? })
     }
 }
 
-/// What records depend on: the file, its format, the size of its requests, what of it is read.
+/// What decoding depends on: the file, its format, the request size, the selection.
 type Decoding = (File, String, Option<u64>, Selection);
 
 impl Traces {
-    /// An empty set, for runs that are given clones of it. Traces stay in memory until the last clone is gone.
+    /// An empty set, to be cloned for several runs. Traces stay in memory until the last clone is dropped.
     #[must_use]
     pub fn shared() -> Self {
         Self { shared: Some(Arc::default()), watch: None }
     }
 
-    /// The same traces, of which all that is read stops once `watch` returns false.
+    /// The same traces; all reading stops once `watch` returns false.
     #[must_use]
     pub fn watched(self, watch: Watch) -> Self {
         Self { watch: Some(watch), ..self }
     }
 
-    /// For a reading that shares nothing, and stops when this run does.
+    /// For a reading that shares nothing, but stops when this run does.
     #[must_use]
     pub fn alone(&self) -> Self {
         Self { shared: None, watch: self.watch.clone() }
     }
 
-    /// `reader`, watched as everything that this run reads.
+    /// Wraps `reader` so that it stops when this run does.
     #[must_use]
     pub fn watching(&self, reader: Box<dyn RecordReader>) -> Box<dyn RecordReader> {
         match &self.watch {
@@ -105,7 +104,7 @@ impl Traces {
         }
     }
 
-    /// As `headstart_trace::open_with`, of which `selection` is read.
+    /// As `headstart_trace::open_with`, restricted to `selection`.
     pub fn open(
         &self,
         path: &Path,
@@ -133,7 +132,7 @@ impl Traces {
         }
     }
 
-    /// What `make` finds out, once for each `key`, which says all that it depends on.
+    /// The result of `make`, computed once per `key`, which holds everything that it depends on.
     pub fn survey(
         &self,
         path: Option<&Path>,
@@ -147,7 +146,7 @@ impl Traces {
     }
 }
 
-/// Values that are made once each; whoever else wants one meanwhile waits for it. A failure is not kept.
+/// Values that are computed once; concurrent callers wait for the first. A failure is not kept.
 struct Once<K, V>(Mutex<BTreeMap<K, Arc<Mutex<Option<V>>>>>);
 
 impl<K, V> Default for Once<K, V> {
@@ -171,25 +170,25 @@ impl<K: Ord, V: Clone> Once<K, V> {
     }
 }
 
-/// What is behind a lock is whole after a panic too: it is only ever added to.
+/// The data behind the lock is consistent even after a panic, since it is only ever added to.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The records of a trace, as far as they have been decoded.
+/// The records of a trace decoded so far.
 struct Decoded {
     state: Mutex<Batches>,
-    /// Records kept of all traces.
+    /// Records kept over all traces.
     kept: Arc<AtomicUsize>,
 }
 
 struct Batches {
-    /// `None` once it has come to its end, to something wrong, or to the end of the room.
+    /// `None` after the end, an error, or the memory limit.
     decoder: Option<Box<dyn RecordReader>>,
     batches: Vec<Batch>,
 }
 
-/// Records of one reading, none at the end, and how far the decoder was then.
+/// Records of one batch, none at the end, and the decoder's progress.
 #[derive(Clone)]
 struct Batch {
     records: Arc<[Record]>,
@@ -201,7 +200,7 @@ impl Decoded {
         Self { state: Mutex::new(Batches { decoder: Some(decoder), batches: Vec::new() }), kept }
     }
 
-    /// Batch `at`, those before which have been asked for; `None` where each run has to read on for itself.
+    /// Batch `at`, if all earlier ones have been requested; `None` if each run has to continue by itself.
     fn batch(&self, at: usize) -> Option<Batch> {
         let mut state = lock(&self.state);
         if at == state.batches.len() {
@@ -228,13 +227,13 @@ impl Drop for Decoded {
     }
 }
 
-/// One run's reading of a shared trace. What a trace declares is said by a reader of its own, which has read nothing: as a
-/// run that is alone hears it before its first record. Counts of what has been read are a [`Survey`]'s.
+/// One run's reading of a shared trace. A separate reader that has read nothing answers for the trace's declarations,
+/// as a run on its own would see them before its first record. Counts of what was read come from a [`Survey`].
 struct Reader {
     own: Box<dyn RecordReader>,
-    /// `None` once it reads for itself.
+    /// `None` once it reads by itself.
     decoded: Option<Arc<Decoded>>,
-    /// Taken so far.
+    /// Batches taken so far.
     batches: usize,
     progress: (u64, u64),
 }
@@ -299,7 +298,7 @@ mod tests {
         let kept = &traces.shared.as_ref().expect("a set").kept;
         assert_eq!(all(&traces, &first), alone[0]);
         assert_eq!(kept.load(Ordering::Relaxed), alone[0].len());
-        // Room for two batches of the second, once the first is forgotten.
+        // Room for two batches of the second, once the first is dropped.
         let elsewhere = RECORDS_MAX - headstart_trace::BATCH - 1;
         kept.fetch_add(elsewhere, Ordering::Relaxed);
         for _ in 0..2 {

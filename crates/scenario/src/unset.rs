@@ -1,5 +1,5 @@
-//! Keys that a scenario leaves out and that have no value to show in their place: their default depends on the run or on
-//! another key, or there is none. What holds instead, in words.
+//! Omitted keys without a value to display: their default depends on the run or on another key, or there is none.
+//! Describes what applies instead.
 
 use headstart_types::{absent_in_words, Keys};
 use toml::{Table, Value};
@@ -10,7 +10,7 @@ use super::workload::WorkloadSection;
 use super::{Input, Scenario, Writes};
 
 impl Scenario {
-    /// Keys that are absent from [`Scenario::resolved`], and what holds in their place.
+    /// Keys that are absent from [`Scenario::resolved`], and what applies instead.
     #[must_use]
     pub fn computed_defaults(&self) -> Vec<(String, String)> {
         let (cache, policy) = match self.lower.is_empty() {
@@ -68,7 +68,7 @@ impl Scenario {
         }
         let unset = device.array.keys.absent(&device.array_keys).into_iter();
         found.extend(unset.map(|(key, words)| (format!("array.{key}"), words)));
-        // Some models have a queue under that name themselves.
+        // Some models have their own queue with that key.
         let own_queue = model.is_some_and(|row| row.keys.has("queue_depth"));
         let keys = self.resolved.get("device").and_then(Value::as_table);
         let buffer = keys.and_then(|keys| keys.get("model")?.get("buffer"));

@@ -12,23 +12,23 @@ use super::sample::{self, SampleKeys};
 use super::select;
 use headstart_layout::{placement_schema, Addresses, Placement, DEFAULT_CHUNK};
 
-/// Where the references come from.
+/// The source of the references.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// A trace file and the name of its format.
     Trace(PathBuf, String),
     /// A generator and its keys.
     Generator(String, Table),
-    /// Names of blocks, in the scenario itself.
+    /// Block labels in the scenario itself.
     References(Vec<String>),
-    /// What section `[process]` says.
+    /// The pattern in section `[process]`.
     Pattern,
 }
 
 /// The size of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockSize {
-    /// So many bytes, at least 1.
+    /// A number of bytes, at least 1.
     Bytes(u64),
     /// The trace's own units are the blocks.
     Object,
@@ -39,23 +39,23 @@ pub enum BlockSize {
 pub enum ComputeKey {
     /// As recorded.
     Trace,
-    /// All of the time between two requests of the trace, waits for I/O included.
+    /// The whole time between two requests of the trace, including waits for I/O.
     Gaps,
-    /// The same after each reference.
+    /// Constant, after each reference.
     Constant(Nanos),
     /// Exponential, with this mean, after each reference.
     Exponential(Nanos),
 }
 
-/// What becomes of writes.
+/// The treatment of writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Writes {
     /// They count as reads.
     AsRead,
-    /// They are left out; their time is think time.
+    /// They are skipped; their time is think time.
     Skip,
-    /// Each goes to its disk at once, and the process waits until it is there.
+    /// Each goes to its disk at once, and the process waits for its completion.
     Through,
     /// Written blocks are dirty and go to their disks later: see `cache.write_delay`.
     Back,
@@ -69,45 +69,43 @@ impl Writes {
     }
 }
 
-/// Who asks for what.
+/// The workload.
 #[derive(Debug, Clone)]
 pub struct WorkloadKeys {
-    /// Where the references come from.
+    /// The source of the references.
     pub input: Input,
-    /// The size of a block.
     pub block_size: BlockSize,
-    /// Think times.
     pub compute: ComputeKey,
     /// Factor on think times, 0 or more.
     pub compute_scale: f64,
     /// Think times are scaled to this sum.
     pub compute_total: Option<Nanos>,
-    /// When requests are asked for.
+    /// When requests are issued.
     pub arrival: Arrival,
-    /// Who asks for them.
+    /// Which processes issue them.
     pub processes: Processes,
-    /// How their blocks are asked for.
+    /// How their blocks are issued.
     pub issue: Issue,
-    /// What becomes of writes.
+    /// The treatment of writes.
     pub writes: Writes,
-    /// Where files lie; `None`: by address, or in table order if the trace tells files apart.
+    /// Where files lie; `None`: by address, or in table order if the trace distinguishes files.
     pub placement: Option<Placement>,
-    /// What becomes of addresses beyond the device.
+    /// The treatment of addresses beyond the device.
     pub addresses: Addresses,
-    /// Requests at most; `None`: all.
+    /// Maximum number of requests; `None`: all.
     pub limit: Option<u64>,
-    /// Bytes of a request, for a trace that carries offsets without sizes.
+    /// Request size for a trace that carries offsets without sizes.
     pub request_bytes: Option<u64>,
-    /// Only what lies in some extents is read.
+    /// Restricts reading to a sample of extents.
     pub sample: Option<SampleKeys>,
-    /// Which files and processes are read.
+    /// Restricts reading to some files and processes.
     pub selection: Selection,
 }
 
-/// Block size where none is given, and nominal size of an object in a device (kimbrel96, section 3).
+/// Default block size, and nominal size of an object in a device (kimbrel96, section 3).
 const DEFAULT_BLOCK: u64 = 8192;
 
-/// Times as they are.
+/// No scaling.
 const DEFAULT_SCALE: f64 = 1.0;
 
 impl WorkloadKeys {
@@ -119,7 +117,7 @@ impl WorkloadKeys {
 }
 
 impl BlockSize {
-    /// In bytes; of objects a nominal size.
+    /// In bytes; for objects a nominal size.
     fn bytes(self) -> u64 {
         match self {
             BlockSize::Bytes(bytes) => bytes,
@@ -129,33 +127,34 @@ impl BlockSize {
 }
 
 keys! {
-    /// Section `[workload]`: who asks for what. One of trace, generator and references is needed. The keys that stand here
-    /// are those of any input; a generator's own keys stand beside them. What is of an input (`x-of-input`) cannot stand
-    /// beside `process.pattern`.
+    /// Section `[workload]`: the requests. One of trace, generator and references is needed. These keys are common to
+    /// all inputs; a generator's own keys are given next to them. Keys of an input (`x-of-input`) cannot be combined
+    /// with `process.pattern`.
     pub struct WorkloadSection {
-        /// Path of a trace; `.gz`, `.bz2`, `.xz`, `.zst` are unpacked on the way.
+        /// Path of a trace; `.gz`, `.bz2`, `.xz`, `.zst` are decompressed while reading.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-of-input" = true))]
         trace: Option<String> = None,
-        /// A workload generator; its own keys stand beside it in `[workload]`.
+        /// A workload generator; its own keys are given next to it in `[workload]`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-of-input" = true))]
         generator: Option<String> = None,
-        /// Blocks by name: `["A", "b", "C"]`.
+        /// Blocks by label: `["A", "b", "C"]`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-of-input" = true))]
         references: Option<Vec<String>> = None,
         /// A name of `headstart list formats`, or "auto".
         #[schemars(extend("x-of-input" = true))]
         format: String = "auto".to_owned(),
-        /// Size of a request, for a trace that carries offsets without sizes: `"4KiB"`.
+        /// Request size for a trace that carries offsets without sizes: `"4KiB"`.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "none: the trace carries sizes", "x-of-input" = true))]
         request_size: Option<Bytes> = None,
-        /// A request of several blocks is several references of one request; `"object"`: the trace's own units are the blocks.
+        /// A request of several blocks is several references; `"object"`: the trace's own units are the blocks.
         block_size: String = "8KiB".to_owned(),
-        /// Think time after each reference: as recorded, `"gaps"` (all of the time between two requests of the trace, waits
-        /// for I/O included), `"1ms"`, or `"exp:1ms"` (exponential, with this mean). Of a generator: its own think times.
+        /// Think time after each reference: as recorded, `"gaps"` (the whole time between two requests of the trace,
+        /// including waits for I/O), `"1ms"`, or `"exp:1ms"` (exponential, with this mean). For a generator: its own
+        /// think times.
         compute: String = "trace".to_owned(),
         /// When requests are issued.
         #[schemars(extend("x-of-input" = true))]
@@ -163,33 +162,34 @@ keys! {
         /// Which process issues which requests.
         #[schemars(extend("x-of-input" = true))]
         processes: Processes = Processes::Merged,
-        /// How the blocks of a request are issued. Default: `"whole"`; `"blocks"` with `placement = "ffs"`, and where every request
-        /// is one block: inline references and `block_size = "object"`.
+        /// How the blocks of a request are issued. Default: `"whole"`; `"blocks"` with `placement = "ffs"`, and if
+        /// every request is one block: inline references and `block_size = "object"`.
         #[schemars(extend("x-of-input" = true))]
         issue: Issue = Issue::Blocks,
         /// How writes are treated.
         #[schemars(extend("x-of-input" = true))]
         writes: Writes = Writes::AsRead,
-        /// Where files lie: `"address"`: the trace's numbers are addresses; `"table-order"`: files one after another, in the
-        /// order of the file table; `"random-groups"`: each file at a random place within a group of 8550 blocks; `"ffs"`, or
-        /// `{name = "ffs", ...}`: as a Fast File System lays them, with its metadata (file-system.md).
+        /// Where files lie: `"address"`: the trace's numbers are addresses; `"table-order"`: files one after another,
+        /// in the order of the file table; `"random-groups"`: each file at a random position within a group of 8550
+        /// blocks; `"ffs"`, or `{name = "ffs", ...}`: as laid out by a Fast File System, with its metadata
+        /// (file-system.md).
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(schema_with = "placement_schema")]
-        #[schemars(extend("x-absent" = "\"table-order\" if the trace tells files apart, else \"address\""))]
+        #[schemars(extend("x-absent" = "\"table-order\" if the trace distinguishes files, else \"address\""))]
         placement: Option<Value> = None,
-        /// What is done with addresses beyond the device.
+        /// The treatment of addresses beyond the device.
         addresses: RawAddresses = RawAddresses::Error,
-        /// With `addresses = "compact-chunks"`: blocks of a chunk. The default is our choice.
+        /// With `addresses = "compact-chunks"`: blocks per chunk. The default is our choice.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = CHUNK_MAX))]
-        #[schemars(extend("x-absent" = "64 where workload.addresses is \"compact-chunks\""))]
+        #[schemars(extend("x-absent" = "64 if workload.addresses is \"compact-chunks\""))]
         chunk_blocks: Option<u64> = None,
         /// Factor on think times.
         #[schemars(range(min = 0.0, max = f64::MAX), extend("x-allowed" = "a number from 0"))]
         compute_scale: f64 = DEFAULT_SCALE,
         /// Think times are scaled to this sum.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
-        #[schemars(extend("x-absent" = "none: think times are scaled to no sum", "x-of-input" = true))]
+        #[schemars(extend("x-absent" = "none: think times are not scaled to a sum", "x-of-input" = true))]
         compute_total: Option<Nanos> = None,
         /// Factor on the trace's times, for open arrivals: 2 is half as fast.
         #[schemars(range(min = 0.0, max = f64::MAX), extend("x-allowed" = "a number from 0"))]
@@ -200,14 +200,15 @@ keys! {
         #[schemars(range(min = 1))]
         #[schemars(extend("x-absent" = "none: all requests", "x-of-input" = true))]
         limit: Option<u64> = None,
-        /// Only the parts of requests that lie in a sample of the extents, `{rate = 0.1}`, drawn by a hash of file and place:
-        /// `extent = "1MiB"`, or "file" for whole files; `seed = 1`. Their counts stand for all; their times do not.
+        /// Restricts reading to a sample of the extents, `{rate = 0.1}`, drawn by a hash of file and position: `extent
+        /// = "1MiB"`, or "file" for whole files; `seed = 1`. Requests are reduced to their parts in the sample. Counts
+        /// represent all; times do not.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: all of each request", "x-of-input" = true))]
         #[schemars(schema_with = "sample::schema")]
         sample: Option<Value> = None,
-        /// Only the requests to some files or of some processes: `{path = "*.parquet"}`, `{pid = [7, 8]}`,
-        /// `{process = "python3"}`; several conditions all hold. A limit counts what is left.
+        /// Restricts reading to the requests to some files or of some processes: `{path = "*.parquet"}`, `{pid = [7,
+        /// 8]}`, `{process = "python3"}`; several conditions must all hold. A limit counts the selected requests.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: all requests", "x-of-input" = true))]
         #[schemars(schema_with = "select::schema")]
@@ -226,51 +227,51 @@ enum RawArrival {
     Open,
 }
 
-/// What is done with addresses beyond the device.
+/// The treatment of addresses beyond the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum RawAddresses {
     /// An error.
     Error,
-    /// As "compact-chunks" where any address lies beyond the device, with a note, in the largest chunks (64 blocks, 32,
+    /// As "compact-chunks" if any address lies beyond the device, with a note, using the largest chunks (64 blocks, 32,
     /// ... 1) with which all blocks fit.
     Auto,
-    /// Only referenced blocks take room, in order of address; read-ahead ends at a block that is never referenced.
+    /// Only referenced blocks use space, in order of address; read-ahead ends at a block that is never referenced.
     Compact,
-    /// The volume is cut in chunks; those in which a block is referenced take room, in order.
+    /// The volume is divided into chunks; those with a referenced block use space, in order.
     CompactChunks,
 }
 
-/// When requests are asked for.
+/// When requests are issued.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrival {
-    /// The next when the last is done and thought about.
+    /// The next one after the last one is done and its think time has passed.
     Closed,
-    /// At the trace's times, multiplied by this.
+    /// At the trace's times, multiplied by this factor.
     Open(f64),
 }
 
-/// Who asks for requests.
+/// Which processes issue requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Processes {
-    /// All belong to one process, in trace order.
+    /// A single process issues all, in trace order.
     Merged,
-    /// Each process of the trace asks for its own.
+    /// Each process of the trace issues its own.
     PerPid,
-    /// Files are dealt out to as many processes as section `[process]` says.
+    /// Files are dealt to as many processes as section `[process]` gives.
     Dealt,
 }
 
 impl Processes {
-    /// Whether there are several, side by side.
+    /// Whether there are several concurrent processes.
     #[must_use]
     pub fn are_several(self) -> bool {
         self != Processes::Merged
     }
 }
 
-/// How the blocks of a request are asked for.
+/// How the blocks of a request are issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Issue {
@@ -280,25 +281,25 @@ pub enum Issue {
     Whole,
 }
 
-/// Keys that are of an input: a pattern's reads have none of them.
+/// Keys of an input, which a pattern does not have.
 fn of_input() -> Vec<String> {
     let schema = WorkloadSection::schema();
     let names = property_names(schema).into_iter();
     names.filter(|key| schema["properties"][*key].get("x-of-input").is_some()).map(str::to_owned).collect()
 }
 
-/// Longer chunks would be no compaction; keeps addresses within 64 bits.
+/// Longer chunks would not compact anything; keeps addresses within 64 bits.
 const CHUNK_MAX: u64 = 1 << 31;
 
-/// Reads the section; returns it with all defaults as a table too. Where a `pattern` says what processes read, it names
-/// no input.
+/// Reads the section; also returns it as a table with all defaults. With a `pattern` of the processes it names no
+/// input.
 pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyError> {
     let (defaults, of_input) = (defaults_of::<WorkloadSection>(), of_input());
     let other = |key: &&String| user.get(*key).is_some_and(|value| defaults.get(*key) != Some(value));
     if let (true, Some(key)) = (pattern, of_input.iter().find(other)) {
-        return Err(KeyError::new(key, "given beside process.pattern", "a pattern without it, or no pattern"));
+        return Err(KeyError::new(key, "given together with process.pattern", "a pattern without it, or no pattern"));
     }
-    // TOML tells 1 from 1.0; a user need not.
+    // TOML distinguishes 1 from 1.0; users need not.
     let user: Table = user
         .into_iter()
         .map(|(key, value)| {
@@ -330,7 +331,7 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
     }
     let raw: WorkloadSection = read_keys(common.clone())?;
     if let (Some(name), Some(compute)) = (&generator, given_compute) {
-        // A generator makes its own think times; the key says which.
+        // A generator makes its own think times, which the key overrides.
         let knows = WORKLOADS
             .iter()
             .find(|row| row.name == *name)
@@ -343,7 +344,7 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
     let made = own.contains_key("compute");
     let mut resolved = common;
     if pattern {
-        // What is resolved can be run again.
+        // A resolved scenario can be run again.
         of_input.iter().for_each(|key| {
             resolved.remove(key);
         });
@@ -386,19 +387,19 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
         selection: raw.select.map(select::read).transpose()?.unwrap_or_default(),
     };
     if !keys.selection.is_all() && !matches!(keys.input, Input::Trace(..)) {
-        return Err(KeyError::new("select", "the workload is no trace", "a trace, or no select"));
+        return Err(KeyError::new("select", "the workload is not a trace", "a trace, or no select"));
     }
     if keys.sample.is_some() && !matches!(keys.input, Input::Trace(..) | Input::Generator(..)) {
-        return Err(KeyError::new("sample", "the workload is no trace", "a trace or a generator, or no sample"));
+        return Err(KeyError::new("sample", "the workload is not a trace", "a trace or a generator, or no sample"));
     }
     if keys.request_bytes.is_some() && !matches!(keys.input, Input::Trace(..)) {
-        return Err(KeyError::new("request_size", "the workload is no trace", "a trace, or no request_size"));
+        return Err(KeyError::new("request_size", "the workload is not a trace", "a trace, or no request_size"));
     }
     if raw.addresses == RawAddresses::CompactChunks {
         resolved.entry("chunk_blocks").or_insert(Value::Integer(DEFAULT_CHUNK as i64));
     }
     if keys.compute_total.is_some() && keys.compute_scale != DEFAULT_SCALE {
-        let problem = "given beside compute_total, which scales too";
+        let problem = "given together with compute_total, which scales too";
         return Err(KeyError::new("compute_scale", problem, "one of compute_scale, compute_total"));
     }
     Ok((keys, resolved))
@@ -408,7 +409,7 @@ fn arrival(arrival: &RawArrival, time_scale: f64) -> Result<Arrival, KeyError> {
     match arrival {
         RawArrival::Closed if time_scale == DEFAULT_SCALE => Ok(Arrival::Closed),
         RawArrival::Closed => {
-            Err(KeyError::new("time_scale", "nothing arrives by the clock", "arrival = \"open\" beside it"))
+            Err(KeyError::new("time_scale", "only valid with arrival = \"open\"", "arrival = \"open\" in addition"))
         }
         RawArrival::Open => Ok(Arrival::Open(time_scale)),
     }
@@ -418,8 +419,8 @@ fn addresses(addresses: RawAddresses, chunk_blocks: Option<u64>) -> Result<Addre
     match (addresses, chunk_blocks.unwrap_or(DEFAULT_CHUNK)) {
         (RawAddresses::CompactChunks, chunk_blocks) => Ok(Addresses::Compact { chunk_blocks }),
         _ if chunk_blocks.is_some() => {
-            let allowed = "addresses = \"compact-chunks\" beside it";
-            Err(KeyError::new("chunk_blocks", "addresses are not cut in chunks", allowed))
+            let allowed = "addresses = \"compact-chunks\" in addition";
+            Err(KeyError::new("chunk_blocks", "only valid with addresses = \"compact-chunks\"", allowed))
         }
         (RawAddresses::Compact, _) => Ok(Addresses::Compact { chunk_blocks: 1 }),
         (RawAddresses::Error, _) => Ok(Addresses::Error),

@@ -1,9 +1,10 @@
-//! How a trace's blocks are used: sizes of requests, popularity, reuse, and all of it over time, in one pass.
+//! How a trace's blocks are used, computed in one pass: request sizes, popularity, reuse, and how they change over
+//! time.
 //!
-//! Distances, times of reuse and popularity are exact while there are at most [`BLOCKS_MAX`] distinct blocks; beyond that they come
-//! from a falling share of the blocks ([`crate::reuse`]). Sizes and windows are always exact.
+//! Distances, reuse times and popularity are exact for up to [`BLOCKS_MAX`] distinct blocks; beyond that they are
+//! estimated from a shrinking sample of the blocks ([`crate::reuse`]). Sizes and windows are always exact.
 //!
-//! Memory: some 150 bytes a block that is looked at.
+//! Memory: some 150 bytes for each sampled block.
 
 use std::collections::HashMap;
 
@@ -13,73 +14,68 @@ use crate::hash::Build;
 use crate::reuse::{Key, Sample, Shards};
 use crate::Record;
 
-/// Blocks that are looked at, at most: 150 MB.
+/// Maximum number of sampled blocks: 150 MB.
 const BLOCKS_MAX: usize = 1 << 20;
-/// Windows at most.
 const WINDOWS_MAX: usize = 64;
-/// Ranks that are kept of the popularity.
+/// Number of ranks kept of the popularity.
 const RANKS: usize = 100;
-/// Shares of the blocks whose references are told.
+/// Shares of the most popular blocks for which the share of references is reported.
 const TOPS: [f64; 3] = [0.001, 0.01, 0.1];
 
-/// How blocks are used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Analysis {
-    /// Requests by size: of 1 byte, of 2 and 3, of 4 to 7, and so on.
+    /// Requests by size: 1 byte, 2 and 3 bytes, 4 to 7 bytes, and so on.
     pub sizes_by_power_of_two: Vec<u64>,
-    /// When blocks are used again.
     pub reuse: Reuse,
-    /// How often blocks are used.
     pub popularity: Popularity,
-    /// Parts of the trace with equally many requests, but for the last.
+    /// Parts of the trace with the same number of requests each, except for the last.
     pub windows: Vec<Window>,
 }
 
-/// When blocks are used again. Counts are of references, by powers of two: entry `i` counts from 2^i to below 2^(i+1).
+/// When blocks are used again. Histograms of references in powers of two: entry `i` counts values from 2^i to below
+/// 2^(i+1).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reuse {
-    /// Share of the distinct blocks that this rests on; 1: all.
+    /// Sampled share of the distinct blocks; 1: all.
     pub rate: f64,
-    /// References of blocks that were not referenced before.
+    /// References to blocks that were not referenced before.
     pub first_references: u64,
-    /// By stack distance: distinct blocks since the last reference of the same block, itself included.
+    /// By stack distance: distinct blocks since the last reference to the same block, including the block itself.
     pub stack_distances: Vec<u64>,
-    /// By references since the last one of the same block; 1: the one before.
+    /// By the number of references since the last one to the same block; 1: consecutive references.
     pub references_between: Vec<u64>,
-    /// By nanoseconds since then (0 counts with 1); `None` where the trace carries no times.
+    /// By time since then in nanoseconds (0 counts as 1); `None` if the trace carries no times.
     pub times_ns: Option<Vec<u64>>,
 }
 
-/// How often blocks are used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Popularity {
-    /// Blocks referenced once, over distinct blocks, 0 to 1.
+    /// Share of the distinct blocks that are referenced once, 0 to 1.
     pub once_share: f64,
-    /// Share of the most popular blocks, and their share of the references.
+    /// Pairs of a share of the most popular blocks and their share of the references.
     pub top_shares: Vec<(f64, f64)>,
-    /// Ranks in equal ratios, from 1, and how often the block of that rank is referenced.
+    /// Pairs of a rank and the references to the block of that rank; ranks grow geometrically from 1.
     pub by_rank: Vec<(u64, u64)>,
-    /// Exponent of the Zipf distribution that fits best: references of rank r fall as r^-alpha. Least squares over logarithms of
-    /// `by_rank`, where blocks are referenced more than once. `None` where there are fewer than three such ranks.
+    /// Exponent of the best-fitting Zipf distribution: references to rank r fall as r^-alpha. Least squares over the
+    /// logarithms of `by_rank`, restricted to blocks that are referenced more than once. `None` for fewer than three
+    /// such ranks.
     pub zipf_alpha: Option<f64>,
-    /// How well it fits: coefficient of determination, at most 1.
+    /// Quality of the fit: coefficient of determination, at most 1.
     pub zipf_fit: Option<f64>,
 }
 
 /// A part of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Window {
-    /// Issue of its first request; zero where the trace carries no times.
+    /// Issue time of its first request; zero if the trace carries no times.
     pub start_ns: u64,
-    /// Requests.
     pub requests: u64,
-    /// Those that write.
     pub writes: u64,
-    /// Those that start where the one before in the same file ended.
+    /// Requests that start where the previous request to the same file ended.
     pub sequential: u64,
-    /// Sum of their sizes.
+    /// Sum of the request sizes.
     pub bytes: u64,
-    /// Blocks touched by all of them together.
+    /// Blocks touched, summed over the requests.
     pub references: u64,
     /// Blocks touched for the first time in the trace.
     pub first_references: u64,
@@ -96,7 +92,7 @@ impl Window {
     }
 }
 
-/// Counts by power of two, each estimated.
+/// A histogram in powers of two whose counts are estimates.
 #[derive(Default)]
 struct Powers(Vec<f64>);
 
@@ -114,7 +110,7 @@ impl Powers {
     }
 }
 
-/// What is known of a block that is looked at.
+/// The state kept for each sampled block.
 #[derive(Clone, Copy)]
 struct Seen {
     count: u64,
@@ -122,7 +118,7 @@ struct Seen {
     time_ns: u64,
 }
 
-/// The analysis under way.
+/// Collects the analysis record by record.
 pub(crate) struct Analyst {
     sizes: Powers,
     shards: Shards,
@@ -130,7 +126,7 @@ pub(crate) struct Analyst {
     between: Powers,
     times: Powers,
     windows: Vec<Window>,
-    /// Requests of a window.
+    /// Requests per window.
     span: u64,
 }
 
@@ -153,7 +149,7 @@ impl Analyst {
         }
     }
 
-    /// The next request, which touches `blocks`, of which `fresh` are touched for the first time.
+    /// Takes the next request. It touches `blocks`, of which `fresh` are touched for the first time.
     pub(crate) fn add(
         &mut self,
         record: &Record,
@@ -214,7 +210,7 @@ impl Analyst {
         }
     }
 
-    /// Blocks that are no longer looked at.
+    /// Drops the blocks that are no longer sampled.
     fn forget(&mut self) {
         self.seen.retain(|block, _| self.shards.takes(*block));
     }
@@ -237,7 +233,7 @@ impl Analyst {
     }
 }
 
-/// The popularity of blocks referenced so often, which are a share `rate` of all.
+/// The popularity, given the references to each sampled block and the sampled share `rate`.
 fn popularity(mut counts: Vec<u64>, rate: f64) -> Popularity {
     counts.sort_unstable_by(|a, b| b.cmp(a));
     let all: u64 = counts.iter().sum();
@@ -249,7 +245,7 @@ fn popularity(mut counts: Vec<u64>, rate: f64) -> Popularity {
     let ratio = (counts.len() as f64).powf(1.0 / (RANKS - 1) as f64);
     let mut ranks: Vec<usize> = (0..RANKS).map(|step| ratio.powi(step as i32).round() as usize).collect();
     ranks.dedup();
-    // The block of rank i of the sample is about the (i / rate)th of all.
+    // The block of rank i in the sample has about rank i / rate in the trace.
     let by_rank: Vec<(u64, u64)> = ranks
         .iter()
         .filter_map(|rank| Some((((*rank as f64 - 0.5) / rate + 0.5).round() as u64, *counts.get(rank - 1)?)))
@@ -267,7 +263,7 @@ fn popularity(mut counts: Vec<u64>, rate: f64) -> Popularity {
     }
 }
 
-/// Slope and coefficient of determination of the line of least squares; `None` where there are too few points.
+/// Slope and coefficient of determination of the least-squares line; `None` for too few points.
 fn line_through(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let count = points.len() as f64;
     if points.len() < 3 {
@@ -278,7 +274,7 @@ fn line_through(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let sum = |term: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(term).sum::<f64>();
     let (xx, yy) = (sum(&|point| (point.0 - x).powi(2)), sum(&|point| (point.1 - y).powi(2)));
     let xy = sum(&|point| (point.0 - x) * (point.1 - y));
-    // Blocks that are all referenced equally often fit a slope of zero.
+    // If all blocks are referenced equally often, a slope of zero fits exactly.
     Some(if yy == 0.0 { (0.0, 1.0) } else { (xy / xx, xy * xy / (xx * yy)) })
 }
 
@@ -313,7 +309,7 @@ mod tests {
         assert_eq!(found.windows.len(), 6);
     }
 
-    /// Block of rank r referenced 20,000 / r times, all mixed.
+    /// The block of rank r is referenced 20,000 / r times; references are shuffled.
     fn zipf() -> impl Iterator<Item = u64> {
         let mut all: Vec<u64> =
             (1..=2000u64).flat_map(|rank| std::iter::repeat_n(rank, (20_000 / rank) as usize)).collect();
@@ -330,7 +326,7 @@ mod tests {
         let sampled = of(zipf(), 200);
         let alpha = sampled.popularity.zipf_alpha.expect("a fit");
         assert!(sampled.reuse.rate < 0.2 && (alpha - 1.0).abs() < 0.2, "{:?}", sampled.popularity);
-        // Windows are whole, however many there have been.
+        // All windows are full, regardless of their number.
         assert!(whole.windows.len() > WINDOWS_MAX / 2 && whole.windows.len() <= WINDOWS_MAX);
         assert_eq!(whole.windows.iter().map(|window| window.first_references).sum::<u64>(), 2000);
         assert_eq!(whole.windows.iter().map(|window| window.requests).sum::<u64>(), zipf().count() as u64);

@@ -1,6 +1,6 @@
-//! Whether the processes of a trace read at the same time, so that one reader would not stand for them.
+//! Whether the processes of a trace read concurrently, so that replaying them as one process would be wrong.
 //!
-//! Cost: constant for each request, and 24 bytes for each process.
+//! Cost: constant per request. Memory: 24 bytes per process.
 
 use std::collections::HashMap;
 
@@ -9,27 +9,26 @@ use headstart_types::Nanos;
 use crate::hash::Build;
 use crate::Record;
 
-/// Requests that begin while another process has one under way, at least, as a share of all. A guess: two threads that
-/// read by turns have none, two that read independently half of the time a quarter.
+/// Minimum share of requests that begin while another process has one outstanding. A guess: two threads that take turns
+/// reach 0; two that each read independently half of the time reach a quarter.
 const OVERLAPPING_MIN: f64 = 0.25;
-/// Mean time between a process's first and last request, as a share of the trace, at least: processes that begin one
-/// after another are not replayed as if they began together.
+/// Minimum of the mean time between a process's first and last request, as a share of the trace. Processes that run one
+/// after another must not be replayed as if they started together.
 const ALIVE_MIN: f64 = 0.5;
 
-/// What a pass over the records has found.
+/// Statistics collected in a pass over the records.
 #[derive(Debug, Default)]
 pub struct AtOnce {
     requests: u64,
     overlapping: u64,
-    /// The latest end of a request, and whose it is; and the latest of another process.
+    /// The latest end of any request with its process, and the latest end among the other processes.
     latest: [(Nanos, u32); 2],
-    /// First and last request by process.
+    /// First and last request of each process.
     alive: HashMap<u32, (Nanos, Nanos), Build>,
     last: Nanos,
 }
 
 impl AtOnce {
-    /// Takes the next record.
     #[inline]
     pub fn add(&mut self, record: &Record) {
         let Record { time, duration, pid, .. } = *record;
@@ -49,13 +48,13 @@ impl AtOnce {
         self.last = time;
     }
 
-    /// Requests that began while another process had one under way, 0 to 1.
+    /// Share of requests that began while another process had one outstanding, 0 to 1.
     #[must_use]
     pub fn overlapping_share(&self) -> f64 {
         self.overlapping as f64 / self.requests.max(1) as f64
     }
 
-    /// Whether the processes are to be replayed side by side.
+    /// Whether the processes should be replayed concurrently.
     #[must_use]
     pub fn is_parallel(&self) -> bool {
         let alive: f64 = self.alive.values().map(|(first, last)| (last.0 - first.0) as f64).sum();
@@ -79,12 +78,12 @@ mod tests {
 
     #[test]
     fn threads_that_overlap_and_those_that_take_turns() {
-        // The second of each pair begins within the first; process 1's next request after both.
+        // The second request of each pair begins during the first; process 1's next request begins after both.
         assert_eq!(of(&[(1, 0, 10), (2, 5, 12), (1, 20, 30), (2, 25, 32)]), (0.5, true));
         assert_eq!(of(&[(1, 0, 10), (2, 10, 20), (1, 20, 30), (2, 30, 40)]), (0.0, false));
-        // One process alone may have several under way.
+        // A single process may have several requests outstanding.
         assert_eq!(of(&[(1, 0, 10), (1, 5, 12), (1, 6, 7)]), (0.0, false));
-        // A long request of 1 is still under way though 2's ended later than it began.
+        // Process 1's long request is still outstanding, although process 2's last one ended after it began.
         assert_eq!(of(&[(1, 0, 100), (2, 10, 20), (2, 30, 40), (1, 100, 101)]), (0.5, true));
     }
 

@@ -1,12 +1,11 @@
-//! What holds of every record of every format, done in one place: records stand in order of issue and their times count
-//! from the first, what moves no bytes is left out, addresses do not overflow, a trace is not empty.
+//! Checks common to all formats: records are in order of issue, times count from the first record, records of zero
+//! bytes are skipped, addresses do not overflow, and a trace is not empty.
 
 use headstart_types::Nanos;
 
 use crate::order::Order;
 use crate::{Record, BATCH};
 
-/// The running state of the checks.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     /// Recorded time of the first record, in nanoseconds.
@@ -18,7 +17,7 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    /// Checks `record`, whose time is as recorded, and moves its time to the trace's origin.
+    /// Checks `record`, whose time is still as recorded, and makes its time relative to the first record.
     #[inline]
     pub(crate) fn admit_time(&mut self, record: &mut Record) -> Result<(), String> {
         let time_ns = record.time.0;
@@ -33,13 +32,13 @@ impl Checks {
         Ok(())
     }
 
-    /// Whether nothing was admitted yet.
+    /// Whether no record was admitted yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
-/// What a record alone decides: where it lies.
+/// Checks the address range of a single record.
 #[inline]
 pub(crate) fn extent(record: &Record, objects: bool) -> Result<(), String> {
     if !objects && record.offset.checked_add(record.size).is_none() {
@@ -48,8 +47,8 @@ pub(crate) fn extent(record: &Record, objects: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// How the records of a file become those of a trace: what is empty is left out, and what stands out of order is put in
-/// order of issue where there are times.
+/// Turns the records of a file into those of a trace: skips empty records, and sorts records that are out of order if
+/// the trace carries times.
 #[derive(Debug)]
 pub(crate) struct Admission {
     objects: bool,
@@ -63,12 +62,12 @@ impl Admission {
         Self { objects, checks: Checks::default(), order: has_times.then(Order::default), skipped: 0 }
     }
 
-    /// The same for records in any order: all are held until the end.
+    /// Accepts records in any order; all are held until the end.
     pub(crate) fn of_any_order(self) -> Self {
         Self { order: self.order.map(|_| Order::whole()), ..self }
     }
 
-    /// Takes a record, its time as recorded: hands it out, or holds it back until its turn comes.
+    /// Takes a record whose time is as recorded, and either emits it or holds it back for sorting.
     #[inline]
     pub(crate) fn admit(&mut self, mut record: Record, into: &mut Vec<Record>) -> Result<(), String> {
         if record.size == 0 {
@@ -84,7 +83,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Hands out a record that was held back and whose turn it is; false where there is none.
+    /// Emits one held-back record if it is due; false if none is.
     #[inline]
     pub(crate) fn release(&mut self, into: &mut Vec<Record>) -> Result<bool, String> {
         let Some(mut record) = self.order.as_mut().and_then(Order::pop_ready) else { return Ok(false) };
@@ -93,7 +92,7 @@ impl Admission {
         Ok(true)
     }
 
-    /// Hands out what is still held back, up to a full batch; at the end of the file.
+    /// At the end of the file: emits held-back records, up to a full batch.
     pub(crate) fn drain(&mut self, into: &mut Vec<Record>) -> Result<(), String> {
         while into.len() < BATCH {
             let Some(mut record) = self.order.as_mut().and_then(Order::pop) else { break };
@@ -103,28 +102,27 @@ impl Admission {
         Ok(())
     }
 
-    /// Whether nothing was handed out yet.
+    /// Whether no record was emitted yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.checks.is_empty()
     }
 
-    /// Records of 0 bytes that were left out.
+    /// Records of 0 bytes that were skipped.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// What a user must know of the order.
+    /// A note for the user about the order of records.
     pub(crate) fn note(&self) -> Option<String> {
         let reordered = self.order.as_ref().is_some_and(Order::reordered);
-        reordered.then(|| "some records stood out of order and were put in order of issue".to_owned())
+        reordered.then(|| "some records were out of order and were sorted by issue time".to_owned())
     }
 }
 
-/// The problem of a trace without records.
 pub(crate) const EMPTY: &str = "the trace has no records; allowed: one or more";
 
 #[cold]
 fn earlier(time_ns: u64, last_ns: u64) -> String {
     let back = Nanos(last_ns - time_ns);
-    format!("the time is {back} earlier than in the record before; allowed: times that never decrease")
+    format!("the time is {back} earlier than in the previous record; allowed: times that never decrease")
 }

@@ -1,29 +1,29 @@
-//! Times as a clock shows them: "2026-05-01T12:34:56.789Z", "2026-05-01 12:34:56,789", "12:34:56.789".
+//! Clock times: "2026-05-01T12:34:56.789Z", "2026-05-01 12:34:56,789", "12:34:56.789".
 
 use crate::number::{shown, whole};
 
-/// Nanoseconds of a day.
+/// Nanoseconds in a day.
 pub(crate) const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
-/// What a field of a clock must be, for error texts.
-const CLOCK_ALLOWED: &str = "HH:MM:SS.fraction, or YYYY-MM-DD before it and Z or +HH:MM behind it";
+/// The accepted forms, for error texts.
+const CLOCK_ALLOWED: &str = "HH:MM:SS.fraction, optionally preceded by YYYY-MM-DD and followed by Z or +HH:MM";
 
-/// Nanoseconds since 1970, or since midnight where there is no date. A time without a zone is taken for UTC.
+/// Nanoseconds since 1970, or since midnight if there is no date. A time without a zone is taken as UTC.
 pub(crate) fn clock(field: &[u8], column: &str) -> Result<u64, String> {
     parse(field.trim_ascii())
-        .ok_or_else(|| format!("{} in column {column} is no time; allowed: {CLOCK_ALLOWED}", shown(field)))
+        .ok_or_else(|| format!("{} in column {column} is not a time; allowed: {CLOCK_ALLOWED}", shown(field)))
 }
 
-/// Counts the days of times that a clock shows without a date. Lines may stand a little out of order.
+/// Counts the days of clock times without a date. Lines may be slightly out of order.
 #[derive(Debug, Default)]
 pub(crate) struct Days {
-    /// The last time, and the days before it.
+    /// The last time, including the days before it.
     last_ns: u64,
     days_ns: u64,
 }
 
 impl Days {
-    /// Nanoseconds since the midnight before the first line; a time with a date is left as it is.
+    /// Nanoseconds since the midnight before the first line; times with a date are unchanged.
     pub(crate) fn since_first(&mut self, clock_ns: u64) -> u64 {
         if clock_ns >= DAY_NS {
             return clock_ns;
@@ -40,7 +40,7 @@ impl Days {
     }
 }
 
-/// As [`clock`], of a time as web servers log it: "06/Feb/2019:00:00:38 +0000".
+/// As [`clock`], for the time format of web server logs: "06/Feb/2019:00:00:38 +0000".
 pub(crate) fn dated(field: &[u8], column: &str) -> Result<u64, String> {
     const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
     let parts = match field {
@@ -53,7 +53,7 @@ pub(crate) fn dated(field: &[u8], column: &str) -> Result<u64, String> {
         format!("{date}T{}{}", text(&parts.1[..8]), text(&field[21..]))
     });
     converted.and_then(|converted| parse(converted.as_bytes())).ok_or_else(|| {
-        format!("{} in column {column} is no time; allowed: as in 06/Feb/2019:00:00:38 +0000", shown(field))
+        format!("{} in column {column} is not a time; allowed: a time such as 06/Feb/2019:00:00:38 +0000", shown(field))
     })
 }
 
@@ -86,14 +86,14 @@ fn days_since_1970(date: &[u8]) -> Option<u64> {
     if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Years that begin in March have the day of leap years at their end (proleptic Gregorian calendar).
+    // With years that begin in March, the leap day is the last day of the year (proleptic Gregorian calendar).
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year / 4 - year / 100 + year / 400;
     const MARCH_FIRST_0_TO_1970: u64 = 719_468;
     Some(365 * year + leap_days + (153 * month + 2) / 5 + (day - 1) - MARCH_FIRST_0_TO_1970)
 }
 
-/// "HH:MM:SS" with or without a fraction behind "." or ",".
+/// "HH:MM:SS", optionally with a fraction after "." or ",".
 fn since_midnight(time: &[u8]) -> Option<u64> {
     let (clock, fraction) = match time.get(8) {
         None => (time, &b""[..]),
@@ -160,7 +160,7 @@ mod tests {
             ("1970-01-01T00:00:00Z", 0),
             ("1970-01-01T01:00:00+01:00", 0),
             ("1970-01-01 00:00:00-0130", hour + hour / 2),
-            // 11,016 days: 30 years, of which 7 leap, and 31 + 28 days.
+            // 11,016 days: 30 years with 7 leap days, plus 31 + 28 days.
             ("2000-02-29 00:00:00", 11_016 * 24 * hour),
             ("2001/03/01T00:00:00", 11_382 * 24 * hour),
             // `date -u -d @1714566896 --iso-8601=seconds`

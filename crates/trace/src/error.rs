@@ -1,5 +1,5 @@
-//! Errors of traces. Each is displayed on one line that names the file and, where there is one, the line. What comes
-//! from a file, its name included, is shown with its control characters escaped.
+//! Errors of traces. Each is displayed on one line that names the file and, if known, the line. Text from a file,
+//! including its name, is shown with control characters escaped.
 
 use std::fmt;
 use std::io;
@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use headstart_types::{printable, printable_path, system_says, KeyError};
 
-/// Where in a file something is wrong. Lines and records count from 1.
+/// The position of an error in a file. Lines and records count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// The file as a whole.
     File,
     /// A line of a text format.
     Line(u64),
@@ -28,56 +27,47 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a trace cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("{}: {}; allowed: {allowed}", printable_path(file), printable(&system_says(source)))]
     Io {
-        /// The file.
         file: PathBuf,
-        /// What it said.
         source: io::Error,
-        /// What it would have taken.
+        /// What is allowed.
         allowed: &'static str,
     },
-    /// The content is wrong.
     #[error("{}{place}: {}", printable_path(file), printable(problem))]
     Bad {
-        /// The file.
         file: PathBuf,
-        /// Where in it.
         place: Place,
         /// What is wrong, and what is allowed.
         problem: String,
     },
-    /// No format of that name, or none that fits.
+    /// No format has that name, or the file matches no format.
     #[error("{}: {}; allowed: {allowed}", printable_path(file), printable(problem))]
     UnknownFormat {
-        /// The file.
         file: PathBuf,
-        /// The name that is unknown, or that nothing fits.
+        /// The unknown name, or that no format matches.
         problem: String,
-        /// The formats' names.
+        /// The names of the formats.
         allowed: String,
     },
-    /// A key is wrong.
+    /// A key of the scenario is wrong.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Whoever watches the reading has stopped it: see [`crate::watched()`].
+    /// The caller stopped the reading: see [`crate::watched()`].
     #[error("stopped")]
     Stopped,
 }
 
 impl TraceError {
-    /// `file` cannot be read.
     pub(crate) fn reading(file: &Path, source: io::Error) -> Self {
         Self::Io { file: file.to_owned(), source, allowed: "a trace file that can be read" }
     }
 
-    /// `file` cannot be written.
     pub(crate) fn writing(file: &Path, source: io::Error) -> Self {
-        Self::Io { file: file.to_owned(), source, allowed: "a file in a folder that can be written" }
+        Self::Io { file: file.to_owned(), source, allowed: "a file in a writable directory" }
     }
 }

@@ -1,8 +1,8 @@
-//! One entry for everything that feeds arbitrary bytes to the parsers: the fuzz target and the short tests.
+//! The common entry point for feeding arbitrary bytes to the parsers; the fuzz target and the short tests use it.
 
 use crate::{Source, TraceError, FORMATS};
 
-/// The table of files beside a trace.
+/// The parser of the file table that accompanies a trace.
 const FILE_TABLE: &str = "file-table";
 
 /// The parsers of [`fuzz_parse`]: every row of [`FORMATS`], then "file-table".
@@ -10,14 +10,15 @@ pub fn fuzz_formats() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|row| row.name).chain([FILE_TABLE])
 }
 
-/// Reads `content` to its end with a parser of [`fuzz_formats`], and returns the number of records or files. It must return,
-/// whatever the bytes are.
+/// Reads `content` to its end with a parser of [`fuzz_formats`], and returns the number of records or files. It must
+/// terminate for any input.
 ///
 /// # Errors
 /// As reading does.
 ///
 /// # Panics
-/// There is no such parser, or a record breaks a promise of [`crate::RecordReader`]: that is what fuzzing looks for.
+/// If there is no such parser, or if a record breaks a promise of [`crate::RecordReader`], which is what fuzzing looks
+/// for.
 pub fn fuzz_parse(format: &str, content: &[u8]) -> Result<u64, TraceError> {
     let source = Source::from_bytes("fuzz", content.to_vec())?;
     if format == FILE_TABLE {

@@ -5,17 +5,15 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A number for a name: of a billion names hardly two have the same.
+/// A 64-bit hash of a name; collisions are unlikely even among a billion names.
 pub(crate) fn of(name: &[u8]) -> u64 {
     let mut mix = Mix::default();
     mix.write(name);
     mix.finish()
 }
 
-/// Builds the fixed hash.
 pub(crate) type Build = BuildHasherDefault<Mix>;
 
-/// The hash's state.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Mix(u64);
 

@@ -1,6 +1,6 @@
-//! What a trace holds, in one pass.
+//! Summary figures of a trace, computed in one pass.
 //!
-//! Memory: 16 bytes and a little for each distinct block, and what [`crate::Analysis`] needs.
+//! Memory: 16 bytes and some overhead per distinct block, and what [`crate::Analysis`] needs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,33 +13,29 @@ use crate::hash::Build;
 use crate::limits::check_distinct;
 use crate::{Carries, Record, RecordReader, TraceError};
 
-/// Most blocks of one request. A larger one is a mistake in the trace or in the block size.
+/// Maximum number of blocks of one request. A larger one points to an error in the trace or in the block size.
 pub(crate) const REQUEST_BLOCKS_MAX: u64 = 1 << 24;
 
-/// Figures of a trace. Times in nanoseconds; what the trace does not carry is `None`.
+/// Figures of a trace. Times are in nanoseconds; values that the trace does not carry are `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Info {
-    /// The format of the trace.
     pub format: Option<&'static str>,
-    /// What showed that it is of this format.
+    /// How the format was recognised.
     pub format_reason: Option<&'static str>,
-    /// Records.
     pub requests: u64,
-    /// Records that are reads, or all of them where reads and writes are not distinguished.
+    /// Reads; all requests if the trace does not distinguish reads and writes.
     pub reads: u64,
-    /// Records that are writes.
     pub writes: u64,
     /// Reads over requests, 0 to 1.
     pub read_share: f64,
-    /// Size of the blocks that are counted; `None` where the trace's objects are.
+    /// Block size used for counting; `None` if the trace's objects are counted.
     pub block_bytes: Option<u64>,
-    /// Blocks touched by all requests together.
+    /// Blocks touched, summed over the requests.
     pub references: u64,
-    /// Different blocks among them.
     pub distinct_blocks: u64,
-    /// Requests that start where the one before them in the same file or device ended, over requests, 0 to 1.
+    /// Requests that start where the previous one to the same file or device ended, over requests, 0 to 1.
     pub sequential_share: Option<f64>,
-    /// Sum of the sizes.
+    /// Sum of the request sizes.
     pub bytes: u128,
     /// From the issue of the first request to that of the last.
     pub time_span_ns: Option<u64>,
@@ -47,24 +43,21 @@ pub struct Info {
     pub think_ns_mean: Option<f64>,
     /// Mean service time.
     pub duration_ns_mean: Option<f64>,
-    /// Different files or devices.
+    /// Number of files or devices.
     pub files: Option<u64>,
-    /// Different processes.
     pub processes: Option<u64>,
-    /// Requests that began while another process had one under way, over requests, 0 to 1.
+    /// Requests that began while another process had one outstanding, over requests, 0 to 1.
     pub overlapping_share: Option<f64>,
-    /// Empty records that were left out.
+    /// Empty records that were skipped.
     pub skipped: u64,
-    /// What the trace carries.
     pub carries: Carries,
-    /// What a user must know.
+    /// Notes for the user.
     pub note: Option<String>,
-    /// How blocks are used.
     #[serde(flatten)]
     pub analysis: Analysis,
 }
 
-/// The blocks of `block_bytes` that a request touches: the first one, and how many.
+/// The blocks of `block_bytes` that a request touches, as the first block and the count.
 pub(crate) fn blocks_of(
     record: &Record,
     block_bytes: u64,
@@ -74,17 +67,17 @@ pub(crate) fn blocks_of(
     let count = (record.offset + (record.size - 1)) / block_bytes - first + 1;
     if count > REQUEST_BLOCKS_MAX {
         let problem = format!("a request of {} is {count} blocks of {}", Bytes(record.size), Bytes(block_bytes));
-        let allowed = format!("at most {REQUEST_BLOCKS_MAX} blocks a request");
+        let allowed = format!("at most {REQUEST_BLOCKS_MAX} blocks per request");
         return Err(reader.bad(record, &problem, &allowed));
     }
     Ok((first, count))
 }
 
-/// Reads a trace to its end and counts. Blocks are of `block_bytes`, unless the trace carries objects, which are
-/// then its blocks; `None` stands for the trace's own unit.
+/// Reads a trace to its end and computes its figures. `block_bytes` is the block size; `None` stands for the trace's
+/// own unit. In a trace of objects, the blocks are the objects.
 ///
 /// # Errors
-/// As reading does; and a block size of zero.
+/// As reading does; also a block size of zero.
 pub fn info(reader: &mut dyn RecordReader, block_bytes: Option<u64>) -> Result<Info, TraceError> {
     let carries = reader.carries();
     let block_bytes = (!carries.objects).then(|| block_bytes.unwrap_or(reader.unit_bytes()));
@@ -112,7 +105,7 @@ struct Tally {
     think_ns: u128,
     duration_ns: u128,
     blocks: HashSet<(u32, u64), Build>,
-    /// Where the last request of a file ended.
+    /// Where the last request to each file ended.
     ends: HashMap<u32, u64, Build>,
     processes: BTreeSet<u32>,
     at_once: AtOnce,

@@ -1,16 +1,17 @@
-//! Traces: any format becomes one stream of [`Record`]s in bytes and nanoseconds, together with a declaration of
-//! what the trace carries ([`Carries`]), so that a policy that needs what is missing can say so.
+//! Traces: every format becomes one stream of [`Record`]s in bytes and nanoseconds. [`Carries`] declares which fields
+//! the trace carries, so that a policy can refuse a trace that lacks what it needs.
 //!
-//! - [`open`] reads a trace file (plain, gzip, bzip2, xz or zstd), format named or recognised; the formats are the rows
-//!   of [`FORMATS`], one file each in `formats/`.
+//! - [`open`] reads a trace file (plain, gzip, bzip2, xz or zstd) in a named or detected format; the formats are the
+//!   rows of [`FORMATS`], one file each in `formats/`.
 //! - [`generate`] makes a synthetic workload; the generators are the rows of [`WORKLOADS`].
-//! - [`patterns`] are what the processes of a parallel program read, each one its own string or all a shared one.
+//! - [`patterns`] are the access patterns of parallel programs; each process has its own string of references, or all
+//!   share one.
 //! - [`hints`] are recordings of what a command reads, which `headstart run` prefetches.
-//! - [`reuse`] finds how far back each block was referenced before.
-//! - [`info()`] counts what a stream holds, [`convert()`] writes it as CSV or oracleGeneral.
+//! - [`reuse`] computes reuse distances of blocks.
+//! - [`info()`] summarises a stream; [`convert()`] writes it as CSV or oracleGeneral.
 //!
-//! Everything streams: memory is one batch and one buffer, whatever the length. Turning addresses into dense block
-//! numbers, placing files on disks and deciding on think times is the simulator's work, not done here.
+//! Everything streams: memory is one batch and one buffer, regardless of the trace's length. The simulator, not this
+//! crate, maps addresses to dense block numbers, places files on disks and chooses think times.
 
 mod analysis;
 mod at_once;

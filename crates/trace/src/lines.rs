@@ -1,25 +1,25 @@
-//! Text formats: lines found in one large buffer without copying, and a reader that turns a parser of single lines
-//! into a [`RecordReader`]. A new text format is a [`LineParser`] and nothing else.
+//! Text formats: finds lines in one large buffer without copying, and turns a parser of single lines into a
+//! [`RecordReader`]. A new text format only needs to implement [`LineParser`].
 //!
-//! Cost: one `memchr` a line. Memory: one buffer of 256 KiB, growing up to the longest line allowed.
+//! Cost: one `memchr` per line. Memory: one buffer of 256 KiB, which grows up to the maximum line length.
 
 use crate::checks::{Admission, EMPTY};
 use crate::formats::{is_remark, Processes};
 use crate::{Carries, FileEntry, Place, ProcessEntry, Record, RecordReader, Source, TraceError, BATCH};
 
-/// What is read at once.
+/// Bytes read at a time.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// Longest line. No trace has longer ones; a binary file taken for text would otherwise fill the memory.
+/// Maximum line length. No trace has longer lines; without a limit, a binary file taken as text would fill the memory.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The lines of a source, without their ends ("\n" or "\r\n").
+/// The lines of a source, without line terminators ("\n" or "\r\n").
 pub(crate) struct Lines {
     source: Source,
     buffer: Vec<u8>,
-    /// What of the buffer is read and not yet handed out.
+    /// The part of the buffer that was read but not yet returned.
     start: usize,
     end: usize,
-    /// Number of the last line handed out, from 1.
+    /// Number of the last line returned, from 1.
     number: u64,
 }
 
@@ -53,7 +53,7 @@ impl Lines {
         }
     }
 
-    /// Reads more behind what is waiting; false at the end of the source.
+    /// Reads more data after the unreturned part; false at the end of the source.
     fn refill(&mut self) -> Result<bool, TraceError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -75,19 +75,19 @@ impl Lines {
         self.source.progress()
     }
 
-    /// Number of the last line handed out, from 1; the largest there is where it is larger.
+    /// Number of the last line returned, from 1, saturating at the maximum of 32 bits.
     #[inline]
     pub(crate) fn number(&self) -> u32 {
         u32::try_from(self.number).unwrap_or(u32::MAX)
     }
 
-    /// An error in a line that was handed out.
+    /// An error in an earlier line.
     #[cold]
     pub(crate) fn bad_at(&self, number: u32, problem: String) -> TraceError {
         self.source.bad(Place::Line(number.into()), problem)
     }
 
-    /// An error in the last line handed out.
+    /// An error in the last line returned.
     #[cold]
     pub(crate) fn bad(&self, problem: String) -> TraceError {
         self.source.bad(Place::Line(self.number), problem)
@@ -112,7 +112,7 @@ pub(crate) trait LineParser: Send {
     fn files(&self) -> &[FileEntry] {
         &[]
     }
-    /// The name of the process that made the last record.
+    /// The name of the process that issued the last record.
     fn process(&self) -> Option<&[u8]> {
         None
     }
@@ -124,40 +124,40 @@ pub(crate) trait LineParser: Send {
     fn skipped(&self) -> u64 {
         0
     }
-    /// Whether records may stand in any order. The whole trace is then held: some 60 bytes a record.
+    /// Whether records may be in any order. The whole trace is then held in memory: some 60 bytes per record.
     fn any_order(&self) -> bool {
         false
     }
-    /// A further record of the last line; at the end of the lines, one that was held back until then.
+    /// Another record of the last line; at the end of the input, a record that was held back until then.
     fn further(&mut self, _ended: bool) -> Option<Record> {
         None
     }
-    /// The problem of a trace without records.
+    /// The error text for a trace without records.
     fn empty(&self) -> &'static str {
         EMPTY
     }
-    /// The columns that are not read, by name.
+    /// The names of the columns that are ignored.
     fn ignored(&self) -> Vec<&str> {
         Vec::new()
     }
-    /// The record of a line, its time as recorded (the origin is taken off later, and what holds of every record is
-    /// checked later); `None` for a line that by the format's rules holds none; or the problem, in words. A record of 0
-    /// bytes is left out and counted, and so is a remark of the tool that is no line of the format.
+    /// Parses a line. The record's time is as recorded; the caller makes it relative to the first record and does the
+    /// checks common to all formats. Returns `None` for a line that holds no record by the format's rules, or the
+    /// problem in words. The caller skips and counts records of 0 bytes and remarks of the tool that are not lines of
+    /// the format.
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String>;
 }
 
-/// The reader of a text format.
 pub(crate) struct LineReader<P> {
     lines: Lines,
     parser: P,
     admission: Admission,
-    /// Lines in which the tool says that it has lost events.
+    /// Lines in which the tool reports lost events.
     lost: u64,
     processes: Processes,
 }
 
 impl<P: LineParser> LineReader<P> {
-    /// Reads the rest of `lines`.
+    /// Reads the remaining `lines`.
     pub(crate) fn new(lines: Lines, parser: P) -> Self {
         let Carries { time, objects, .. } = parser.carries();
         let admission = Admission::new(time, objects);
@@ -165,7 +165,7 @@ impl<P: LineParser> LineReader<P> {
         Self { lines, parser, admission, lost: 0, processes: Processes::default() }
     }
 
-    /// Takes the next record or line; false at the end of the lines.
+    /// Processes the next record or line; false at the end of the lines.
     #[inline]
     fn step(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         if let Some(record) = self.parser.further(false) {
@@ -187,7 +187,7 @@ impl<P: LineParser> LineReader<P> {
         admitted.map(|()| true).map_err(|problem| self.lines.bad(problem))
     }
 
-    /// Takes a record of the last line.
+    /// Adds a record of the last line.
     #[inline]
     fn admit(&mut self, record: Record, into: &mut Vec<Record>) -> Result<(), TraceError> {
         let record = Record { stands_at: self.lines.number(), ..record };
@@ -198,7 +198,7 @@ impl<P: LineParser> LineReader<P> {
     }
 }
 
-/// Whether a remark is that events were lost.
+/// Whether a remark of the tool reports lost events.
 fn says_lost(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();
     line.starts_with(b"Lost ") || line.starts_with(b"Possibly lost ")
@@ -227,8 +227,8 @@ impl<P: LineParser> RecordReader for LineReader<P> {
 
     fn note(&self) -> Option<String> {
         let ignored = self.parser.ignored();
-        let ignored = (!ignored.is_empty()).then(|| format!("columns that are not read: {}", ignored.join(", ")));
-        let lost = (self.lost > 0).then(|| "the tracer has lost events: requests may be missing".to_owned());
+        let ignored = (!ignored.is_empty()).then(|| format!("ignored columns: {}", ignored.join(", ")));
+        let lost = (self.lost > 0).then(|| "the tracer lost events: requests may be missing".to_owned());
         let notes: Vec<String> =
             [self.parser.note(), ignored, lost, self.admission.note()].into_iter().flatten().collect();
         (!notes.is_empty()).then(|| notes.join("; "))

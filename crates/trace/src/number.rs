@@ -1,9 +1,10 @@
-//! Numbers out of bytes, without a `String` per field and without binary fractions where the text is decimal.
+//! Parses numbers from bytes without allocating a `String` per field; decimal fractions are parsed exactly, without
+//! floating point.
 
 use headstart_types::printable;
 
-/// How a field is shown in an error: in quotes, on one line, shortened, control characters and bytes that are
-/// not UTF-8 escaped.
+/// Formats a field for an error text: quoted, on one line, shortened, with control characters and invalid UTF-8
+/// escaped.
 pub(crate) fn shown(field: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 40;
     let cut = field.len().min(SHOWN_BYTES_MAX);
@@ -15,12 +16,12 @@ pub(crate) fn shown(field: &[u8]) -> String {
     format!("\"{text}{dots}\"")
 }
 
-/// A whole number of at most 64 bits; spaces around it are allowed.
+/// Parses a whole number of at most 64 bits; surrounding spaces are allowed.
 #[inline]
 pub(crate) fn whole(field: &[u8], column: &str) -> Result<u64, String> {
     let digits = field.trim_ascii();
     let mut value = 0u64;
-    // 19 digits always fit: the common case needs no overflow check.
+    // 19 digits always fit, so the common case needs no overflow check.
     if !digits.is_empty() && digits.len() <= 19 {
         for &byte in digits {
             let digit = byte.wrapping_sub(b'0');
@@ -35,7 +36,7 @@ pub(crate) fn whole(field: &[u8], column: &str) -> Result<u64, String> {
     text.and_then(|text| text.parse().ok()).ok_or_else(|| not_whole(field, column))
 }
 
-/// A whole number of at most 32 bits.
+/// Parses a whole number of at most 32 bits.
 #[inline]
 pub(crate) fn whole_u32(field: &[u8], column: &str) -> Result<u32, String> {
     let value = whole(field, column)?;
@@ -59,9 +60,9 @@ fn not_whole(field: &[u8], column: &str) -> String {
     format!("{} in column {column} {problem}", shown(field))
 }
 
-/// A decimal number of units of `unit_ns` nanoseconds, as whole nanoseconds, digits beyond the nanosecond cut off.
+/// Parses a decimal number in units of `unit_ns` nanoseconds into whole nanoseconds; further digits are cut off.
 ///
-/// "0.000088" seconds is 88,000 ns exactly. Numbers with an exponent ("1e-05") go through the nearest double.
+/// "0.000088" seconds is 88,000 ns exactly. Numbers with an exponent ("1e-05") are rounded to the nearest double first.
 #[inline]
 pub(crate) fn nanos(field: &[u8], column: &str, unit_ns: u64) -> Result<u64, String> {
     let text = field.trim_ascii();

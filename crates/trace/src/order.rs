@@ -1,13 +1,13 @@
-//! Records that were logged a little out of order, put in order of issue.
+//! Sorts records that were logged slightly out of order.
 //!
-//! Tracers that write a record when the request completes, or one buffer for each processor, do not write in order
-//! of issue; and where times are whole seconds, a record may stand a second behind one that it should precede. We
-//! hold back the records of the last [`SPAN`] of the trace and hand them out in order of time, those of the same time
-//! as they stand. A record that is earlier than what was handed out already is an error: sorting a whole trace would
-//! take memory in proportion to it.
+//! Tracers that write a record when the request completes, or that have a buffer for each processor, do not write in
+//! order of issue. If times are whole seconds, a record may follow one that is a second later. We hold back the records
+//! of the last [`SPAN`] of the trace and emit them in order of time; records with equal times keep their order. A
+//! record that is earlier than one already emitted is an error, because sorting a whole trace would need memory in
+//! proportion to its length.
 //!
-//! Cost: constant for a record in order; the logarithm of the late ones held for one that is not, however late it is.
-//! Memory: [`HELD_MAX`] records, whatever the trace.
+//! Cost: constant for a record in order; for a late record, logarithmic in the number of late records held. Memory: at
+//! most [`HELD_MAX`] records.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,16 +16,16 @@ use headstart_types::Nanos;
 
 use crate::Record;
 
-/// How far a record may stand behind a later one. A log written at completion is out of order by no more than the
-/// longest request takes, and Linux gives up on one after 30 s by default (`/sys/block/*/device/timeout` of SCSI disks,
-/// `nvme_core.io_timeout`).
+/// How much earlier a record may be than one before it. A log written at completion is out of order by at most the
+/// longest service time, and Linux gives up on a request after 30 s by default (`/sys/block/*/device/timeout` of SCSI
+/// disks, `nvme_core.io_timeout`).
 const SPAN: Nanos = Nanos(30_000_000_000);
-/// So many are held back in any case: they cost little, and a trace may have pauses longer than the span.
+/// Minimum number of records held back: they cost little, and a trace may have pauses longer than the span.
 const HELD_MIN: usize = 1024;
-/// No more are held back, which is 60 MB; a trace with more requests in 30 s gets a shorter span. A guess.
+/// Maximum number of records held back: 60 MB. For a trace with more requests in 30 s, the span is shorter. A guess.
 const HELD_MAX: usize = 1 << 20;
 
-/// How much is held back.
+/// The limits on what is held back.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     span: Nanos,
@@ -33,22 +33,21 @@ struct Window {
     held_max: usize,
 }
 
-/// The records held back.
 #[derive(Debug)]
 pub(crate) struct Order {
     window: Window,
-    /// Those that came in order.
+    /// Records that arrived in order.
     in_order: VecDeque<Record>,
-    /// Those that came later than their time says.
+    /// Records that arrived late.
     late: BinaryHeap<Reverse<Late>>,
-    /// How many came late so far.
+    /// Number of late records so far.
     late_count: u64,
-    /// Time of the latest record taken, and of the last one handed out, as recorded.
+    /// Recorded times of the latest record taken and of the last one emitted.
     latest: Nanos,
     released: Nanos,
 }
 
-/// A late record. Among those of one time the first that came is the first to go.
+/// A late record. Records with equal times are emitted in order of arrival.
 #[derive(Debug)]
 struct Late {
     number: u64,
@@ -99,12 +98,12 @@ impl Order {
         }
     }
 
-    /// Holds all records until the end: those of a trace that follows files or processes one by one.
+    /// Holds all records until the end, for traces that are ordered by file or by process.
     pub(crate) fn whole() -> Self {
         Self::new(Window { span: Nanos(u64::MAX), held_min: usize::MAX, held_max: usize::MAX })
     }
 
-    /// Takes a record, its time as recorded.
+    /// Takes a record whose time is as recorded.
     #[inline]
     pub(crate) fn push(&mut self, record: Record) -> Result<(), String> {
         if record.time >= self.latest {
@@ -121,8 +120,8 @@ impl Order {
             let back = Nanos(self.latest.0 - record.time.0);
             let Window { span, held_max, .. } = self.window;
             return Err(format!(
-                "the time is {back} earlier than in a record before; \
-                 allowed: earlier by up to {span}, by up to {held_max} records"
+                "the time is {back} earlier than in a previous record; allowed: earlier by up to {span}, by up to \
+                {held_max} records"
             ));
         }
         self.late_count += 1;
@@ -130,7 +129,7 @@ impl Order {
         Ok(())
     }
 
-    /// The earliest record, if more than the window are held.
+    /// The earliest record, if more records than the window allows are held.
     #[inline]
     pub(crate) fn pop_ready(&mut self) -> Option<Record> {
         let held = self.in_order.len() + self.late.len();
@@ -145,10 +144,11 @@ impl Order {
         None
     }
 
-    /// The earliest of those held.
+    /// The earliest record held.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Record> {
-        // Of one time, the one that came in order came first: a later one has been taken by then, and is still held.
+        // Of equal times, the record that arrived in order comes first: a record is late only if a later time was taken
+        // before it.
         let late = match (self.in_order.front(), self.late.peek()) {
             (Some(front), Some(Reverse(late))) => late.record.time < front.time,
             (None, Some(_)) => true,
@@ -169,7 +169,7 @@ impl Order {
         }
     }
 
-    /// Whether any record stood out of order.
+    /// Whether any record was out of order.
     pub(crate) fn reordered(&self) -> bool {
         self.late_count > 0
     }
@@ -188,7 +188,7 @@ mod tests {
         Order::new(Window { span: Nanos(span), held_min, held_max })
     }
 
-    /// What is handed out after each push.
+    /// The times emitted after each push.
     fn handed_out(order: &mut Order, times: &[u64]) -> Vec<Vec<u64>> {
         let ready = |order: &mut Order| std::iter::from_fn(|| order.pop_ready()).map(|record| record.time.0).collect();
         times
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_window_of_two_nanoseconds_mends_what_is_two_late() {
         let mut order = window(2, 0, 100);
-        // 5 | 5 7 | 5 6 7 | 5 5 6 7 | at 8 both 5 are out | at 20 all but 20.
+        // 5 | 5 7 | 5 6 7 | 5 5 6 7 | at 8 both 5 are emitted | at 20 all but 20.
         let expected: [&[u64]; 6] = [&[], &[], &[], &[], &[5, 5], &[6, 7, 8]];
         assert_eq!(handed_out(&mut order, &[5, 7, 6, 5, 8, 20]), expected);
         assert!(order.reordered());
@@ -221,7 +221,8 @@ mod tests {
         assert_eq!(handed_out(&mut order, &[10, 20, 15, 30]), [vec![], vec![], vec![10], vec![15]]);
     }
 
-    /// A million records that all go back by a second would take hours where each moves those that it overtakes.
+    /// A million records that are all late by a second would take hours if each were inserted by moving the records
+    /// after it.
     #[test]
     fn late_records_do_not_move_others() {
         let mut order = Order::default();

@@ -1,12 +1,12 @@
-//! Binary formats of records of one fixed length, and a reader that turns a parser of single records into a
-//! [`RecordReader`]. A new such format is a [`RecordParser`] and nothing else.
+//! Binary formats with fixed-size records: turns a parser of single records into a [`RecordReader`]. A new format of
+//! this kind only needs to implement [`RecordParser`].
 //!
-//! Cost: the source is read a mebibyte at a time and taken apart in place.
+//! Cost: the source is read a mebibyte at a time and parsed in place.
 
 use crate::checks::{Admission, EMPTY};
 use crate::{Carries, Place, Record, RecordReader, Source, TraceError, BATCH};
 
-/// What is read at once.
+/// Bytes read at a time.
 const BUFFER_BYTES: usize = 1024 * 1024;
 
 /// Turns one binary record into a [`Record`].
@@ -21,21 +21,19 @@ pub(crate) trait RecordParser: Send {
     fn sizes_vary(&self) -> bool {
         false
     }
-    /// The record, its time as recorded; `None` where it is to be left out, which is counted; or the problem.
+    /// Parses a record, its time as recorded. Returns `None` for a record to skip and count, or the problem in words.
     /// The caller guarantees [`Self::RECORD_BYTES`] bytes.
     fn parse(&mut self, bytes: &[u8]) -> Result<Option<Record>, String>;
 }
 
-/// The reader of a binary format.
 pub(crate) struct PackedReader<P> {
     source: Source,
     parser: P,
     admission: Admission,
     buffer: Vec<u8>,
-    /// What of the buffer is read and not yet parsed.
+    /// The part of the buffer that was read but not yet parsed.
     start: usize,
     end: usize,
-    /// Records parsed.
     number: u64,
     skipped: u64,
 }
@@ -48,7 +46,7 @@ impl<P: RecordParser> PackedReader<P> {
         Self { source, parser, admission, buffer, start: 0, end: 0, number: 0, skipped: 0 }
     }
 
-    /// Reads until at least one record is waiting; false at the end.
+    /// Reads until at least one record is buffered; false at the end.
     fn refill(&mut self) -> Result<bool, TraceError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -63,7 +61,7 @@ impl<P: RecordParser> PackedReader<P> {
         Ok(true)
     }
 
-    /// Whether the end is where it may be.
+    /// Checks that the file ends at a record boundary.
     fn at_end(&self) -> Result<(), TraceError> {
         if self.end > 0 {
             let problem = format!(
@@ -79,7 +77,7 @@ impl<P: RecordParser> PackedReader<P> {
         Ok(())
     }
 
-    /// Hands out what is held back once all is read.
+    /// Emits the held-back records once everything was read.
     fn finish(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         self.admission.drain(into).map_err(|problem| self.source.bad(Place::Record(self.number), problem))?;
         if self.admission.is_empty() {
@@ -119,7 +117,7 @@ impl<P: RecordParser> RecordReader for PackedReader<P> {
                 let stands_at = u32::try_from(self.number).unwrap_or(u32::MAX);
                 let admission = &mut self.admission;
                 let admitted = self.parser.parse(bytes).and_then(|record| match record {
-                    // One in, at most one out: a batch cannot become too long.
+                    // Each record parsed yields at most one, so a batch cannot exceed its limit.
                     Some(record) => {
                         admission.admit(Record { stands_at, ..record }, into)?;
                         admission.release(into).map(|_| ())

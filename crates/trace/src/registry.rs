@@ -1,4 +1,5 @@
-//! The trace formats: one row each. The command's help, the docs, detection and the tests all iterate this table.
+//! The trace formats, one row each. The command's help, the docs, format detection and the tests all iterate this
+//! table.
 
 use std::path::Path;
 
@@ -15,18 +16,18 @@ use crate::nearest::nearest;
 use crate::source::other_compression;
 use crate::{Carries, Place, Record, RecordReader, Source, TraceError};
 
-/// What in a file's content shows that it is of a format. A name shows nothing.
+/// Evidence in a file's content that it is of a format. File names are not considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence {
-    /// Whether no other format looks so: a mark at the start, a header of its own, the words of a tool. Otherwise it is
-    /// the form of the lines or records, which others may share.
+    /// Whether no other format looks the same: a magic number, a distinctive header, the words of a tool. Otherwise the
+    /// evidence is the form of the lines or records, which other formats may share.
     pub mark: bool,
     /// What was found, for `trace info`: "the first line ...".
     pub reason: &'static str,
 }
 
 impl Evidence {
-    /// A mark, if it was found.
+    /// A distinctive mark, if it was found.
     #[must_use]
     pub fn mark(found: bool, reason: &'static str) -> Option<Self> {
         found.then_some(Self { mark: true, reason })
@@ -39,24 +40,23 @@ impl Evidence {
     }
 }
 
-/// A trace format.
 pub struct Format {
     /// The name in a scenario.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// A short description.
     pub summary: &'static str,
-    /// Who defined it.
+    /// The definition of the format.
     pub source: &'static str,
-    /// What its traces carry; in formats with optional columns, at most.
+    /// The fields that its traces carry; for formats with optional columns, the maximum.
     pub carries: Carries,
-    /// What shows that a file is of this format, by the first bytes of its content.
+    /// Detects the format from the first bytes of the content.
     pub detect: fn(head: &[u8]) -> Option<Evidence>,
-    /// Starts reading. Wrong headers are found here, everything else in reading.
+    /// Starts reading. Header errors are found here, all other errors while reading.
     pub open: fn(Source) -> Result<Box<dyn RecordReader>, TraceError>,
 }
 
-/// All formats. Of several that a file may be of, one with a mark is taken, and of equals the first: CSV formats with a
-/// header of their own stand before `csv`.
+/// All formats. If a file matches several, one with a mark wins; among equals, the first row wins. CSV formats with a
+/// distinctive header therefore precede `csv`.
 pub static FORMATS: &[Format] = &[
     headstart::FORMAT,
     hints::FORMAT,
@@ -128,7 +128,7 @@ pub fn open_with(path: &Path, format: &str, request_bytes: Option<u64>) -> Resul
     }
     let source = Source::open(path)?.with_request_bytes(request_bytes);
     let (row, reason) = match named {
-        Some(row) => (row, (row.detect)(source.head()).map_or("the format is named", |evidence| evidence.reason)),
+        Some(row) => (row, (row.detect)(source.head()).map_or("the format was named", |evidence| evidence.reason)),
         None if source.head().is_empty() => return Err(source.bad(Place::File, crate::checks::EMPTY.to_owned())),
         None => detect(&source).ok_or_else(|| match other_compression(source.head()) {
             Some(packed) => {
@@ -137,22 +137,22 @@ pub fn open_with(path: &Path, format: &str, request_bytes: Option<u64>) -> Resul
             }
             None => {
                 let problem = match nearest(source.head()) {
-                    Some(advice) => format!("the format is not recognised; {advice}; or name the format"),
-                    None => "the format is not recognised; name it".to_owned(),
+                    Some(advice) => format!("the format was not recognised; {advice}; or name the format"),
+                    None => "the format was not recognised; name it".to_owned(),
                 };
                 unknown(KeyError::new("format", problem, names().skip(1).collect::<Vec<_>>().join(", ")))
             }
         })?,
     };
     if request_bytes.is_some() && !SIZED_BY_USER.contains(&row.name) {
-        let problem = format!("the trace is of format {}, which has sizes", row.name);
+        let problem = format!("the trace is of format {}, which carries sizes", row.name);
         let allowed = format!("no request_size, or one of the formats {}", SIZED_BY_USER.join(", "));
         return Err(KeyError::new("request_size", problem, allowed).into());
     }
     Ok(Box::new(Chosen { reader: (row.open)(source)?, format: row.name, reason }))
 }
 
-/// A reader together with its format and what showed it.
+/// A reader together with its format and the evidence for it.
 struct Chosen {
     reader: Box<dyn RecordReader>,
     format: &'static str,
@@ -188,13 +188,13 @@ impl RecordReader for Chosen {
 /// Formats whose traces may lack sizes.
 const SIZED_BY_USER: [&str; 2] = [offsets::FORMAT.name, csv::FORMAT.name];
 
-/// The format of which there is the best evidence, and what that is.
+/// The format with the best evidence, and that evidence.
 fn detect(source: &Source) -> Option<(&'static Format, &'static str)> {
     let head = source.head();
     if source.request_bytes().is_some() && offsets::may_be(head) {
         return Some((&offsets::FORMAT, "the lines are numbers, and a request size is given"));
     }
     let found = FORMATS.iter().filter_map(|row| (row.detect)(head).map(|evidence| (row, evidence)));
-    // `max_by_key` takes the last of equals, and the first is wanted.
+    // `max_by_key` returns the last of equals, hence the reversed order.
     found.rev().max_by_key(|(_, evidence)| evidence.mark).map(|(row, evidence)| (row, evidence.reason))
 }

@@ -1,8 +1,8 @@
-//! The requests that a user selects, by file, process number and process name; the others are passed over.
+//! Filters requests by file, process id and process name.
 //!
-//! A pattern is a glob: `*` stands for any characters, also "/", `?` for one, `[a-c]` for one of these. A pattern of files
-//! without "/" may also fit the last part of a path. The kernel cuts a process's name after 15 bytes, and so does this.
-//! Cost: a look at a small table for each request; each file and each name is matched once.
+//! A pattern is a glob: `*` matches any characters including "/", `?` matches one, `[a-c]` matches one of the range. A
+//! pattern of files without "/" may also match the last component of a path. The kernel truncates a process's name to
+//! 15 bytes, and so do we. Cost: a small table lookup per request; each file and each name is matched once.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use headstart_types::{KeyError, Nanos};
 
 use crate::{Carries, FileEntry, ProcessEntry, Record, RecordReader, TraceError};
 
-/// What of a trace is read; an empty list is no condition.
+/// Which requests of a trace are read; an empty list is no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selection {
-    /// Patterns of files' paths, of which one has to fit.
+    /// Patterns of file paths, of which at least one must match.
     pub paths: Vec<String>,
-    /// Numbers of processes or threads, as the trace has them.
+    /// Process or thread ids as in the trace.
     pub pids: Vec<u32>,
-    /// Patterns of processes' names, of which one has to fit.
+    /// Patterns of process names, of which at least one must match.
     pub processes: Vec<String>,
 }
 
 impl Selection {
-    /// Whether everything is read.
+    /// Whether nothing is filtered out.
     #[must_use]
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What an error lists at most.
+/// Maximum number of names listed in an error.
 const LISTED: usize = 8;
-/// Bytes of a process's name that the kernel keeps.
+/// Length in bytes to which the kernel truncates a process's name.
 const NAME_BYTES: usize = 15;
 
-/// `reader`, of which only what is selected is handed out. That nothing fits is an error at the trace's end.
+/// Wraps `reader` so that it only emits the selected requests. If nothing matches, reading fails at the trace's end.
 ///
 /// # Errors
-/// The trace does not carry what the selection asks about.
+/// If the trace does not carry what the selection refers to.
 pub fn selected(reader: Box<dyn RecordReader>, selection: &Selection) -> Result<Box<dyn RecordReader>, TraceError> {
     if selection.is_all() {
         return Ok(reader);
@@ -45,7 +45,7 @@ pub fn selected(reader: Box<dyn RecordReader>, selection: &Selection) -> Result<
     let Carries { files, processes, .. } = reader.carries();
     let lacks = |key, what: &str, allowed: &str| Err(KeyError::new(key, what, allowed).into());
     if !selection.paths.is_empty() && !files {
-        return lacks("path", "the trace tells no files apart", "a trace with files, or no path");
+        return lacks("path", "the trace does not distinguish files", "a trace with files, or no path");
     }
     if !selection.pids.is_empty() && !processes {
         return lacks("pid", "the trace carries no processes", "a trace with processes, or no pid");
@@ -75,20 +75,20 @@ pub fn selected(reader: Box<dyn RecordReader>, selection: &Selection) -> Result<
 struct Selected {
     reader: Box<dyn RecordReader>,
     selection: Selection,
-    /// Whether a file is taken, as far as has been asked.
+    /// The matched files so far, by id.
     of_files: BTreeMap<u32, bool>,
-    /// By process: from which record on it has a name that fits or does not.
+    /// By process: the position from which its name matches or does not.
     of_pids: BTreeMap<u32, Vec<(u32, bool)>>,
     processes_seen: usize,
-    /// The files that are taken.
+    /// The selected files.
     files: Vec<FileEntry>,
     taken: u64,
-    /// Time of the first one.
+    /// Time of the first selected record.
     origin: Option<Nanos>,
     seen: Seen,
 }
 
-/// What there is, for an error and a note.
+/// What the trace contains, for the error and the note.
 #[derive(Default)]
 struct Seen {
     requests: u64,
@@ -97,7 +97,7 @@ struct Seen {
 }
 
 impl Selected {
-    /// Takes in what the reader knows of files and processes by now.
+    /// Updates the tables with what the reader knows of files and processes by now.
     fn learn(&mut self) {
         let fits = |patterns: &[String], name: &str| patterns.iter().any(|pattern| fits_name(pattern, name));
         for ProcessEntry { pid, name, from } in &self.reader.processes()[self.processes_seen..] {
@@ -118,21 +118,21 @@ impl Selected {
 
     fn takes(&mut self, record: &Record) -> bool {
         let Selection { paths, pids, processes } = &self.selection;
-        // A file without a name goes by its number.
+        // A file without a name is matched by its number.
         let number = || paths.iter().any(|pattern| fits_path(pattern, &record.file.to_string()));
         (pids.is_empty() || pids.contains(&record.pid))
             && (paths.is_empty() || *self.of_files.entry(record.file).or_insert_with(number))
             && (processes.is_empty() || self.named(record))
     }
 
-    /// Whether the process had a name that fits when it made the request.
+    /// Whether the process had a matching name when it issued the request.
     fn named(&self, record: &Record) -> bool {
         let names = self.of_pids.get(&record.pid).map_or(&[][..], Vec::as_slice);
         let since = names.iter().rev().find(|(from, _)| *from <= record.stands_at).or(names.first());
         since.is_some_and(|(_, taken)| *taken)
     }
 
-    /// Nothing was taken: says what there is.
+    /// The error if nothing was selected; it lists what the trace contains.
     #[cold]
     fn nothing(&self) -> TraceError {
         let Selection { paths, pids, processes } = &self.selection;
@@ -166,12 +166,12 @@ impl Selected {
         };
         let more = [!paths.is_empty(), !pids.is_empty(), !processes.is_empty()].iter().filter(|given| **given).count();
         let together = if more > 1 { ", together with the other conditions," } else { "" };
-        let problem = format!("{given}{together} fits none of {} requests", self.seen.requests);
+        let problem = format!("{given}{together} matches none of {} requests", self.seen.requests);
         KeyError::new(key, problem, listed(there)).into()
     }
 }
 
-/// The most frequent of what there is, and how many more there are.
+/// The most frequent names, and how many more there are.
 fn listed(mut there: Vec<(String, u64)>) -> String {
     there.retain(|(name, _)| !name.is_empty());
     if there.is_empty() {
@@ -227,7 +227,7 @@ impl RecordReader for Selected {
             into.retain(|record| self.takes(record));
             self.taken += into.len() as u64;
             if let Some(first) = into.first() {
-                // Times count from the first request that is taken.
+                // Times count from the first selected request.
                 let origin = *self.origin.get_or_insert(first.time);
                 into.iter_mut().for_each(|record| record.time -= origin);
                 return Ok(true);
@@ -244,22 +244,22 @@ impl RecordReader for Selected {
     }
 }
 
-/// Whether a pattern fits a path, or, without "/", its last part.
+/// Whether a pattern matches a path or, if it has no "/", the path's last component.
 fn fits_path(pattern: &str, path: &str) -> bool {
     let last = path.rsplit('/').next().unwrap_or(path);
     fits(pattern.as_bytes(), path.as_bytes()) || !pattern.contains('/') && fits(pattern.as_bytes(), last.as_bytes())
 }
 
-/// Whether a pattern fits a process's name.
+/// Whether a pattern matches a process's name.
 fn fits_name(pattern: &str, name: &str) -> bool {
     let cut = &pattern.as_bytes()[..pattern.len().min(NAME_BYTES)];
     fits(pattern.as_bytes(), name.as_bytes()) || name.len() == NAME_BYTES && name.as_bytes() == cut
 }
 
-/// Whether a glob fits a text. Cost: their product at most.
+/// Whether a glob matches a text. Cost: at most the product of their lengths.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // The last star, and where in the text what it stands for ends so far.
+    // The last star, and the end of the text that it matches so far.
     let mut star: Option<(usize, usize)> = None;
     while from < text.len() {
         match one(&pattern[at..], text[from]) {
@@ -278,7 +278,7 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// How much of the pattern stands for one byte and fits `byte`; `None` if none does.
+/// The length of the pattern's prefix that matches the single byte `byte`; `None` if it does not match.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),
@@ -301,7 +301,7 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
             }
             (found != inverted).then_some(end + 2)
         }
-        // A star stands for any number, also where the text has one.
+        // A star is not a single byte, even if the text contains one.
         [b'*', ..] | [] => None,
         [first, ..] => (*first == byte).then_some(1),
     }

@@ -1,7 +1,7 @@
-//! A trace file as a stream of bytes, whatever compressed it.
+//! A trace file as a stream of decompressed bytes.
 //!
-//! The compression is recognised by its magic bytes, not by the name. The first bytes of the content are kept at
-//! hand for the formats' detectors.
+//! The compression is recognised by its magic bytes, not by the file's name. The first bytes of the content are kept
+//! for format detection.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -13,16 +13,16 @@ use sha2::{Digest, Sha256};
 
 use crate::{Place, TraceError};
 
-/// How much of the content the detectors see.
+/// Size of the content's prefix that format detection sees.
 const HEAD_BYTES: usize = 32 * 1024;
 
-/// Bytes read at a time to be hashed: they stay in a processor's second cache.
+/// Bytes hashed at a time: small enough for a processor's second-level cache.
 const HASHED_AT_ONCE: usize = 1 << 17;
 
-/// Suffixes of compressed files, for the names of neighbours and of detection.
+/// Suffixes of compressed files, stripped to find the trace's own name and accompanying files.
 pub(crate) const COMPRESSED_SUFFIXES: [&str; 5] = [".gz", ".bz2", ".xz", ".zst", ".zstd"];
 
-/// How the bytes of the file are packed, by magic number.
+/// The compression of the file, by magic number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compression {
     None,
@@ -36,7 +36,7 @@ impl Compression {
     fn sniff(head: &[u8]) -> Self {
         match head {
             [0x1f, 0x8b, ..] => Compression::Gzip,
-            // The size of blocks as a digit, then the first digits of pi, or of its root at the end of an empty stream.
+            // The block size as a digit, then the first digits of pi or, at the end of an empty stream, of its root.
             [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, ..] => {
                 Compression::Bzip2
             }
@@ -67,7 +67,7 @@ impl Compression {
     }
 }
 
-/// Counts what is read from the stored file, for progress.
+/// Counts the bytes read from the stored file, for progress.
 struct Counted<R> {
     inner: R,
     done: Arc<AtomicU64>,
@@ -81,17 +81,17 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// The content of one trace file, decompressed, with its name for errors.
+/// The decompressed content of one trace file, with its name for errors.
 pub struct Source {
     file: PathBuf,
-    /// Whether `file` is a real file, with neighbours.
+    /// Whether `file` is a real file, which may have accompanying files.
     on_disk: bool,
     compression: Compression,
     reader: Box<dyn Read + Send>,
     head: Vec<u8>,
-    /// How much of `head` was handed out.
+    /// The part of `head` that was already returned.
     head_used: usize,
-    /// The size of requests that the user gives, for traces without sizes.
+    /// The request size given by the user, for traces without sizes.
     request_bytes: Option<u64>,
     done: Arc<AtomicU64>,
     total_bytes: u64,
@@ -101,13 +101,13 @@ impl Source {
     /// Opens a file.
     ///
     /// # Errors
-    /// The file is missing, no regular file, unreadable, or its compressed content is damaged at its start.
+    /// The file is missing, not a regular file, unreadable, or its compressed content is damaged at its start.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let (file, stored_bytes) = open_regular(path)?;
         Self::new(path, true, file, stored_bytes)
     }
 
-    /// Takes `content` for the content of a file called `name`.
+    /// Uses `content` as the content of a file called `name`.
     ///
     /// # Errors
     /// As for [`Source::open`].
@@ -173,7 +173,7 @@ impl Source {
         match (self.compression, error.kind()) {
             (Compression::None, _) => TraceError::reading(&self.file, error),
             (_, io::ErrorKind::UnexpectedEof) => {
-                self.bad(Place::File, format!("the {name} stream is cut short; allowed: a complete {name} file"))
+                self.bad(Place::File, format!("the {name} stream is truncated; allowed: a complete {name} file"))
             }
             _ => self.bad(Place::File, format!("the {name} stream is damaged ({error}); allowed: a valid {name} file")),
         }
@@ -191,12 +191,12 @@ impl Source {
         Ok(count)
     }
 
-    /// The same with the size of requests, for traces without sizes.
+    /// Sets the request size, for traces without sizes.
     pub(crate) fn with_request_bytes(self, request_bytes: Option<u64>) -> Self {
         Self { request_bytes, ..self }
     }
 
-    /// The size of requests that the user gives.
+    /// The request size given by the user.
     pub(crate) fn request_bytes(&self) -> Option<u64> {
         self.request_bytes
     }
@@ -219,18 +219,17 @@ impl Source {
         &self.file
     }
 
-    /// The path, where the content comes from a real file.
+    /// The path, if the content comes from a real file.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.on_disk.then_some(self.file.as_path())
     }
 
-    /// Bytes of the stored file: read, and in all.
+    /// Bytes of the stored file: read so far, and total.
     pub(crate) fn progress(&self) -> (u64, u64) {
         let done = self.done.load(Ordering::Relaxed);
         (done.min(self.total_bytes), self.total_bytes)
     }
 
-    /// An error in this file.
     #[cold]
     pub(crate) fn bad(&self, place: Place, problem: String) -> TraceError {
         TraceError::Bad { file: self.file.clone(), place, problem }
@@ -242,19 +241,20 @@ pub(crate) fn without_compression_suffix(name: &str) -> &str {
     COMPRESSED_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)
 }
 
-/// Opens a regular file, and returns its length. A pipe or a device may have no end, and some act on being opened.
+/// Opens a regular file and returns its length. A pipe or device may have no end, and opening some devices has side
+/// effects.
 fn open_regular(path: &Path) -> Result<(File, u64), TraceError> {
     let io = |source| TraceError::reading(path, source);
     let metadata = std::fs::metadata(path).map_err(io)?;
     if !metadata.is_file() {
-        let what = if metadata.is_dir() { "a directory" } else { "no regular file" };
+        let what = if metadata.is_dir() { "a directory" } else { "not a regular file" };
         let problem = format!("is {what}; allowed: a trace in a regular file");
         return Err(TraceError::Bad { file: path.to_owned(), place: Place::File, problem });
     }
     Ok((File::open(path).map_err(io)?, metadata.len()))
 }
 
-/// How a file is packed that cannot be unpacked here, by its first bytes.
+/// The name of an unsupported compression, recognised by the first bytes.
 pub(crate) fn other_compression(head: &[u8]) -> Option<&'static str> {
     Some(match head {
         [0x04, 0x22, 0x4d, 0x18, ..] => "lz4",

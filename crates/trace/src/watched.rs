@@ -1,13 +1,14 @@
-//! A reader that asks before each batch whether to go on, so that a pass over a long trace can be stopped at any time.
+//! A reader that calls a function before each batch and stops when it returns false, so that a pass over a long trace
+//! can be interrupted.
 
 use std::sync::Arc;
 
 use crate::{Carries, Record, RecordReader, TraceError};
 
-/// Called with how far the reading is ([`RecordReader::progress`]), before each batch; false stops it.
+/// Called before each batch with the progress ([`RecordReader::progress`]); false stops the reading.
 pub type Watch = Arc<dyn Fn((u64, u64)) -> bool + Send + Sync>;
 
-/// `reader`, which stops with [`TraceError::Stopped`] once `watch` returns false.
+/// Wraps `reader` so that it stops with [`TraceError::Stopped`] once `watch` returns false.
 pub fn watched(reader: Box<dyn RecordReader>, watch: Watch) -> Box<dyn RecordReader> {
     Box::new(Watched { reader, watch })
 }

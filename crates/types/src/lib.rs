@@ -3,6 +3,8 @@
 //! This crate has no logic of its own beyond parsing and arithmetic on units, so that `policy`, `trace`
 //! and `device` can depend on it and on nothing else of the project.
 
+#![warn(missing_docs)]
+
 mod drive;
 mod earliest;
 mod error;

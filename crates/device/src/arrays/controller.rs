@@ -1,15 +1,15 @@
-//! A controller with disks of one model behind it, as one device: what all arrays have in common.
+//! A controller with disks of one model behind it, as one device: the common part of all arrays.
 //!
-//! It holds up to `queue_depth` commands and passes each on at once. What a scheme does with a command is its own
-//! affair (`raid0.rs`, `raid5.rs`, `mirror.rs`). The controller itself costs no time and has no cache, and the way to
-//! it has no limit of rate. A request reports the parts of the piece that ends last, with its wait for its disk.
+//! It accepts up to `queue_depth` commands and forwards each at once. The scheme (`raid0.rs`, `raid5.rs`, `mirror.rs`)
+//! splits a command into pieces. The controller has no cost and no cache, and its host link has no rate limit. A
+//! request reports the times of the piece that ends last, including its wait for its disk.
 
 use headstart_types::{keys, stream_seed, DriveFacts, KeyError, Nanos};
 
 use super::members::Members;
 use crate::{Device, Mechanics, Request, Service};
 
-/// How an array cuts a request and where its pieces lie.
+/// How an array splits a request and places its pieces.
 pub trait Scheme: Clone + Send + 'static {
     /// Serves a request that lies within the capacity.
     fn serve(&self, members: &mut Members, now: Nanos, request: &Request) -> Service;
@@ -20,10 +20,10 @@ pub trait Scheme: Clone + Send + 'static {
     /// A disk that holds `sector`, and the sector there.
     fn place(&self, sector: u64) -> (usize, u64);
 
-    /// However a request of `sectors` sectors lies, one disk gets a piece of so many at least.
+    /// A lower bound, over all positions, of the largest piece of a request of `sectors` sectors.
     fn largest_piece(&self, sectors: u32) -> u32;
 
-    /// Disks over which a long run is spread, each with its share: at least 1.
+    /// Number of disks over which a long run is spread; at least 1.
     fn data_disks(&self) -> u64;
 
     /// As [`Device::positioning`].
@@ -36,14 +36,14 @@ pub trait Scheme: Clone + Send + 'static {
 keys! {
     /// Keys of disks behind one controller.
     pub struct JoinedKeys {
-        /// Commands that the controller has under way at once.
-        #[schemars(range(min = 1, max = 65_536), extend("x-absent" = "as many commands as its disks serve at once"))]
+        /// Maximum number of outstanding commands at the controller.
+        #[schemars(range(min = 1, max = 65_536), extend("x-absent" = "as many commands as its disks serve \
+        concurrently"))]
         #[serde(skip_serializing_if = "Option::is_none")]
         pub queue_depth: Option<u32> = None,
     }
 }
 
-/// The array.
 #[derive(Clone)]
 pub struct Controller<S> {
     scheme: S,
@@ -53,10 +53,10 @@ pub struct Controller<S> {
 }
 
 impl<S: Scheme> Controller<S> {
-    /// `count` disks like `member`; without a depth, as many commands as they serve at once.
+    /// `count` disks like `member`; without a depth, as many commands as they serve concurrently.
     ///
     /// # Errors
-    /// `count`, when there is no disk.
+    /// At `count`, if it is zero.
     pub fn try_new(scheme: S, count: u32, member: Box<dyn Device>, queue_depth: Option<u32>) -> Result<Self, KeyError> {
         if count == 0 {
             return Err(KeyError::new("count", "no disk", "a whole number from 1"));
@@ -81,13 +81,13 @@ impl<S: Scheme> Device for Controller<S> {
         self.members.any().least_service(self.scheme.largest_piece(sectors))
     }
 
-    /// Evenly over all disks. Parity that stands in for a failed disk is read instead of its data, from the other disks: no
-    /// fewer sectors of a row are read than are delivered of it.
+    /// Spread evenly over all disks. With a failed disk, parity is read instead of its data from the other disks: at
+    /// least as many sectors of a row are read as are delivered of it.
     fn least_transfer(&self, sectors: u64) -> Nanos {
         self.members.any().least_transfer(sectors.div_ceil(self.members.len() as u64))
     }
 
-    /// That of a disk: most requests are one piece.
+    /// The value of one disk: most requests are one piece.
     fn nominal_service(&self) -> Nanos {
         self.members.any().nominal_service()
     }
@@ -104,19 +104,20 @@ impl<S: Scheme> Device for Controller<S> {
         self.scheme.positioning(&self.members, now, request)
     }
 
-    /// All arms go to the same place.
+    /// All arms move to the same place.
     fn travel(&mut self, now: Nanos, sector: u64) -> Nanos {
         let (_, sector) = self.scheme.place(sector);
         self.members.devices_mut().map(|device| device.travel(now, sector)).max().unwrap_or(now)
     }
 
-    /// Those of a disk.
+    /// The mechanics of one disk.
     fn mechanics(&self) -> Option<Mechanics> {
         self.members.any().mechanics()
     }
 
-    /// A disk's arm at the rate of all that hold data: a run longer than a row of units keeps them all busy, and they
-    /// move together. Of a run shorter than that, or of mirrors that share the work, it says too much.
+    /// The arm of one disk at the combined rate of the disks that hold data: a run longer than a row of units keeps all
+    /// disks busy, and their arms move together. For shorter runs, and for mirrors that share the work, this
+    /// overestimates.
     fn drive_facts(&self) -> Option<DriveFacts> {
         self.members.any().drive_facts().map(|facts| facts.over(self.scheme.data_disks()))
     }
@@ -129,7 +130,7 @@ impl<S: Scheme> Device for Controller<S> {
         Box::new(self.clone())
     }
 
-    /// A seed of its own for each disk.
+    /// Each disk gets its own seed.
     fn reseed(&mut self, seed: u64) {
         for (index, device) in self.members.devices_mut().enumerate() {
             device.reseed(stream_seed(seed, "member", index as u64));
@@ -137,7 +138,7 @@ impl<S: Scheme> Device for Controller<S> {
     }
 }
 
-/// Most units that a request of `sectors` sectors touches.
+/// Maximum number of units that a request of `sectors` sectors touches.
 pub fn units_at_most(sectors: u32, unit_sectors: u64) -> u64 {
     (u64::from(sectors) + unit_sectors).saturating_sub(2) / unit_sectors + 1
 }
@@ -147,7 +148,7 @@ pub fn whole_unit(unit_sectors: u64) -> Result<u64, KeyError> {
     match unit_sectors {
         0 => Err(KeyError::new("stripe_unit", "must be above zero", "a size of at least a sector")),
         // A unit's first sector times the number of disks stays within 64 bits.
-        more if more > 1 << 40 => Err(KeyError::new("stripe_unit", "is too much", "at most 2^40 sectors")),
+        more if more > 1 << 40 => Err(KeyError::new("stripe_unit", "is too large", "at most 2^40 sectors")),
         unit => Ok(unit),
     }
 }

@@ -1,11 +1,12 @@
-//! The disks behind a controller: each serves what it is given, first come, first served.
+//! The disks behind a controller: each serves its pieces first come, first served.
 //!
-//! A device says at once when a request will end, so the controller's queues need not be simulated: a command
-//! begins when its disk is free for it, which is known when the command comes. That fixes the order: what is sent to
-//! a disk later begins later, even where the earlier command is only sent at an instant yet to come (the writes of a
-//! read-modify-write); between the two the disk is kept for it.
+//! A device returns the end of a request at once, so the controller's queues need not be simulated: a command begins
+//! when its disk becomes free, which is known when the command arrives. This fixes the order: a piece submitted to a
+//! disk later begins later, even if the earlier piece only starts in the future (the writes of a read-modify-write);
+//! the disk is reserved in between.
 //!
-//! Cost: a heap of what the disk serves at once, so constant for disks with one arm. No allocation once it has grown.
+//! Cost: a heap with as many entries as the disk serves concurrently, so constant for disks with one arm. No allocation
+//! once it has grown.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,23 +15,21 @@ use headstart_types::Nanos;
 
 use crate::{Device, Request, Service};
 
-/// One disk.
 #[derive(Clone)]
 struct Member {
     device: Box<dyn Device>,
-    /// Ends of the last requests, at most as many as the device serves at once; some may be past.
+    /// Ends of the last requests, at most as many as the device serves concurrently; some may be past.
     ends: BinaryHeap<Reverse<Nanos>>,
-    /// When the last request began: the device's time never goes backwards.
+    /// Start of the last request: a device's time never decreases.
     began: Nanos,
-    /// Sectors that are being gathered into one request: start and end, alike where there are none.
+    /// Sectors being combined into one request: start and end, equal if there are none.
     run: (u64, u64),
 }
 
-/// All disks.
 #[derive(Clone)]
 pub struct Members {
     members: Vec<Member>,
-    /// Requests that each serves at once.
+    /// Requests that each disk serves concurrently.
     at_once: usize,
 }
 
@@ -46,7 +45,7 @@ impl Members {
         self.members.len()
     }
 
-    /// Any of the disks, for what all have in common.
+    /// Any of the disks, for properties that all share.
     pub fn any(&self) -> &dyn Device {
         &*self.members[0].device
     }
@@ -55,7 +54,7 @@ impl Members {
         self.members.iter_mut().map(|member| &mut member.device)
     }
 
-    /// When a disk could begin a request that comes at `now`.
+    /// The earliest start on a disk of a request that arrives at `now`.
     #[inline]
     pub fn start(&self, index: usize, now: Nanos) -> Nanos {
         let member = &self.members[index];
@@ -66,13 +65,13 @@ impl Members {
         }
     }
 
-    /// How long a disk would take for `request` at `now` until the first sector passes; waiting for it included.
+    /// Time until the first sector of `request` passes the head of a disk, from `now`, including the wait for the disk.
     pub fn positioning(&self, index: usize, now: Nanos, request: &Request) -> Nanos {
         let start = self.start(index, now);
         (start - now) + self.members[index].device.positioning(start, request)
     }
 
-    /// Serves `request`, which comes at `now`, on a disk; waiting for it counts as wait.
+    /// Serves `request`, which arrives at `now`, on a disk; the wait for the disk counts as wait.
     #[inline]
     pub fn serve(&mut self, index: usize, now: Nanos, request: &Request) -> Service {
         let start = self.start(index, now);
@@ -88,7 +87,7 @@ impl Members {
     }
 }
 
-/// The pieces of one request, which all come at one instant; neighbours on a disk become one piece.
+/// The pieces of one request, which all arrive at once; adjacent pieces on a disk are combined.
 pub struct Pieces<'a> {
     members: &'a mut Members,
     now: Nanos,
@@ -98,12 +97,12 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// None yet, of a request like `like`; they come at `now`.
+    /// No pieces yet of a request like `like` that arrives at `now`.
     pub fn new(members: &'a mut Members, now: Nanos, like: &'a Request, write: bool) -> Self {
         Self { members, now, like, write, slowest: None }
     }
 
-    /// Sectors `start..end` of a disk, as a piece of their own.
+    /// Serves sectors `start..end` of a disk as a separate piece.
     #[inline]
     pub fn serve(&mut self, member: usize, (start, end): (u64, u64)) {
         let piece = Request { sector: start, sectors: (end - start) as u32, write: self.write, ..*self.like };
@@ -113,7 +112,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Sectors `start..end` of a disk, joined with what was gathered there last if they touch it.
+    /// Adds sectors `start..end` of a disk, combined with the last piece added there if they are adjacent.
     #[inline]
     pub fn gather(&mut self, member: usize, (start, end): (u64, u64)) {
         let run = self.members.members[member].run;
@@ -127,7 +126,7 @@ impl<'a> Pieces<'a> {
         };
     }
 
-    /// Serves what has been gathered; what the piece that ends last took, if there is any.
+    /// Serves the pieces added. Returns the service of the piece that ends last, if there is any.
     pub fn finish(mut self) -> Option<Service> {
         for member in 0..self.members.len() {
             let run = std::mem::take(&mut self.members.members[member].run);
@@ -139,7 +138,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// One after the other: the parts of both.
+/// Two services in sequence: the sums of their parts.
 pub fn then(first: Service, second: Service) -> Service {
     Service {
         end: second.end,

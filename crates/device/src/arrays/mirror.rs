@@ -1,11 +1,11 @@
-//! Mirrored disks (RAID level 1, of any number): all hold the same.
+//! Mirrored disks (RAID level 1, of any number): every disk holds all data.
 //!
-//! A read goes to the disk that can begin first, which is any free one; among those to the one that takes least
-//! until the first sector passes, then to the lowest index. So arms divide the disk among themselves. A write
-//! goes to all and is done when the last has it. After Bitton and Gray, "Disk shadowing", VLDB 1988 (nearest arm);
-//! here nearness is time, rotation included, where the disk's model says it.
+//! A read goes to the disk that can begin first, which is any free one; among those to the one with the shortest time
+//! until the first sector passes, then to the lowest index. The arms thus divide the disk among themselves. A write
+//! goes to all disks and completes with the last. After Bitton and Gray, "Disk shadowing", VLDB 1988 (nearest arm);
+//! here distance is time, including rotation if the disk's model gives it.
 //!
-//! Cost: a look at each disk for each request.
+//! Cost: one look at each disk per request.
 
 use headstart_types::{read_keys, KeyTable, Nanos};
 
@@ -14,10 +14,9 @@ use super::members::{Members, Pieces};
 use crate::row::{ArrayKind, ArrayRow};
 use crate::{Request, Service};
 
-/// Its row in the registry.
 pub const ROW: ArrayRow = ArrayRow {
     name: "mirror",
-    summary: "one queue; every disk holds all: a read goes to the nearest free one, a write to all",
+    summary: "one queue; every disk holds all data: a read goes to the nearest free disk, a write to all",
     source: "Patterson, Gibson and Katz, RAID, SIGMOD 1988 (level 1)",
     keys: KeyTable::of::<JoinedKeys>(),
     kind: ArrayKind::Joined(|count, member, _, keys| {
@@ -26,7 +25,6 @@ pub const ROW: ArrayRow = ArrayRow {
     }),
 };
 
-/// The scheme.
 #[derive(Debug, Clone)]
 pub struct Mirror;
 
@@ -65,7 +63,7 @@ impl Scheme for Mirror {
         sectors
     }
 
-    /// A read is one disk's.
+    /// A read uses one disk.
     fn data_disks(&self) -> u64 {
         1
     }

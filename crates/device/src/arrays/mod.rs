@@ -1,8 +1,8 @@
-//! Several disks as one volume: the list of arrays, and how to build one.
+//! Several disks as one volume: the registry of arrays, and their construction.
 //!
-//! Two kinds. Of *independent* disks each has its own queue, and a [`Layout`] says which blocks it holds; a policy
-//! sees every disk. *Joined* disks stand behind one controller: they are one [`Device`], so that a policy and a
-//! scheduler see one disk.
+//! There are two kinds. *Independent* disks have separate queues, and a [`Layout`] maps blocks to them; a policy sees
+//! every disk. *Joined* disks are behind one controller: they are one [`Device`], so a policy and a scheduler see one
+//! disk.
 
 mod controller;
 mod members;
@@ -16,22 +16,21 @@ use toml::Table;
 use crate::row::{ArrayKind, ArrayRow};
 use crate::{array as independent, Device, Layout};
 
-/// Every array.
 pub static ARRAYS: &[ArrayRow] = &[independent::STRIPE, independent::CONCAT, mirror::ROW, raid0::ROW, raid5::ROW];
 
 /// The row of an array.
 ///
 /// # Errors
-/// An unknown name is an error at `array`.
+/// At `array`, for an unknown name.
 pub fn array(name: &str) -> Result<&'static ArrayRow, KeyError> {
     let unknown = || KeyError::unknown("array", "array", name, ARRAYS.iter().map(|row| row.name));
     ARRAYS.iter().find(|row| row.name == name).ok_or_else(unknown)
 }
 
-/// How blocks lie on `disks` independent disks of `capacity_sectors` each.
+/// The mapping of blocks to `disks` independent disks of `capacity_sectors` each.
 ///
 /// # Errors
-/// `array`, `count`, `block_size` or `stripe_unit`, as the keys of a scenario are called.
+/// At the scenario's keys `array`, `count`, `block_size` or `stripe_unit`.
 pub fn build_layout(
     kind: &str,
     disks: u32,
@@ -45,12 +44,11 @@ pub fn build_layout(
     }
 }
 
-/// `members` disks like `member` as one device. Keys of `keys`: `queue_depth`, the commands that the controller has
-/// under way at once (as many as the members together serve at once, if absent); of `raid5` also `failed`, the
-/// disk that is missing, from 0.
+/// `members` disks like `member` as one device. `keys` may have `queue_depth`, the maximum number of outstanding
+/// commands (by default as many as the members serve concurrently), and for `raid5` `failed`, the missing disk, from 0.
 ///
 /// # Errors
-/// `array`, `count`, `stripe_unit`, or a key of `keys`.
+/// At `array`, `count`, `stripe_unit`, or a key of `keys`.
 pub fn build_array(
     kind: &str,
     members: u32,
@@ -60,11 +58,11 @@ pub fn build_array(
 ) -> Result<Box<dyn Device>, KeyError> {
     match array(kind)?.kind {
         ArrayKind::Joined(build) => build(members, member, unit_sectors, keys),
-        ArrayKind::Independent(_) => Err(other(kind, "is of independent disks, not one device", false)),
+        ArrayKind::Independent(_) => Err(other(kind, "has independent disks, not one device", false)),
     }
 }
 
-/// An array of the other kind than was requested.
+/// The error for an array of the other kind.
 fn other(kind: &str, problem: &str, independent: bool) -> KeyError {
     let names: Vec<_> = ARRAYS.iter().filter(|row| row.is_independent() == independent).map(|row| row.name).collect();
     KeyError::new("array", format!("\"{kind}\" {problem}"), names.join(", "))

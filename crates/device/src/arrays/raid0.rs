@@ -1,10 +1,10 @@
 //! RAID level 0: units of the volume on the disks in turn, behind one queue.
 //!
-//! A request is cut at unit borders. What a disk gets of it is in one piece there: its units follow each other.
-//! Each disk serves its pieces in order of arrival; the request is done when its last piece is. Chen, Lee, Gibson,
-//! Katz and Patterson, "RAID: high-performance, reliable secondary storage", ACM Computing Surveys 26(2), 1994.
+//! A request is split at unit boundaries. Its part on one disk is contiguous there, because that disk's units are. Each
+//! disk serves its pieces in order of arrival; the request completes with its last piece. Chen, Lee, Gibson, Katz and
+//! Patterson, "RAID: high-performance, reliable secondary storage", ACM Computing Surveys 26(2), 1994.
 //!
-//! Cost: a step for each disk that a request touches, with three divisions.
+//! Cost: a step with three divisions per disk that a request touches.
 
 use headstart_types::{read_keys, KeyError, KeyTable, Nanos};
 
@@ -13,10 +13,9 @@ use super::members::{Members, Pieces};
 use crate::row::{ArrayKind, ArrayRow};
 use crate::{Request, Service};
 
-/// Its row in the registry.
 pub const ROW: ArrayRow = ArrayRow {
     name: "raid0",
-    summary: "one queue; requests are cut at stripe units",
+    summary: "one queue; requests are split at stripe units",
     source: "Chen et al., RAID, ACM Computing Surveys 26(2), 1994 (level 0)",
     keys: KeyTable::of::<JoinedKeys>(),
     kind: ArrayKind::Joined(|count, member, unit_sectors, keys| {
@@ -25,7 +24,6 @@ pub const ROW: ArrayRow = ArrayRow {
     }),
 };
 
-/// The scheme.
 #[derive(Debug, Clone)]
 pub struct Raid0 {
     disks: u64,
@@ -36,7 +34,7 @@ impl Raid0 {
     /// On `disks` disks in units of `unit_sectors`.
     ///
     /// # Errors
-    /// `stripe_unit`.
+    /// At `stripe_unit`.
     pub fn try_new(disks: u32, unit_sectors: u64) -> Result<Self, KeyError> {
         Ok(Self { disks: disks.into(), unit: whole_unit(unit_sectors)? })
     }
@@ -53,7 +51,8 @@ impl Scheme for Raid0 {
         let last = (request.end() - 1) / unit;
         let mut pieces = Pieces::new(members, now, request, request.write);
         for from in first..=last.min(first + disks - 1) {
-            // The disk's first and last unit of the request: all but these two of the request are whole.
+            // The disk's first and last unit of the request; all units of the request except its own first and last are
+            // whole.
             let to = last - (last - from) % disks;
             let start = from / disks * unit + if from == first { offset } else { 0 };
             let end = to / disks * unit + if to == last { request.end() - last * unit } else { unit };
@@ -62,7 +61,7 @@ impl Scheme for Raid0 {
         pieces.finish().expect("a request has at least one piece")
     }
 
-    /// Whole stripes only.
+    /// Counts whole stripes only.
     fn capacity_sectors(&self, member: u64) -> u64 {
         member / self.unit * self.unit * self.disks
     }

@@ -1,21 +1,21 @@
-//! RAID level 5, left-symmetric: units of data with a unit of parity in each row, whose place moves on by row.
+//! RAID level 5, left-symmetric: each row has units of data and a unit of parity, whose disk changes from row to row.
 //!
-//! Row r has its parity on disk d - 1 - r mod d; its d - 1 units of data follow from the next disk on, round the
-//! end. So any d units that follow each other lie on d disks. Lee and Katz, "Performance consequences of parity
-//! placement in disk arrays", ASPLOS 1991; Chen et al., ACM Computing Surveys 26(2), 1994.
+//! Row r has its parity on disk d - 1 - r mod d; its d - 1 units of data follow from the next disk on, wrapping around.
+//! Any d consecutive units therefore lie on d disks. Lee and Katz, "Performance consequences of parity placement in
+//! disk arrays", ASPLOS 1991; Chen et al., ACM Computing Surveys 26(2), 1994.
 //!
-//! Reads go to the data. A write of a whole row writes data and parity. A write of less first reads what it will
-//! overwrite and its parity, of all such rows of the request at once; when the last of this is in, all is
-//! written. Parity is read and written from the first offset within a unit that the request touches in the row to
-//! the last, in one piece. With a disk failed: what it held is read as the exclusive or of all others; a write to
-//! it reads the others' data instead (and the parity, where it does not cover all that is touched), and writes
-//! parity; parity that it held is left out.
+//! Reads go to the data. A write of a whole row writes data and parity. A smaller write first reads what it will
+//! overwrite and the parity, for all such rows of the request concurrently; when the last of these reads is done,
+//! everything is written. Parity is read and written in one piece, from the first to the last offset within a unit that
+//! the request touches in the row. With a failed disk, its data is read as the exclusive or of all others. A write to
+//! the failed disk reads the other disks' data instead (and the parity, if the write does not cover all touched
+//! offsets) and writes parity. Parity on the failed disk is skipped.
 //!
-//! Not modelled: rows of which most is written (which real controllers complete by reading the rest), caches of the
-//! controller, logs of parity, spares and reconstruction. From reading to writing back the disks are kept
-//! for the request (`members.rs`).
+//! Not modelled: rows of which most is written (which real controllers complete by reading the rest), controller
+//! caches, parity logs, spares and reconstruction. The disks are reserved for the request from reading to writing back
+//! (`members.rs`).
 //!
-//! Cost: a step for each unit, of a degraded one for each disk; one for each disk at the end.
+//! Cost: a step per unit, or per disk for each degraded unit; a step per disk at the end.
 
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
@@ -24,10 +24,9 @@ use super::members::{then, Members, Pieces};
 use crate::row::{ArrayKind, ArrayRow};
 use crate::{Request, Service};
 
-/// Its row in the registry.
 pub const ROW: ArrayRow = ArrayRow {
     name: "raid5",
-    summary: "one queue; units and their parity in turn (left-symmetric), with one disk failed if need be",
+    summary: "one queue; rotating parity (left-symmetric), optionally with one failed disk",
     source: "Lee and Katz, parity placements, ASPLOS 1991; Chen et al., ACM Computing Surveys 26(2), 1994 (level 5)",
     keys: KeyTable::of::<Raid5Keys>(),
     kind: ArrayKind::Joined(|count, member, unit_sectors, keys| {
@@ -44,8 +43,9 @@ pub const ROW: ArrayRow = ArrayRow {
 keys! {
     /// Keys of `raid5`.
     pub struct Raid5Keys {
-        /// Commands that the controller has under way at once.
-        #[schemars(range(min = 1, max = 65_536), extend("x-absent" = "as many commands as its disks serve at once"))]
+        /// Maximum number of outstanding commands at the controller.
+        #[schemars(range(min = 1, max = 65_536), extend("x-absent" = "as many commands as its disks serve \
+        concurrently"))]
         #[serde(skip_serializing_if = "Option::is_none")]
         pub queue_depth: Option<u32> = None,
         /// The disk that is missing, from 0.
@@ -55,7 +55,6 @@ keys! {
     }
 }
 
-/// The scheme.
 #[derive(Debug, Clone)]
 pub struct Raid5 {
     disks: u64,
@@ -63,14 +62,14 @@ pub struct Raid5 {
     failed: Option<usize>,
 }
 
-/// What a request touches of a row: its units of data, and offsets within the first and the last.
+/// The part of a row that a request touches: its units of data, and offsets within the first and the last.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     row: u64,
     /// Units of data, from 0; the last is included.
     first: u64,
     last: u64,
-    /// From this offset of the first to that one of the last.
+    /// From this offset of the first unit to that offset of the last.
     start: u64,
     end: u64,
 }
@@ -79,7 +78,7 @@ impl Raid5 {
     /// On `disks` disks in units of `unit_sectors`, one of which may have failed.
     ///
     /// # Errors
-    /// `count` or `stripe_unit`. The caller guarantees `failed < disks`.
+    /// At `count` or `stripe_unit`. The caller guarantees `failed < disks`.
     pub fn try_new(disks: u32, unit_sectors: u64, failed: Option<usize>) -> Result<Self, KeyError> {
         if disks < 3 {
             return Err(KeyError::new("count", format!("{disks} disks for raid5"), "a whole number from 3"));
@@ -87,7 +86,7 @@ impl Raid5 {
         Ok(Self { disks: disks.into(), unit: whole_unit(unit_sectors)?, failed })
     }
 
-    /// The disk that holds the parity of a row.
+    /// The disk that holds a row's parity.
     fn parity(&self, row: u64) -> usize {
         (self.disks - 1 - row % self.disks) as usize
     }
@@ -97,7 +96,7 @@ impl Raid5 {
         ((self.disks - row % self.disks + unit) % self.disks) as usize
     }
 
-    /// What a request touches, row by row.
+    /// The touched part of each row.
     fn rows<'a>(&'a self, request: &'a Request) -> impl Iterator<Item = Row> + 'a {
         let (unit, width) = (self.unit, self.disks - 1);
         let (first, last) = (request.sector / unit, (request.end() - 1) / unit);
@@ -114,23 +113,23 @@ impl Raid5 {
         })
     }
 
-    /// Offsets within a unit that a row's part of a request touches, within the unit `index`.
+    /// The touched offsets within the unit `index` of a row.
     fn touched(&self, row: &Row, index: u64) -> (u64, u64) {
         let start = if index == row.first { row.start } else { 0 };
         (start, if index == row.last { row.end } else { self.unit })
     }
 
-    /// The first to the last offset that a row's part of a request touches within any unit.
+    /// The first to the last offset touched within any unit of a row.
     fn hull(&self, row: &Row) -> (u64, u64) {
         if row.first == row.last {
             (row.start, row.end)
         } else {
-            // The end of one unit and the start of the next: what is between them goes with them.
+            // The end of one unit and the start of the next: the range between them is included.
             (0, self.unit)
         }
     }
 
-    /// Sectors on a disk of a row's offsets.
+    /// The sectors on a disk for a row's offsets.
     fn on_disk(&self, row: &Row, (start, end): (u64, u64)) -> (u64, u64) {
         (row.row * self.unit + start, row.row * self.unit + end)
     }
@@ -150,7 +149,7 @@ impl Raid5 {
         }
     }
 
-    /// What must be known before a write can be made: gathers it.
+    /// Adds the reads that must precede a write.
     fn read_before_write(&self, pieces: &mut Pieces<'_>, request: &Request) {
         for row in self.rows(request) {
             let (hull, parity) = (self.hull(&row), self.parity(row.row));
@@ -164,8 +163,8 @@ impl Raid5 {
             for index in 0..self.disks - 1 {
                 let offsets = match lost {
                     None => touched(index),
-                    // Parity recomputed from all data: what is not overwritten must be known, and all of it where what is
-                    // lost is only overwritten in part.
+                    // Parity recomputed from all data: data that is not overwritten must be read, and all of it if the
+                    // lost unit is only overwritten in part.
                     Some(lost) => (lost != hull || touched(index) != Some(hull)).then_some(hull),
                 };
                 if let Some(offsets) = offsets.filter(|_| !is_lost(&index)) {
@@ -194,7 +193,7 @@ impl Scheme for Raid5 {
     fn serve(&self, members: &mut Members, now: Nanos, request: &Request) -> Service {
         let offset = request.sector % self.unit;
         if !request.write && self.failed.is_none() && offset + u64::from(request.sectors) <= self.unit {
-            // Most reads: one piece, nothing to join.
+            // Most reads: one piece, nothing to combine.
             let (disk, sector) = self.place(request.sector);
             return members.serve(disk, now, &Request { sector, ..*request });
         }
@@ -212,12 +211,12 @@ impl Scheme for Raid5 {
         before.map_or(written, |before| then(before, written))
     }
 
-    /// Whole rows only.
+    /// Counts whole rows only.
     fn capacity_sectors(&self, member: u64) -> u64 {
         member / self.unit * self.unit * (self.disks - 1)
     }
 
-    /// Of a failed disk's sectors, the disk after it.
+    /// For sectors of a failed disk, the disk after it.
     fn place(&self, sector: u64) -> (usize, u64) {
         let (unit, offset) = (sector / self.unit, sector % self.unit);
         let (row, index) = (unit / (self.disks - 1), unit % (self.disks - 1));
@@ -226,7 +225,8 @@ impl Scheme for Raid5 {
         (disk, row * self.unit + offset)
     }
 
-    /// A piece is not cut within a unit, but a disk may get several; with a failed disk parity stands in for data.
+    /// A piece is not split within a unit, but a disk may get several; with a failed disk, parity is read instead of
+    /// data.
     fn largest_piece(&self, sectors: u32) -> u32 {
         u64::from(sectors).div_ceil(units_at_most(sectors, self.unit)) as u32
     }

@@ -7,7 +7,7 @@ use super::geometry::{Access, Place, Zone};
 use super::rotation::Tick;
 use super::seek::SeekTable;
 
-/// What moves and turns.
+/// The moving parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Arm {
     pub zones: Vec<Zone>,
@@ -17,33 +17,32 @@ pub(crate) struct Arm {
     pub rpm: u32,
     pub surfaces: u32,
     pub head_switch: Nanos,
-    /// What a movement takes longer, or less long, for a write: nanoseconds.
+    /// Additional time of a write's movement, possibly negative, in nanoseconds.
     pub write_settle: i64,
 }
 
-/// What moving to a place and passing over a run took.
+/// The times of moving to a place and passing over a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passage {
-    /// When the first sector had passed.
+    /// When the first sector has passed.
     pub first: Nanos,
     pub seek: Nanos,
     pub rotation: Nanos,
-    /// When the last had.
+    /// When the last sector has passed.
     pub done: Nanos,
     /// Where the head is then.
     pub head: Place,
     pub last: Piece,
-    /// See [`Arm::pass_to_bus`]; zero of a passage for itself.
+    /// See [`Arm::pass_to_bus`]; zero if the bus was not considered.
     pub bus_end: Nanos,
 }
 
-/// The last part of a passage: a run within one zone without a break.
+/// The last part of a passage: an unbroken run within one zone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece {
     pub zone: usize,
-    /// First sector.
     pub from: u64,
-    /// The path and the tick at which it began.
+    /// The path and tick at which it begins.
     pub start: u64,
     pub begun: Tick,
     /// The sector after the last, its path and the tick that ends it.
@@ -63,7 +62,7 @@ impl Arm {
         }
     }
 
-    /// Time to bring the head from one track to another: arm and head switch run at once.
+    /// Time to move the head from one track to another: arm movement and head switch overlap.
     #[inline]
     pub fn movement(&self, from: Place, to: Place, access: Access) -> Nanos {
         let arm = self.seek.time(from.cylinder.abs_diff(to.cylinder));
@@ -74,16 +73,16 @@ impl Arm {
         }
     }
 
-    /// Moves from `head` at `time` to `from..end` and passes over it, piece by piece; the first sector is not taken
+    /// Moves from `head` at `time` to `from..end` and passes over it, piece by piece; the first sector is not read
     /// before `not_before`. The caller guarantees that the run is not empty and lies within the drive.
     #[inline]
     pub fn pass(&self, times: (Nanos, Nanos), head: Place, run: (u64, u64), access: Access) -> Passage {
         self.pass_each(times, head, run, access, |_| ())
     }
 
-    /// A read's passage, and in its `bus_end` when a bus that takes each sector once it is in has taken all, as far as
-    /// the sectors behind a gap say: a bus slower than the media idles while the head changes tracks. What the first
-    /// and the last sector say is the caller's.
+    /// A read's passage. Its `bus_end` is when a bus that moves each sector once it has been read has moved all,
+    /// considering only the sectors after gaps: a bus slower than the media idles while the head changes tracks. The
+    /// caller considers the first and the last sector.
     #[inline]
     pub fn pass_to_bus(&self, time: Nanos, head: Place, run: (u64, u64), bus: &Bus) -> Passage {
         let mut bus_end = Nanos::ZERO;
@@ -93,7 +92,7 @@ impl Arm {
         Passage { bus_end, ..passage }
     }
 
-    /// [`Self::pass_to_bus`] of one piece.
+    /// [`Self::pass_to_bus`] for one piece.
     #[inline]
     fn piece_to_bus(&self, piece: &Piece, (from, end): (u64, u64), bus: &Bus) -> Nanos {
         let zone = &self.zones[piece.zone];
@@ -106,7 +105,7 @@ impl Arm {
         last.max(bus.end_behind_gaps(zone, (piece.start, piece.begun), (piece.from, piece.end), end))
     }
 
-    /// [`Self::pass`], with a look at each piece.
+    /// [`Self::pass`] with a callback per piece.
     #[inline]
     fn pass_each(
         &self,
@@ -130,7 +129,7 @@ impl Arm {
         passage
     }
 
-    /// The part of a run that lies in one zone and breaks nowhere.
+    /// The longest unbroken part of a run in one zone.
     #[inline]
     fn piece(
         &self,
@@ -160,7 +159,8 @@ impl Arm {
         (passage, end)
     }
 
-    /// By run of sectors: the cylinders between it and the nearest other one. `None` where a run lies in several places.
+    /// For each run of sectors, the cylinders between it and the nearest other run. `None` if a run lies in several
+    /// places.
     pub fn distances(&self, runs: &[(u64, u64)]) -> Option<Vec<u32>> {
         let cylinder = |sector| self.zones[self.zone_of(sector)].locate(sector, Access::Read).1.cylinder;
         let mut lie = Vec::with_capacity(runs.len());

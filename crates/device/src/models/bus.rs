@@ -1,7 +1,7 @@
-//! The bus to the host: time by the byte or by the sector, rounded up to nanoseconds.
+//! The bus to the host: time per byte or per sector, rounded up to nanoseconds.
 //!
-//! A drive that was measured over a slower bus than its own has the measured time beside the rate of its maker's data
-//! sheet, `data_sheet_bytes_per_second`; `rate` selects one of the two.
+//! The profile of a drive that was measured over a slower bus than its own also has the data sheet's rate,
+//! `data_sheet_bytes_per_second`; `rate` selects one of the two.
 
 use headstart_types::{keys, read_keys, KeyError, Nanos};
 use schemars::JsonSchema;
@@ -13,13 +13,13 @@ use super::rotation::Tick;
 use crate::time::Time;
 use crate::SECTOR_BYTES;
 
-/// Time of a sector at a byte a second.
+/// Time of a sector at one byte per second, in nanoseconds.
 const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
 
-/// Bytes a second at most: keeps [`Bus::time`] within its arithmetic.
+/// Maximum rate in bytes per second: keeps [`Bus::time`] within its arithmetic.
 const RATE_MAX: u64 = u64::MAX >> 20;
 
-/// Which of two rates holds.
+/// Which of the two rates is used.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum RateOf {
@@ -29,45 +29,45 @@ enum RateOf {
 }
 
 keys! {
-    /// The bus to the host; one of bytes_per_second and sector_time says how fast it is.
+    /// The bus to the host; exactly one of bytes_per_second and sector_time gives its speed.
     pub(super) struct BusKeys {
         /// Its rate.
         #[schemars(range(min = 1, max = RATE_MAX))]
         bytes_per_second: Option<u64>,
-        /// Of one sector.
+        /// Time of one sector.
         sector_time: Option<Time>,
-        /// Of one sector that is written; as sector_time if absent.
+        /// Time of one sector that is written; the same as sector_time by default.
         write_sector_time: Option<Time>,
-        /// Its maker's rate, where it was measured over a slower bus.
+        /// Its data sheet's rate, if it was measured over a slower bus.
         #[schemars(range(min = 1, max = RATE_MAX))]
         data_sheet_bytes_per_second: Option<u64>,
-        /// Which of two rates holds.
+        /// Which of the two rates is used.
         #[serde(default)]
         rate: RateOf
     }
 }
 
-/// How fast data cross the bus.
+/// The speed of the bus.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bus {
-    /// So many bytes a second.
+    /// Bytes per second.
     Rate(u64),
-    /// So long for a sector: of a read, of a write.
+    /// Time of one sector: read, written.
     Sector([Nanos; 2]),
 }
 
 impl Bus {
-    /// From the `bus` table of a profile.
+    /// Reads the table `bus` of a profile.
     ///
     /// # Errors
-    /// The key at fault.
+    /// The offending key.
     pub fn read(table: Table) -> Result<Self, KeyError> {
         let keys: BusKeys = read_keys(table)?;
         match (keys.rate, keys.data_sheet_bytes_per_second, keys.sector_time, keys.bytes_per_second) {
             (_, _, Some(_), Some(_)) => Err(KeyError::new("bytes_per_second", "beside sector_time", "one of the two")),
             (RateOf::DataSheet, Some(rate), ..) => Ok(Self::of_rate(rate)),
             (RateOf::DataSheet, None, ..) => {
-                let allowed = "bus.data_sheet_bytes_per_second beside it";
+                let allowed = "bus.data_sheet_bytes_per_second in addition";
                 Err(KeyError::new("rate", "is data-sheet, and the profile has no such rate", allowed))
             }
             (_, _, Some(read), _) => Ok(Bus::Sector([read.0, keys.write_sector_time.unwrap_or(read).0])),
@@ -83,7 +83,7 @@ impl Bus {
 
     fn of_rate(rate: u64) -> Self {
         match rate {
-            // Most are: and a product is cheaper than a quotient.
+            // Most rates divide evenly, and a product is cheaper than a quotient.
             rate if PER_SECTOR % rate == 0 => Bus::Sector([Nanos(PER_SECTOR / rate); 2]),
             rate => Bus::Rate(rate),
         }
@@ -97,18 +97,18 @@ impl Bus {
         }
     }
 
-    /// Whether a read's sectors take longer over the bus than they take to pass a head of `zone`.
+    /// Whether a sector that is read takes longer on the bus than under a head of `zone`.
     #[inline]
     pub fn is_slower(&self, zone: &Zone) -> bool {
         self.time(1, false) > zone.rotation.sector()
     }
 
-    /// When `from..to` of a read that ends before `end` leaves the bus free for what is not read yet: the bus takes
-    /// each sector once it is in, and is idle while the head moves from track to track. The head came to the path and
-    /// the tick `known` no later than to `from`.
+    /// When the bus has moved `from..to` of a read that ends before `end`, considering only sectors that have not been
+    /// read yet: the bus moves each sector once it has been read, and idles while the head moves from track to track.
+    /// The head reached the path and tick `known` no later than `from`.
     ///
-    /// Within a run of sectors without a gap the bus, which is slower, falls behind from the first on: only that one
-    /// counts. Cost: some divisions a track.
+    /// Within a run of sectors without a gap, the slower bus falls behind from the first sector on, so only that one
+    /// counts. Cost: some divisions per track.
     pub fn end_behind_gaps(&self, zone: &Zone, known: (u64, Tick), (from, to): (u64, u64), end: u64) -> Nanos {
         let (path, tick) = known;
         let mut latest = Nanos::ZERO;
@@ -119,7 +119,7 @@ impl Bus {
         latest
     }
 
-    /// No reads of `sectors` sectors in all take less.
+    /// A lower bound of the bus time of reads of `sectors` sectors in all.
     pub fn least_time(&self, sectors: u64) -> Nanos {
         match *self {
             Bus::Sector([read, _]) => read * sectors,
@@ -127,10 +127,10 @@ impl Bus {
         }
     }
 
-    /// Time of `sectors` sectors.
+    /// Bus time of `sectors` sectors.
     #[inline]
     pub fn time(&self, sectors: u32, write: bool) -> Nanos {
-        // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits 64.
+        // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits in 64.
         match *self {
             Bus::Sector(times) => times[usize::from(write)] * u64::from(sectors),
             Bus::Rate(rate) if sectors < 1 << 24 => Nanos((u64::from(sectors) * PER_SECTOR).div_ceil(rate)),

@@ -1,27 +1,29 @@
-//! A solid-state drive, simple: channels that work at once, one link to the host, a buffer for writes.
+//! A solid-state drive, simplified: parallel channels, one link to the host, a write buffer.
 //!
-//! A *channel* stands for whatever does one thing at a time, a die behind its bus. Page p of the address space lies
-//! on channel p mod `channels`, so a long request uses many at once. A read waits for the channels of its pages,
-//! then its data crosses the link. A write crosses the link into the buffer and is done; from there whole pages are
-//! programmed, channel after channel, in order of arrival (as a log would). It waits while the buffer is full, and
-//! reads wait while their channel programs. Without a buffer a write goes where its pages lie and is done when they
-//! are programmed; a part of a page costs a whole one.
+//! A *channel* is a unit that does one thing at a time, such as a die behind its bus. Page p of the address space lies
+//! on channel p mod `channels`, so a long request uses many channels concurrently. A read waits for the channels of its
+//! pages, then its data crosses the link. A write crosses the link into the buffer and is done; from the buffer, whole
+//! pages are programmed to consecutive channels in order of arrival (as a log would be). A write waits while the buffer
+//! is full, and reads wait while their channel programs. Without a buffer, a write goes to the channels of its pages
+//! and is done when they are programmed; a partial page costs a whole one.
 //!
-//! The link is booked in the order of requests, each from the instant at which its data could be there at the
-//! earliest: its rate is kept, and a request that waits for its channel does not hold up those that do not. The
-//! price: of two that end their waits at once, the times on the link may overlap.
+//! The link is booked in the order of requests, each from the earliest instant at which its data could be ready: the
+//! link's rate is respected, and a request that waits for its channel does not delay requests that do not. In exchange,
+//! if two requests end their waits at the same time, their times on the link may overlap.
 //!
-//! With `over_provisioning` blocks are managed: what is written goes to a log, flash is erased in blocks, and garbage is collected
-//! (`flash_blocks.rs`). Then a write takes whole units of `mapping_size`, of which one that is written in part is read first; reads
-//! go where units lie now; what is moved takes the channels' time beside what the host asks for. A drive written at random is as fast
-//! as its buffer and its erased blocks last, then slower by its write amplification: the write cliff.
+//! With `over_provisioning`, blocks are managed: writes go to a log, flash is erased in blocks, and garbage is
+//! collected (`flash_blocks.rs`). A write then covers whole units of `mapping_size`; a unit that is written in part is
+//! read first. Reads go to the current location of units. Garbage collection uses channel time in addition to the
+//! host's requests. A drive under random writes runs at full speed while its buffer and its erased blocks last, then
+//! slows down by its write amplification: the write cliff.
 //!
-//! Not modelled: misses of the table of addresses, the order of moves beside their channels' time, suspended programs, flash used at fewer bits a cell for a while, reads served from the buffer, commands as a resource of
-//! the controller, wear, heat. For the shape of such a drive, then, not for the third digit. After the structure of
-//! Agrawal et al., "Design tradeoffs for SSD performance", USENIX 2008, section 3.
+//! Not modelled: misses in the address table, the order of garbage collection beyond its channel time, suspended
+//! programs, flash temporarily used at fewer bits per cell, reads served from the buffer, commands as a resource of the
+//! controller, wear, heat. The model is good for the shape of such a drive, not for the third digit. After the
+//! structure of Agrawal et al., "Design tradeoffs for SSD performance", USENIX 2008, section 3.
 //!
-//! Cost: a read within a page two or three divisions; others a step for each page, of reads at most one for each
-//! channel. No allocation after building, integers only. Memory: 8 bytes a channel and a page of the buffer.
+//! Cost: a read within a page two or three divisions; others a step per page, reads at most one per channel. No
+//! allocation after building, integers only. Memory: 8 bytes per channel and per page of the buffer.
 
 use headstart_types::{KeyError, Nanos};
 
@@ -29,7 +31,7 @@ use super::flash_blocks::{Blocks, Work};
 use super::flash_keys::FlashKeys;
 use crate::{Device, Request, Service, SECTOR_BYTES};
 
-/// The fixed numbers of a drive, as `flash_keys.rs` has checked them.
+/// The fixed numbers of a drive, checked by `flash_keys.rs`.
 #[derive(Debug, Clone)]
 struct Parameters {
     capacity_sectors: u64,
@@ -40,7 +42,7 @@ struct Parameters {
     read_overhead: Nanos,
     write_overhead: Nanos,
     link_bytes_per_second: u64,
-    /// What a read and a write take of the link beside their data.
+    /// Link time of a read and of a write command in addition to their data.
     link_command: [Nanos; 2],
     duplex: bool,
     queue_depth: u32,
@@ -50,44 +52,44 @@ struct Parameters {
     erase_time: Nanos,
 }
 
-/// A solid-state drive.
 #[derive(Debug, Clone)]
 pub struct Flash {
     parameters: Parameters,
     /// Time of a full page on the link.
     page_span: Nanos,
-    /// By channel: when it is free.
+    /// When each channel becomes free.
     free: Vec<Nanos>,
-    /// When the link is free for reads and for writes; without duplex the first is for both.
+    /// When the link becomes free for reads and for writes; without duplex the first is for both.
     link: [Nanos; 2],
     buffer: WriteBuffer,
-    /// Where data lies, if blocks are managed; and the units of the page that is being filled.
+    /// The location of data if blocks are managed, and the units of the page that is being filled.
     blocks: Option<Blocks>,
     units: Vec<u64>,
     head_sector: u64,
 }
 
-/// Pages that have been accepted and not yet programmed, of which the last is being filled.
+/// Pages accepted and not yet programmed; the last one is being filled.
 #[derive(Debug, Clone)]
 struct WriteBuffer {
-    /// By place, which pages take in turn: when the page that took it last has been programmed, and all before it.
+    /// For each slot, which pages use in turn: when the page that used it last, and all before it, have been
+    /// programmed.
     leaves: Vec<Nanos>,
-    /// The same of the last page that is full.
+    /// The same for the last full page.
     left: Nanos,
-    /// Place and channel of the page that is being filled.
+    /// Slot and channel of the page that is being filled.
     slot: usize,
     channel: usize,
     /// Sectors in it.
     filled: u64,
 }
 
-/// When a request has the link to itself.
+/// The interval in which a request has the link to itself.
 struct Booking {
     begin: Nanos,
     end: Nanos,
 }
 
-/// What the channel that ends last did.
+/// The times on the channel that ends last.
 struct Passage {
     waited: Nanos,
     done: Nanos,
@@ -97,7 +99,7 @@ impl Flash {
     /// An idle drive.
     ///
     /// # Errors
-    /// Blocks are managed and there are too few or too many.
+    /// If blocks are managed and there are too few or too many.
     pub(crate) fn try_new(keys: &FlashKeys) -> Result<Self, KeyError> {
         let parameters = Parameters {
             capacity_sectors: keys.capacity.0 / SECTOR_BYTES,
@@ -139,7 +141,7 @@ impl Flash {
     /// Time of `sectors` sectors on the link, rounded up, without the command.
     #[inline]
     fn span(&self, sectors: u64) -> Nanos {
-        // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits 64.
+        // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits in 64.
         const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
         let rate = self.parameters.link_bytes_per_second;
         if sectors < 1 << 24 {
@@ -153,7 +155,7 @@ impl Flash {
     #[inline]
     fn pages(&self, request: &Request) -> (u64, u64) {
         let first = request.sector / self.parameters.page_sectors;
-        // Most requests lie within a page: no second division.
+        // Most requests lie within a page, which saves the second division.
         if request.end() <= (first + 1) * self.parameters.page_sectors {
             (first, first)
         } else {
@@ -166,7 +168,7 @@ impl Flash {
         (page % self.parameters.channels) as usize
     }
 
-    /// Takes the link for `sectors` sectors, from `earliest` on.
+    /// Books the link for `sectors` sectors, from `earliest` on.
     #[inline]
     fn book(&mut self, earliest: Nanos, sectors: u64, write: bool) -> Booking {
         let span = self.span(sectors) + self.parameters.link_command[usize::from(write)];
@@ -195,8 +197,8 @@ impl Flash {
         latest
     }
 
-    /// Programs pages `first..=last` whose data comes in at the rate of the link, the first of it by `head`, the
-    /// last by `sent`.
+    /// Programs pages `first..=last`, whose data arrives at the link's rate, the first of it by `head`, the last by
+    /// `sent`.
     fn program_pages(&mut self, (head, sent): (Nanos, Nanos), first: u64, last: u64) -> Passage {
         let channels = self.parameters.channels;
         let mut channel = self.channel_of(first);
@@ -219,7 +221,7 @@ impl Flash {
         latest
     }
 
-    /// Reads what a request asks for from where it lies now, from `ready` on.
+    /// Reads a request's units from their current location, from `ready` on.
     fn read_units(&mut self, ready: Nanos, request: &Request) -> Passage {
         let blocks = self.blocks.as_ref().expect("blocks are managed");
         let unit_sectors = self.parameters.unit_sectors;
@@ -251,7 +253,7 @@ impl Flash {
             false => self.read_pages(ready, first, last),
         };
         let booking = self.book(ready + read_time, sectors, false);
-        // The last page crosses the link once it is there; the whole not before the link has carried it.
+        // The last page crosses the link once it has been read; the request completes no earlier than the link allows.
         let tail =
             if first == last { booking.end - booking.begin } else { command + self.span(sectors.min(page_sectors)) };
         let tail_end = passage.done + tail;
@@ -282,15 +284,15 @@ impl Flash {
         parts(now, overhead, (begin - ready) + passage.waited, passage.done)
     }
 
-    /// Takes `sectors` sectors, which come over the link from `begin` to `sent`, into the buffer; says when the last
-    /// is in.
+    /// Puts `sectors` sectors, which arrive over the link from `begin` to `sent`, into the buffer; returns when the
+    /// last is in.
     fn fill_buffer(&mut self, begin: Nanos, sent: Nanos, mut sectors: u64) -> Nanos {
         let Parameters { page_sectors, program_time, .. } = self.parameters;
         let room = page_sectors - self.buffer.filled;
         let mut arrival = begin + self.span(room.min(sectors));
         loop {
             let buffer = &mut self.buffer;
-            // A page has its place once the page a buffer's length before it has left.
+            // A page can use its slot once the slot's previous page has been programmed.
             let place = buffer.leaves[buffer.slot];
             let room = page_sectors - buffer.filled;
             if sectors < room {
@@ -313,7 +315,8 @@ impl Flash {
         }
     }
 
-    /// Takes a request, which comes over the link from `begin` to `sent`, into the buffer as whole units; says when the last is in.
+    /// Puts a request, which arrives over the link from `begin` to `sent`, into the buffer as whole units; returns when
+    /// the last is in.
     fn fill_units(&mut self, ready: Nanos, (begin, sent): (Nanos, Nanos), request: &Request) -> Nanos {
         let unit_sectors = self.parameters.unit_sectors;
         let page_units = (self.parameters.page_sectors / unit_sectors) as usize;
@@ -325,7 +328,7 @@ impl Flash {
                 let free = &mut self.free[blocks.channel_of(blocks.page_of(unit))];
                 *free = ready.max(*free) + self.parameters.read_time;
             }
-            // A page has its place once the page a buffer's length before it has left.
+            // A page can use its slot once the slot's previous page has been programmed.
             let arrival = sent.min(begin + self.span((unit + 1 - units.start) * unit_sectors));
             end = sent.max(self.buffer.leaves[self.buffer.slot]);
             self.units.push(unit);
@@ -370,7 +373,7 @@ fn next(index: usize, length: usize) -> usize {
     }
 }
 
-/// A service whose transfer is what is left between `now` and `end`.
+/// A service whose transfer is the rest between `now` and `end`.
 #[inline]
 fn parts(now: Nanos, overhead: Nanos, wait: Nanos, end: Nanos) -> Service {
     let [seek, rotation] = [Nanos::ZERO; 2];
@@ -421,7 +424,7 @@ impl Device for Flash {
         self.head_sector
     }
 
-    /// How long the first page would wait for its channel; of a write, for its place in the buffer.
+    /// The wait of the first page for its channel; for a write, for its slot in the buffer.
     fn positioning(&self, now: Nanos, request: &Request) -> Nanos {
         let channel = match &self.blocks {
             Some(blocks) => blocks.channel_of(blocks.page_of(request.sector / self.parameters.unit_sectors)),

@@ -1,42 +1,43 @@
-//! Block management of a solid-state drive: where data lies, and what garbage collection moves.
+//! Block management of a solid-state drive: the location of data, and garbage collection.
 //!
-//! Flash is written page by page and erased block by block. So data is written to a log, whichever place it has in the address space,
-//! and a table says where each *unit* of it lies now. What is erased at once is a *superblock*: `block_pages` pages of each channel.
-//! The drive has more flash than it shows, by `over_provisioning`. When that is used up, the superblock with the fewest valid units is
-//! collected (*greedy*): they are read and written to the log again, between what the host writes: of a superblock with v of N units
-//! valid, v are moved while the host writes N - v. Then it is erased. Each unit of the host thus costs N / (N - v) of writing, the
-//! *write amplification*.
+//! Flash is written page by page and erased block by block. Data is therefore written to a log, regardless of its
+//! address, and a table gives the current location of each *unit*. A *superblock*, `block_pages` pages of each channel,
+//! is erased at once. The drive has more flash than its capacity, by `over_provisioning`. When that is used up, the
+//! superblock with the fewest valid units is collected (*greedy*): its valid units are read and written to the log
+//! again, interleaved with the host's writes: if v of its N units are valid, v are moved while the host writes N - v.
+//! Then it is erased. Each unit that the host writes thus costs N / (N - v) writes, the *write amplification*.
 //!
-//! Under uniformly random writes v is what Xiang and Kurkoski derive (An improved analytical expression for write amplification in NAND
-//! flash, 2011): with r the over-provisioning, N / (N - v) = (1 + r) / (1 + r + W(-(1 + r) e^-(1 + r))).
+//! Under uniformly random writes, v is derived by Xiang and Kurkoski (An improved analytical expression for write
+//! amplification in NAND flash, 2011): with over-provisioning r, N / (N - v) = (1 + r) / (1 + r + W(-(1 + r) e^-(1 +
+//! r))).
 //!
-//! Not modelled: logs of their own for data that is rewritten often, levelling of wear, trimming, the table's own reads and writes.
+//! Not modelled: separate logs for hot data, wear levelling, trimming, the reads and writes of the table itself.
 //!
-//! Cost: a step for each unit written and each moved; a look at all superblocks where one is chosen. Memory: 5 bytes for each unit of
-//! the 256 KiB around one that has been written (at units of 4 KiB), and 4 for each unit of a superblock that has been written.
+//! Cost: a step per unit written and per unit moved; a scan of all superblocks for each choice. Memory: 5 bytes per
+//! unit of each 256 KiB that was written to (with units of 4 KiB), and 4 per unit of each superblock that was written.
 
 use headstart_types::KeyError;
 use rustc_hash::FxHashMap;
 
 use super::flash_keys::FlashKeys;
 
-/// Units that get their part of the table together.
+/// Units whose part of the table is allocated together.
 const CHUNK: u32 = 1 << 6;
-/// As filled, or not written yet.
+/// At its initial location, or not written yet.
 const UNMOVED: u32 = u32::MAX;
-/// Erased superblocks that are kept: one that is written next, and one for what is moved meanwhile.
+/// Erased superblocks kept in reserve: one to be written next, and one for the units moved in the meantime.
 const RESERVE: usize = 2;
-/// Superblocks beyond those that data fills, at least: the open one, the reserve, and one that can be collected.
+/// Minimum number of superblocks in excess of the capacity: the open one, the reserve, and one that can be collected.
 const SPARE_MIN: u64 = RESERVE as u64 + 2;
-/// Superblocks at most: each choice looks at all of them.
+/// Maximum number of superblocks: each choice scans all of them.
 const SUPERBLOCKS_MAX: u64 = 1 << 20;
 
-/// What the channels have to do for what is written.
+/// Channel operations caused by a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// A page is read on this channel.
     Read(usize),
-    /// A page is programmed on it.
+    /// A page is programmed on this channel.
     Program(usize),
     /// Every channel erases a block.
     Erase,
@@ -46,29 +47,31 @@ pub(super) enum Work {
 #[derive(Debug, Clone)]
 struct Victim {
     superblock: u32,
-    /// Valid units when it was chosen; those that the host has written and that were moved since.
+    /// Valid units when it was chosen; units written by the host and units moved since.
     valid: u64,
     written: u64,
     moved: u64,
-    /// The next slot of it to look at, and the page that was read last.
+    /// Its next slot to inspect, and the page that was read last.
     cursor: u32,
     page: u32,
 }
 
-/// Where everything lies. A *slot* is a place of a unit: slots of a page follow one another, pages lie on the channels in turn.
+/// The location of all units. A *slot* is the space of one unit: slots of a page are consecutive, pages lie on the
+/// channels in turn.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     channels: u32,
     page_units: u32,
     superblock_units: u32,
-    /// Units that the drive shows.
+    /// Units of the drive's capacity.
     count: u32,
     filled: bool,
-    /// By unit its slot, in chunks that are made when one of them is written; [`UNMOVED`]: as the drive was filled.
+    /// The slot of each unit, in chunks that are created when one of their units is written; [`UNMOVED`]: as initially
+    /// filled.
     table: FxHashMap<u32, Box<[u32; CHUNK as usize]>>,
-    /// By superblock the units that were written to its slots; `None`: as filled, each slot its own unit.
+    /// For each superblock, the unit in each slot; `None`: as initially filled, with slot i holding unit i.
     units: Vec<Option<Box<[u32]>>>,
-    /// By superblock its valid units; `None` while it is erased.
+    /// For each superblock, its number of valid units; `None` while it is erased.
     valid: Vec<Option<u32>>,
     erased: Vec<u32>,
     /// The slot that is written next.
@@ -78,10 +81,10 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Those of a drive with `keys`; `None` where it has none.
+    /// Block management with `keys`; `None` if it is off.
     ///
     /// # Errors
-    /// The flash has too few superblocks or too many.
+    /// If the flash has too few superblocks or too many.
     pub fn try_new(keys: &FlashKeys) -> Result<Option<Self>, KeyError> {
         if keys.over_provisioning == 0.0 {
             return Ok(None);
@@ -113,7 +116,7 @@ impl Blocks {
             (keys.filled && first < units).then(|| superblock_units.min(units - first) as u32)
         };
         let valid: Vec<Option<u32>> = (0..superblocks).map(valid).collect();
-        // The first are taken from the end.
+        // Superblocks are taken from the end.
         let erased = (0..superblocks as u32).rev().filter(|at| valid[*at as usize].is_none()).collect();
         let mut blocks = Self {
             channels: keys.channels as u32,
@@ -133,7 +136,8 @@ impl Blocks {
         Ok(Some(blocks))
     }
 
-    /// The page of flash in which a unit lies. One that was never written lies where a full drive would have it.
+    /// The page of flash that holds a unit. A unit that was never written has the location it would have on a full
+    /// drive.
     pub fn page_of(&self, unit: u64) -> u32 {
         self.slot_of(unit as u32).unwrap_or(unit as u32) / self.page_units
     }
@@ -155,7 +159,7 @@ impl Blocks {
         (slot / self.superblock_units) as usize
     }
 
-    /// Writes units of the host to the log. Says what the channels have to do for it, collection included.
+    /// Writes units of the host to the log. Returns the resulting channel operations, including garbage collection.
     pub fn write(&mut self, units: &[u64]) -> &[Work] {
         self.work.clear();
         for unit in units {
@@ -186,7 +190,7 @@ impl Blocks {
         }
     }
 
-    /// Begins to write an erased superblock.
+    /// Opens an erased superblock for writing.
     fn open(&mut self) {
         let superblock = self.erased.pop().expect("collection keeps a reserve");
         self.head = superblock * self.superblock_units;
@@ -196,7 +200,7 @@ impl Blocks {
             Some(units.unwrap_or_else(|| vec![UNMOVED; self.superblock_units as usize].into()));
     }
 
-    /// Moves what is due by what the host has written, where the reserve has been begun.
+    /// Moves as many units as are due for what the host has written, if the reserve is in use.
     fn collect(&mut self) {
         if self.victim.is_none() && self.erased.len() < RESERVE {
             self.victim = Some(self.choose());
@@ -210,7 +214,7 @@ impl Blocks {
             victim.cursor += 1;
             let within = (slot % self.superblock_units) as usize;
             let unit = self.units[victim.superblock as usize].as_ref().map_or(slot, |units| units[within]);
-            // A full drive's last superblock may have slots that nothing fills.
+            // The last superblock of a full drive may have slots that are never filled.
             if unit >= self.count || self.slot_of(unit) != Some(slot) {
                 continue;
             }
@@ -230,7 +234,7 @@ impl Blocks {
         self.work.push(Work::Erase);
     }
 
-    /// The superblock with the fewest valid units, of those that are written to their end.
+    /// The superblock with the fewest valid units among those that are completely written.
     fn choose(&self) -> Victim {
         let open = self.superblock_of(self.head);
         let written = self.valid.iter().enumerate().filter(|(at, _)| *at != open);
@@ -251,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// Two channels, two units a page, two pages a block: superblocks of eight units.
+    /// Two channels, two units per page, two pages per block: superblocks of eight units.
     fn small(more: &str) -> Result<Option<Blocks>, KeyError> {
         let mut keys: toml::Table = include_str!("../../profiles/flash/nvme.toml").parse().expect("shipped");
         for text in ["channels = 2\npage_size = '8KiB'\nblock_pages = 2\nmapping_size = '4KiB'", more] {
@@ -260,7 +264,7 @@ mod tests {
         Blocks::try_new(&read_keys(keys)?)
     }
 
-    /// Units written for these of the host, moved ones included: those of the pages that are programmed.
+    /// Units written on behalf of these host units, including moved ones: those of the programmed pages.
     fn written(blocks: &mut Blocks, units: impl Iterator<Item = u64>) -> usize {
         let programs = |work: &[Work]| work.iter().filter(|each| matches!(each, Work::Program(_))).count();
         let pages: usize = units.map(|unit| programs(blocks.write(&[unit]))).sum();
@@ -276,9 +280,9 @@ mod tests {
         assert_eq!(blocks.write(&[0]), []);
         assert_eq!(blocks.write(&[9]), [Work::Program(0)]);
         assert_eq!((blocks.page_of(0), blocks.page_of(9), blocks.page_of(1)), (8, 8, 0));
-        // Its end and the fourth; when the fifth is begun one is left erased.
+        // Its end and the fourth; when the fifth is opened, one erased superblock is left.
         assert_eq!(blocks.write(&[0, 1, 2, 3, 4, 5]).len(), 3);
-        // Of the first nothing is valid then: nothing is moved.
+        // No unit of the first superblock is valid then, so nothing is moved.
         assert_eq!(blocks.write(&[0, 1, 2, 3, 4, 5, 6, 7])[3..], [Work::Program(1), Work::Erase]);
         assert_eq!(blocks.erased, [0, 5]);
         assert_eq!(blocks.write(&[8, 10, 11, 12, 13, 14, 15]).len(), 3);
@@ -311,7 +315,7 @@ mod tests {
         }
     }
 
-    /// The published expression, by bisection for W: x e^-x = (1 + r) e^-(1 + r) has its other root in 0..1.
+    /// The published expression, with W by bisection: x e^-x = (1 + r) e^-(1 + r) has its other root in 0..1.
     fn expected(over_provisioning: f64) -> f64 {
         let whole = 1.0 + over_provisioning;
         let (mut low, mut high) = (0.0f64, 1.0f64);

@@ -1,69 +1,69 @@
-//! The keys of a solid-state drive: shipped profiles have the source of every number. See `flash.rs` for what they do.
+//! The keys of a solid-state drive; shipped profiles give the source of every number. See `flash.rs` for their meaning.
 
 use headstart_types::{keys, Bytes, KeyError, Nanos};
 
 use crate::SECTOR_BYTES;
 
-/// Most pages of a write buffer: 8 bytes for each are kept.
+/// Maximum number of pages of a write buffer, at 8 bytes each.
 const BUFFER_PAGES_MAX: u64 = 1 << 20;
 
-// No operation of flash takes longer than a second: sums over the pages of one request stay within 64 bits.
+// No flash operation takes longer than a second, so sums over the pages of one request fit in 64 bits.
 keys! {
     /// Keys of a solid-state drive.
     pub(crate) struct FlashKeys {
         /// Capacity of the drive.
         #[schemars(extend("x-min" = "512B", "x-max" = "1024TiB"))]
         pub capacity: Bytes,
-        /// What an operation reads or programs; a whole number of sectors.
+        /// Unit of a read or program operation; a whole number of sectors.
         #[schemars(extend("x-max" = "1GiB"))]
         pub page_size: Bytes,
-        /// Operations at once: pages lie on them in turn.
+        /// Number of parallel units; pages lie on them in turn.
         #[schemars(range(min = 1, max = 65_536))]
         pub channels: u64,
-        /// How long a channel reads a page.
+        /// Time to read a page.
         #[schemars(extend("x-max" = "1s"))]
         pub read_time: Nanos,
-        /// How long a channel programs a page.
+        /// Time to program a page.
         #[schemars(extend("x-max" = "1s"))]
         pub program_time: Nanos,
-        /// What the controller takes for a read.
+        /// Controller time of a read.
         #[schemars(extend("x-max" = "1s"))]
         pub read_overhead: Nanos,
-        /// What the controller takes for a write.
+        /// Controller time of a write.
         #[schemars(extend("x-max" = "1s"))]
         pub write_overhead: Nanos,
         /// Rate of the link to the host.
         #[schemars(range(min = 1_000, max = 1_000_000_000_000u64))]
         pub link_bytes_per_second: u64,
-        /// What each command takes of the link.
+        /// Link time of each command.
         #[schemars(extend("x-max" = "1s"))]
         pub link_command: Nanos,
-        /// What a write takes of it beyond that.
+        /// Additional link time of a write command.
         #[serde(default)]
         #[schemars(extend("x-max" = "1s"))]
         pub write_command: Nanos,
-        /// Whether the link carries data both ways at once.
+        /// Whether the link carries data in both directions at once.
         pub duplex: bool,
-        /// Commands that the drive takes at once.
+        /// Maximum number of outstanding commands.
         #[schemars(range(min = 1, max = 65_536))]
         pub queue_depth: u32,
-        /// What is written is done when it is in here, if there is room; "0B" for none.
+        /// Size of the write buffer: a write is done when it is in the buffer; "0B" for none.
         #[schemars(extend("x-max" = "1TiB"))]
         pub write_buffer: Bytes,
-        /// Flash beyond the capacity, as a share of it. With 0 blocks are not managed: what is written needs no more than its own
-        /// pages, and lies where it was.
+        /// Flash beyond the capacity, as a share of it. With 0, blocks are not managed: a write only programs its own
+        /// pages, in place.
         #[schemars(range(min = 0.0, max = 100.0))]
         pub over_provisioning: f64,
-        /// What the drive keeps the place of; a page holds a whole number of them.
+        /// Granularity of the address table; a page holds a whole number of units.
         #[schemars(extend("x-max" = "1GiB"))]
         pub mapping_size: Bytes,
         /// Pages of each channel that are erased together.
         #[schemars(range(min = 1, max = 65_536))]
         pub block_pages: u64,
-        /// How long a channel erases them.
+        /// Time to erase them.
         #[schemars(extend("x-max" = "1s"))]
         pub erase_time: Nanos,
-        /// Whether every place has been written before the run, in order.
+        /// Whether the whole capacity was written, in order, before the run.
         pub filled: bool,
     }
     impl check = |keys| {
@@ -76,10 +76,11 @@ keys! {
         if keys.over_provisioning > 0.0 {
             if unit == 0 || unit % SECTOR_BYTES != 0 || size % unit != 0 {
                 let problem = format!("{} in pages of {}", keys.mapping_size, keys.page_size);
-                return Err(KeyError::new("mapping_size", problem, "whole sectors, a whole number of them to a page"));
+                return Err(KeyError::new("mapping_size", problem, "whole sectors, and a whole number of units per \
+                page"));
             }
             if keys.write_buffer.0 == 0 {
-                let problem = "what is written is gathered in it where over_provisioning is above 0";
+                let problem = "is needed to gather writes if over_provisioning is above 0";
                 return Err(KeyError::new("write_buffer", problem, "a size above 0B"));
             }
         }

@@ -1,18 +1,19 @@
-//! Zones, tracks and skews: where a sector lies and how far a continuous read has come when it gets there.
+//! Zones, tracks and skews: where a sector lies, and how far a continuous read has come when it reaches it.
 //!
-//! Sectors are numbered along a track, then over the surfaces of a cylinder, then over cylinders; some drives go
-//! back over the surfaces on every other cylinder, so that moving on to the next needs no other head. The first
-//! sector of a track lies `track_skew` sectors behind the end of the one before (`cylinder_skew` on a new
-//! cylinder), so that a head that switches meets it as it comes. One number then says both where a sector is and
-//! when a stream reaches it: its *path*, the count of sectors that pass the head from the zone's first sector
-//! to this one when a read never pauses, gaps included. Path mod sectors-per-track is the angle; the difference
-//! of two paths is the time between them in sectors. Where a skew is shorter than the switch, the gap is that
-//! skew and whole turns, as on a real drive that has just missed the sector. Writes settle longer than reads: they
-//! have gaps, and so paths, of their own; the angles are the same.
+//! Sectors are numbered along a track, then over the surfaces of a cylinder, then over cylinders; some drives reverse
+//! the order of surfaces on every other cylinder, so that moving to the next cylinder needs no head switch. The first
+//! sector of a track lies `track_skew` sectors after the end of the previous one (`cylinder_skew` on a new cylinder),
+//! so that it arrives just after the head has switched. One number then tells both where a sector is and when a stream
+//! reaches it: its *path*, the count of sectors, including gaps, that pass the head from the zone's first sector to
+//! this one in a read without pauses. Path modulo sectors per track is the angle; the difference of two paths is the
+//! time between them in sectors. If a skew is shorter than the switch, the gap is the skew plus whole revolutions, as
+//! on a real drive that has just missed the sector. Writes settle longer than reads, so they have their own gaps and
+//! paths; the angles are the same.
 //!
-//! Sectors that hold no data (spares, slips: `sparing.rs`) pass the head like others, and a switch does not begin before
-//! they have; a profile's spares of a track or cylinder are few. A passage breaks at a sector that was remapped in the
-//! field, which lies elsewhere, and behind a slipped track, over which the head moves: see [`Zone::run_end`].
+//! Sectors that hold no data (spares, slips: `sparing.rs`) pass the head like others, and a switch does not begin
+//! before they have passed; a profile has few spares per track or cylinder. A passage breaks at a sector that was
+//! remapped in the field, which lies elsewhere, and after a slipped track, over which the head moves: see
+//! [`Zone::run_end`].
 
 use headstart_types::{keys, Nanos};
 use schemars::JsonSchema;
@@ -29,13 +30,13 @@ pub enum Mapping {
     /// The same on every cylinder.
     #[default]
     Forward,
-    /// Backward on odd cylinders, counted from the zone's first.
+    /// Reversed on odd cylinders, counted from the zone's first.
     Serpentine,
-    /// Backward on odd cylinders, counted from the drive's first.
+    /// Reversed on odd cylinders, counted from the drive's first.
     SerpentineCylinder,
 }
 
-/// Most sectors that a zone may say something of.
+/// Maximum of the sector numbers in a zone's description.
 const SECTORS_MAX: u64 = 1 << 40;
 
 keys! {
@@ -44,28 +45,28 @@ keys! {
         /// Cylinders of the zone.
         #[schemars(range(min = 1, max = CYLINDERS_MAX))]
         pub cylinders: u32,
-        /// Sectors of a track.
+        /// Sectors per track.
         #[schemars(range(min = 1, max = SECTORS_PER_TRACK_MAX))]
         pub sectors_per_track: u32,
-        /// Offset of a track's first sector against the track before, in sectors.
+        /// Offset of a track's first sector relative to the previous track, in sectors.
         pub track_skew: u32,
         /// The same from the last track of a cylinder to the first of the next.
         pub cylinder_skew: u32,
-        /// First cylinder; the one behind the zone before if absent.
+        /// First cylinder; the one after the previous zone by default.
         #[schemars(range(max = CYLINDERS_MAX))]
         pub first_cylinder: Option<u32>,
         /// Angle of the first sector, in sectors.
         #[serde(default)]
         pub offset: u32,
-        /// Sectors at the front without data.
+        /// Sectors at the front that hold no data.
         #[serde(default)]
         #[schemars(range(max = SECTORS_MAX))]
         pub reserved: u64,
-        /// Spares of each region.
+        /// Spares per region.
         #[serde(default)]
         #[schemars(range(max = SECTORS_MAX))]
         pub spares: u64,
-        /// Physical sectors passed over.
+        /// Physical sectors that are skipped.
         #[serde(default)]
         #[schemars(inner(range(max = SECTORS_MAX)))]
         pub slips: Vec<u64>,
@@ -77,31 +78,31 @@ keys! {
 }
 
 impl ZoneShape {
-    /// The cylinder behind it, once it has its first.
+    /// The cylinder after its last, once its first cylinder is set.
     pub fn end(&self) -> u32 {
         self.first_cylinder.unwrap_or(0).saturating_add(self.cylinders)
     }
 }
 
-/// What all zones of a drive share.
+/// The common parameters of a drive's zones.
 #[derive(Debug, Clone, Copy)]
 pub struct DriveShape {
-    /// Turns a minute.
+    /// Revolutions per minute.
     pub rpm: u32,
-    /// Tracks of a cylinder.
+    /// Tracks per cylinder.
     pub surfaces: u32,
     /// Order of the surfaces.
     pub mapping: Mapping,
     /// Where the spares are.
     pub sparing: Scheme,
-    /// Time of a switch of heads, of a move by one cylinder, and of both at once; for reads, then for writes.
+    /// Times of a head switch, of a move by one cylinder, and of both at once; for reads, then for writes.
     pub switches: [[Nanos; 2]; 2],
 }
 
-/// Where a head is.
+/// A head position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Cylinder, over the whole drive.
+    /// Cylinder, counted over the whole drive.
     pub cylinder: u32,
     /// Track within the cylinder.
     pub surface: u32,
@@ -110,36 +111,33 @@ pub struct Place {
 /// Reads or writes: their gaps differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Reading.
     Read = 0,
-    /// Writing.
     Write = 1,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Gaps {
-    /// Sectors that pass between the end of a track and the start of the next of the same cylinder.
+    /// Sectors that pass between the end of a track and the start of the next in the same cylinder.
     track_gap: u64,
-    /// Path of a track with the gap after it.
+    /// Path length of a track and the gap after it.
     track_path: u64,
-    /// Path of a cylinder with all its gaps.
+    /// Path length of a cylinder with all its gaps.
     cylinder_path: u64,
 }
 
-/// A run of cylinders with the same number of sectors a track.
+/// A run of cylinders with the same number of sectors per track.
 #[derive(Debug, Clone)]
 pub struct Zone {
     /// First sector of the zone.
     pub first: u64,
     /// The sector after its last.
     pub end: u64,
-    /// First cylinder.
     pub first_cylinder: u32,
-    /// How many cylinders.
+    /// Number of cylinders.
     pub cylinders: u32,
-    /// Turning, in this zone's sectors.
+    /// Rotation, in units of this zone's sectors.
     pub rotation: Rotation,
-    /// Sectors of a track.
+    /// Sectors per track.
     pub track_sectors: u64,
     cylinder_sectors: u64,
     gaps: [Gaps; 2],
@@ -147,16 +145,17 @@ pub struct Zone {
     mapping: Mapping,
     offset: u64,
     sparing: Sparing,
-    /// Physical slips, where they turn the tracks that follow, and over how many sectors they are counted.
+    /// Physical slips if they shift the angle of the following tracks, and the modulus of the shift.
     turning: (Vec<u64>, u64),
-    /// (sector, physical sector) of the remapped, by sector.
+    /// (sector, physical sector) of the remapped sectors, sorted by sector.
     remapped: Vec<(u64, u64)>,
-    /// Sectors to which a passage cannot go on, rising: the remapped, those behind them, those behind slipped tracks.
+    /// Sectors at which a passage breaks, ascending: the remapped sectors, those after them, those after slipped
+    /// tracks.
     breaks: Vec<u64>,
 }
 
 impl Zone {
-    /// The zone that starts at sector `first` of a drive. `None` where its spares leave no sector for data.
+    /// The zone that starts at sector `first` of a drive. `None` if its spares leave no sector for data.
     #[must_use]
     pub fn new(first: u64, shape: &ZoneShape, drive: &DriveShape) -> Option<Self> {
         let rotation = Rotation::new(drive.rpm, shape.sectors_per_track);
@@ -239,7 +238,7 @@ impl Zone {
         self.sparing.physical(sector - self.first)
     }
 
-    /// Sectors by which slips before a place have turned its track.
+    /// Sectors by which preceding slips have shifted the angle of a physical sector's track.
     #[inline]
     fn turned(&self, physical: u64) -> u64 {
         let (slips, unit) = &self.turning;
@@ -273,7 +272,7 @@ impl Zone {
         (path + self.turned(physical), cylinder, surface)
     }
 
-    /// Path to the start of `sector`, and where it lies. The caller guarantees that it lies in this zone.
+    /// Path to the start of `sector`, and its position. The caller guarantees that it lies in this zone.
     #[inline]
     #[must_use]
     pub fn locate(&self, sector: u64, access: Access) -> (u64, Place) {
@@ -288,13 +287,13 @@ impl Zone {
         self.way(sector, Access::Read).0
     }
 
-    /// Cylinder and track within the zone of a read's `path`, and the sectors into that track with its gap.
+    /// Cylinder and track within the zone at a read's `path`, and the sectors into that track including its gap.
     fn track_at(&self, path: u64) -> (u64, u64, u64) {
         let gaps = &self.gaps[Access::Read as usize];
         let within = path.saturating_sub(self.offset);
         let (mut cylinder, mut rest) = (within / gaps.cylinder_path, within % gaps.cylinder_path);
         if !self.turning.0.is_empty() {
-            // What slips have turned is known only once the cylinder is: take it off until nothing changes.
+            // The shift by slips depends on the cylinder, so it is subtracted iteratively until nothing changes.
             for _ in 0..3 {
                 let surface = (rest / gaps.track_path).min(self.surfaces - 1);
                 let track = cylinder * self.cylinder_sectors + surface * self.track_sectors;
@@ -306,15 +305,15 @@ impl Zone {
         (cylinder.min(u64::from(self.cylinders) - 1), surface, rest - surface * gaps.track_path)
     }
 
-    /// Where the head is at a read's `path`; within a gap it still counts as on the track before.
+    /// The head's position at a read's `path`; within a gap, the previous track.
     #[must_use]
     pub fn place_at(&self, path: u64) -> Place {
         let (cylinder, surface, _) = self.track_at(path);
         self.place(cylinder, surface)
     }
 
-    /// The sector after the last that has passed at a read's `path`, and the sectors by which the path lies beyond
-    /// the end of its track.
+    /// The sector after the last that has passed at a read's `path`, and the number of sectors since the end of its
+    /// track.
     #[must_use]
     pub fn passed_at(&self, path: u64) -> (u64, u64) {
         let (cylinder, surface, into) = self.track_at(path);
@@ -323,7 +322,7 @@ impl Zone {
         (self.first + self.sparing.rank(passed), into.saturating_sub(self.track_sectors))
     }
 
-    /// The sectors that share a track with `sector`: the first and the one after the last.
+    /// The first sector on the track of `sector`, and the one after the last.
     #[must_use]
     pub fn track_of(&self, sector: u64) -> (u64, u64) {
         let track = self.sparing.physical(sector - self.first) / self.track_sectors * self.track_sectors;
@@ -331,9 +330,9 @@ impl Zone {
         (rank(track), rank(track + self.track_sectors))
     }
 
-    /// The sectors of `from..end` that do not pass right behind the one before: the first, the first of each track,
-    /// those behind slips; with their paths. The caller guarantees that they lie in this zone and that a passage over
-    /// them does not break.
+    /// Calls `each` for the sectors of `from..end` that do not directly follow the previous one, with their paths: the
+    /// first sector, the first of each track, and those after slips. The caller guarantees that they lie in this zone
+    /// and that a passage over them does not break.
     pub fn first_of_runs(&self, from: u64, end: u64, access: Access, mut each: impl FnMut(u64, u64)) {
         let mut first = from;
         while first < end {
@@ -345,7 +344,7 @@ impl Zone {
         }
     }
 
-    /// The sectors behind `first` up to `last`, on one track, that follow on a slip.
+    /// The sectors after `first` up to `last`, on one track, that follow a slip.
     fn gaps_between(&self, first: (u64, u64), last: (u64, u64), access: Access, each: &mut impl FnMut(u64, u64)) {
         let sectors = last.0 - first.0;
         if last.1 - first.1 == sectors {
@@ -367,20 +366,20 @@ impl Zone {
         self.first + self.sparing.rank(next)
     }
 
-    /// How far into its track `sector` lies, in physical sectors.
+    /// Offset of `sector` within its track, in physical sectors.
     #[must_use]
     pub fn within_track(&self, sector: u64) -> u64 {
         self.physical(sector) % self.track_sectors
     }
 
-    /// The first sector that passes from `within` physical sectors into the track of `sector` on.
+    /// The first sector at or after offset `within`, in physical sectors, on the track of `sector`.
     #[must_use]
     pub fn sector_within(&self, sector: u64, within: u64) -> u64 {
         let track = self.sparing.physical(sector - self.first) / self.track_sectors * self.track_sectors;
         self.first + self.sparing.rank(track + within)
     }
 
-    /// Where a passage from `sector` on must end: at the zone's end, or where it breaks before that.
+    /// The end of a passage from `sector` on: the zone's end, or a break before it.
     #[inline]
     #[must_use]
     pub fn run_end(&self, sector: u64) -> u64 {
@@ -391,7 +390,7 @@ impl Zone {
         self.breaks.get(index).map_or(self.end, |sector_after| (*sector_after).min(self.end))
     }
 
-    /// Bytes a second of a read of the whole zone.
+    /// Rate of a read of the whole zone in bytes per second.
     #[must_use]
     pub fn bytes_per_second(&self) -> f64 {
         let path = self.gaps[Access::Read as usize].cylinder_path * u64::from(self.cylinders);

@@ -1,19 +1,19 @@
-//! A disk drive with an arm, turning platters and a buffer, from a profile's numbers.
+//! A disk drive with an arm, rotating platters and a buffer, from a profile's numbers.
 //!
-//! A request costs controller overhead, then arm or head movement, then the wait for its first sector, then the
-//! media (with the gaps of the skews), then the bus for the last sector; or overhead and bus only, where the
-//! buffer has it. What the head and the buffer have done since the last request (reading ahead, writing out) is
-//! a function of time, computed when the next request comes: nothing is simulated in between.
+//! A request costs controller overhead, then arm or head movement, then the wait for its first sector, then the media
+//! time (including the gaps of the skews), then the bus time of the last sector; or only overhead and bus if the buffer
+//! holds it. The activity of head and buffer since the last request (reading ahead, writing out) is a function of time
+//! that is computed when the next request arrives: nothing is simulated in between.
 //!
-//! After Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994, and the
-//! parameters of DiskSim 4 (Bucy, Schindler, Schlosser, Ganger and others, CMU-PDL-08-101), whose extracted drives
-//! can be replayed. The buffer is one stream (`single.rs`) or several segments (`segmented.rs`). Differences from
-//! DiskSim: one request at a time, so that nothing sneaks past another; the bus is never contended for; reading
-//! ahead ends with its zone; a buffered write is taken while earlier ones are written out as long as a write
-//! segment is free.
+//! After Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994, and the parameters
+//! of DiskSim 4 (Bucy, Schindler, Schlosser, Ganger and others, CMU-PDL-08-101), whose extracted drives can be
+//! imported. The buffer is one stream (`single.rs`) or several segments (`segmented.rs`). Differences from DiskSim:
+//! requests are processed one at a time, so none overtakes another; there is no bus contention; reading ahead stops at
+//! the end of its zone; a buffered write is accepted while earlier ones are written out as long as a write segment is
+//! free.
 //!
-//! Cost: a sequential read about a division or three, a random one about thirty; no allocation, no floating point.
-//! Memory: 8 bytes a cylinder for the seek table, shared between copies.
+//! Cost: one to three divisions for a sequential read, about thirty for a random one; no allocation, no floating point.
+//! Memory: 8 bytes per cylinder for the seek table, shared between copies.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::single::Single;
 use crate::device::Band;
 use crate::{Device, Mechanics, Request, Service, Wanted};
 
-/// How the buffer works, and its state.
+/// The kind of buffer, and its state.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "a drive has one")]
 pub(crate) enum Cache {
@@ -33,7 +33,6 @@ pub(crate) enum Cache {
     Segmented(Segmented),
 }
 
-/// A mechanical drive.
 #[derive(Debug, Clone)]
 pub struct Mechanical {
     parameters: Arc<Parameters>,
@@ -65,16 +64,16 @@ impl Device for Mechanical {
         self.parameters.overheads.least() + bus(false).min(bus(true))
     }
 
-    /// Each sector passes the head before it can be delivered, in no zone faster than in the one with the longest tracks,
-    /// and crosses the bus.
+    /// Each sector passes the head before it is delivered, at most at the rate of the zone with the longest tracks, and
+    /// crosses the bus.
     fn least_transfer(&self, sectors: u64) -> Nanos {
         let Parameters { arm, bus, .. } = &*self.parameters;
         let media = arm.zones.iter().map(|zone| zone.rotation.least_span(sectors)).min().unwrap_or(Nanos::ZERO);
         media.max(bus.least_time(sectors))
     }
 
-    /// Each run but the first is entered from another one: by a movement over the cylinders to the nearest, or by reading on
-    /// over the sectors between them. Nothing passes the head during a movement.
+    /// Each run but the first is reached from another one: by moving over the cylinders to the nearest, or by reading
+    /// the sectors between them. Nothing passes the head during a movement.
     fn least_reads(&self, wanted: &Wanted<'_>) -> Nanos {
         let arm = &self.parameters.arm;
         let whole = self.least_transfer(wanted.sectors());

@@ -1,4 +1,4 @@
-//! Device models: one file each for what is simple, and the parts of the mechanical drive.
+//! Device models: one file each for the simple ones, and the parts of the mechanical drive.
 
 mod arm;
 mod bus;

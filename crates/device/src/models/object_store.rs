@@ -1,17 +1,17 @@
-//! An object store: a random time to the first byte, then a steady rate, on each of several connections.
+//! An object store: a random time to the first byte, then a constant rate, on each of several connections.
 //!
-//! The time to the first byte is log-normal, given by its median m and 99th percentile p: the logarithm is normal
-//! with mean ln m and deviation ln(p / m) / 2.326. Where p = m it is always m. Connections do not share anything;
-//! place and history do not matter. Requests are admitted at a limited rate, of reads and of writes each, with a
-//! second's worth in store (a token bucket, as the virtual scheduling algorithm of ITU-T I.371): what comes faster
-//! waits, where a real store would refuse and clients come again.
+//! The time to the first byte is log-normal, given by its median m and 99th percentile p: the logarithm is normal with
+//! mean ln m and deviation ln(p / m) / 2.326. If p = m it is constant. Connections are independent; position and
+//! history do not matter. Requests are admitted at a limited rate, separately for reads and writes, with a burst of one
+//! second's worth (a token bucket, as the virtual scheduling algorithm of ITU-T I.371): requests above the rate wait,
+//! where a real store would refuse them and clients would retry.
 //!
-//! Not modelled: setting up connections, windows that open slowly, refusals and retries, partitions that adapt, a
-//! network that the connections share, objects and their names.
+//! Not modelled: connection set-up, slow start, refusals and retries, adaptive partitioning, a network shared by the
+//! connections, objects and their names.
 //!
-//! Deterministic: ChaCha8 from a seed, and logarithms, exponentials and sines that are the same on every machine.
-//! Cost: for every other request two random words, a logarithm and a sine; for each an exponential. Constant
-//! latency: none of it. Memory: a few hundred bytes.
+//! Deterministic: ChaCha8 from a seed, and logarithms, exponentials and sines that are the same on every machine. Cost:
+//! for every other request two random words, a logarithm and a sine; for each an exponential. With constant latency:
+//! none of it. Memory: a few hundred bytes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,15 +28,14 @@ use crate::{Device, Request, Service, Wanted, SECTOR_BYTES};
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_874_040_840_8;
 
-/// No normal number that 53 random bits give is further from zero: sqrt(2 * 53 ln 2) = 8.571...
+/// Bound of the normal numbers that 53 random bits give: sqrt(2 * 53 ln 2) = 8.571...
 const NORMAL_MAX: f64 = 8.58;
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
-/// Time of a sector at one byte a second.
+/// Time of a sector at one byte per second, in nanoseconds.
 const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
 
-/// Its row in the registry.
 pub const ROW: Model = Model {
     name: "object-store",
     driver_cost: driver_cost::HTTP,
@@ -49,22 +48,22 @@ pub const ROW: Model = Model {
 keys! {
     /// Keys of `object-store`.
     pub(crate) struct ObjectStoreKeys {
-        /// To the first byte: the median.
+        /// Time to the first byte: the median.
         #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
         latency: Nanos,
-        /// To the first byte: the 99th percentile.
+        /// Time to the first byte: the 99th percentile.
         #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
         latency_p99: Nanos,
         /// Rate of one connection.
         #[schemars(range(min = 1_000, max = 1_000_000_000_000u64))]
         connection_bytes_per_second: u64,
-        /// Requests at once.
+        /// Concurrent requests.
         #[schemars(range(min = 1, max = 65_536))]
         connections: u32,
-        /// Reads admitted a second; 0 for any number.
+        /// Reads admitted per second; 0 for no limit.
         #[schemars(range(max = 1_000_000_000))]
         reads_per_second: u64,
-        /// Writes admitted a second; 0 for any number.
+        /// Writes admitted per second; 0 for no limit.
         #[schemars(range(max = 1_000_000_000))]
         writes_per_second: u64
     }
@@ -77,13 +76,12 @@ keys! {
     };
 }
 
-/// An object store.
 #[derive(Debug, Clone)]
 pub struct ObjectStore {
     latency: Latency,
     bytes_per_second: u64,
     connections: u32,
-    /// Of reads and of writes.
+    /// For reads and for writes.
     limits: [Limit; 2],
     head_sector: u64,
 }
@@ -130,16 +128,16 @@ impl Device for ObjectStore {
         self.latency.least() + self.transfer(sectors)
     }
 
-    /// All connections, busy all the time.
+    /// All connections busy all the time.
     fn least_transfer(&self, sectors: u64) -> Nanos {
         let rate = u128::from(self.bytes_per_second) * u128::from(self.connections);
         let bytes = u128::from(sectors) * u128::from(SECTOR_BYTES);
         self.latency.least() + Nanos((bytes * u128::from(SECOND.0) / rate) as u64)
     }
 
-    /// The first requests have the first latencies, whatever they are for. Of these so many at least have passed as are
-    /// needed, but for those that may still be under way at the end: `at_once` of them. A request that reads on over a gap
-    /// saves another one, and takes its time.
+    /// The latencies are drawn in the order of requests, regardless of what they read. At least as many latencies as
+    /// requests are needed have passed, except for the `at_once` that may still be outstanding at the end. A request
+    /// that reads over a gap saves another request and costs the gap's transfer time.
     fn least_reads(&self, wanted: &Wanted<'_>) -> Nanos {
         let at_once = wanted.at_once.min(self.connections);
         let span = |sectors: u64| u128::from(sectors) * u128::from(PER_SECTOR) / u128::from(self.bytes_per_second);
@@ -151,7 +149,7 @@ impl Device for ObjectStore {
             }
             passed
         };
-        // By how many requests there are: what their latencies take together, the longest ones left out.
+        // By number of requests: the sum of their latencies without the longest ones.
         let runs = wanted.runs.len() as u64;
         let passed: Vec<u128> = (0..runs.max(wanted.requests)).map(|_| next()).collect();
         let mut gaps: Vec<u64> = wanted.gaps().collect();
@@ -193,10 +191,10 @@ impl Device for ObjectStore {
 #[derive(Debug, Clone)]
 struct Latency {
     median: Nanos,
-    /// Deviation of the logarithm; zero where the time is constant.
+    /// Deviation of the logarithm; zero if the time is constant.
     sigma: f64,
     rng: ChaCha8Rng,
-    /// Normal numbers come in twos.
+    /// Normal numbers are generated in pairs.
     spare: Option<f64>,
 }
 
@@ -230,7 +228,7 @@ impl Latency {
         radius * cosine
     }
 
-    /// No draw is below this.
+    /// A lower bound of all draws.
     fn least(&self) -> Nanos {
         if self.sigma == 0.0 {
             return self.median;
@@ -239,12 +237,12 @@ impl Latency {
     }
 }
 
-/// Admits so many requests a second, with a second's worth in store.
+/// Admits a limited number of requests per second, with a burst of one second's worth.
 #[derive(Debug, Clone)]
 struct Limit {
-    /// Time of one request; zero for no limit.
+    /// Time per request; zero for no limit.
     each: Nanos,
-    /// When all that has been admitted would be through at the steady rate.
+    /// When everything admitted so far would be finished at the steady rate.
     through: Nanos,
 }
 
@@ -277,10 +275,10 @@ mod tests {
             let mut drawn: Vec<u64> = (0..400_000).map(|_| latency.draw().0).collect();
             drawn.sort_unstable();
             let (m, p) = (median as f64, p99 as f64);
-            // The percentiles that were asked for, their mirror images below the median, and one deviation.
+            // The requested percentiles, their mirror images below the median, and one deviation.
             let deviation = (p / m).powf(1.0 / 2.326_347_9);
             for (bound, share) in [(m, 0.5), (p, 0.99), (m * m / p, 0.01), (m * deviation, 0.841_345)] {
-                // Three deviations of a count in 400,000, and a nanosecond's width where that is much.
+                // Three deviations of a count in 400,000, and a tolerance of a nanosecond where that matters.
                 let off = 3.0 * (share * (1.0 - share) / 400_000f64).sqrt() + if m < 1e6 { 0.06 } else { 0.0 };
                 let is = share_below(&drawn, bound);
                 assert!((is - share).abs() < off, "{median} to {p99}: {is} below {bound}, not {share}");
@@ -310,7 +308,7 @@ mod tests {
     fn the_furthest_number_is_within_the_bound() {
         let radius = (-2.0 * libm::log(1.0 / (1u64 << 53) as f64)).sqrt();
         assert!(radius < NORMAL_MAX, "{radius}");
-        // As wide as can be asked for: no draw overflows.
+        // The widest allowed distribution: no draw overflows.
         let mut widest = Latency::new(Nanos(1), TIME_MAX);
         assert!((0..10_000).all(|_| widest.draw() <= TIME_MAX));
         assert_eq!(widest.least(), Nanos::ZERO);
@@ -318,17 +316,17 @@ mod tests {
 
     #[test]
     fn a_limit_by_hand() {
-        // 4 a second, 4 in store: four at once, the fifth after 250 ms, the sixth after 500 ms.
+        // 4 per second with a burst of 4: four at once, the fifth after 250 ms, the sixth after 500 ms.
         let mut limit = Limit::new(4);
         let at = |limit: &mut Limit, ms: u64| limit.admit(Nanos::from_millis(ms)).0 / 1_000_000;
         let admitted: Vec<_> = (0..6).map(|_| at(&mut limit, 0)).collect();
         assert_eq!(admitted, [0, 0, 0, 0, 250, 500]);
-        // At 1 s two more have come into store; at 5 s four again.
+        // At 1 s two more tokens are available; at 5 s four again.
         assert_eq!([1_000, 1_000, 1_000].map(|ms| at(&mut limit, ms)), [1_000, 1_000, 1_250]);
         assert_eq!([5_000; 5].map(|ms| at(&mut limit, ms)), [5_000, 5_000, 5_000, 5_000, 5_250]);
         let mut none = Limit::new(0);
         assert!((0..100).all(|_| at(&mut none, 7) == 7));
-        // One at a time: no store beside the one.
+        // One at a time: a burst of one.
         let mut slow = Limit::new(1);
         assert_eq!([0, 0, 0].map(|ms| at(&mut slow, ms)), [0, 1_000, 2_000]);
     }

@@ -1,8 +1,8 @@
-//! What the controller takes for a command, by what the command is and what was before it.
+//! Controller overhead of a command, by its kind and the previous command.
 //!
-//! Eight times (read or write, in the buffer or not, after a read or after a write) as Worthington, Ganger and
-//! Patt measured them ("On-line extraction of SCSI disk drive parameters", SIGMETRICS 1995, section 5), and what
-//! older drives add for leaving the bus and coming back to it. A profile may give one time for all instead.
+//! Eight times (read or write, in the buffer or not, after a read or after a write) as measured by Worthington, Ganger
+//! and Patt ("On-line extraction of SCSI disk drive parameters", SIGMETRICS 1995, section 5), and the additional times
+//! of older drives for disconnecting from the bus and reselecting. A profile may give one time for all instead.
 
 use headstart_types::{keys, property_names, read_keys, KeyError, Keys, Nanos};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use toml::Table;
 
 use crate::time::Time;
 
-/// What a command costs beside media and bus. The pairs: after a read, after a write.
+/// The cost of a command without media and bus. In pairs: after a read, after a write.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overheads {
     pub read_hit: [Nanos; 2],
@@ -24,62 +24,62 @@ pub(crate) struct Overheads {
     pub write_completion: Nanos,
     /// Before the first sector crosses the bus.
     pub data_preparation: Nanos,
-    /// Coming back to the bus, the first time and later.
+    /// Reselecting the bus, the first time and later.
     pub first_reselect: Nanos,
     pub other_reselect: Nanos,
-    /// Leaving the bus.
+    /// Disconnecting from the bus.
     pub read_disconnect: [Nanos; 2],
     pub write_disconnect: Nanos,
-    /// No write's arm movement counts less than this.
+    /// Minimum of a write's arm movement.
     pub minimum_seek: Nanos,
     pub extra: Option<ExtraDisconnect>,
 }
 
 keys! {
-    /// A write that leaves the bus between command and data, when it follows a write elsewhere.
+    /// A write that disconnects from the bus between command and data, if it follows a write elsewhere.
     pub(crate) struct ExtraDisconnect {
-        /// In place of the command's overhead.
+        /// Replaces the command's overhead.
         pub command: Time,
-        /// Leaving the bus.
+        /// Disconnecting from the bus.
         pub disconnect: Time,
-        /// Away from the bus.
+        /// Time off the bus.
         pub pause: Time,
-        /// Leaving it again.
+        /// Disconnecting again.
         pub second_disconnect: Time,
-        /// What the arm has moved before.
+        /// Arm movement completed before.
         #[serde(default)]
         pub seek_delta: Time
     }
 }
 
 keys! {
-    /// One overhead for all.
+    /// One overhead for all commands.
     pub(super) struct OneOverhead {
-        /// Of every command.
+        /// Overhead of every command.
         overhead: Time
     }
 }
 
 keys! {
-    /// An overhead for each kind of command, by what was before it.
+    /// An overhead for each kind of command, by the previous command.
     pub(super) struct EachOverhead {
-        /// Of a read in the buffer, after a read.
+        /// Read in the buffer, after a read.
         read_hit_after_read: Time,
-        /// Of a read in the buffer, after a write.
+        /// Read in the buffer, after a write.
         read_hit_after_write: Time,
-        /// Of a read not in the buffer, after a read.
+        /// Read not in the buffer, after a read.
         read_miss_after_read: Time,
-        /// Of a read not in the buffer, after a write.
+        /// Read not in the buffer, after a write.
         read_miss_after_write: Time,
-        /// Of a write in the buffer, after a read.
+        /// Write in the buffer, after a read.
         write_hit_after_read: Time,
-        /// Of a write in the buffer, after a write.
+        /// Write in the buffer, after a write.
         write_hit_after_write: Time,
-        /// Of a write not in the buffer, after a read.
+        /// Write not in the buffer, after a read.
         write_miss_after_read: Time,
-        /// Of a write not in the buffer, after a write.
+        /// Write not in the buffer, after a write.
         write_miss_after_write: Time,
-        /// Of every request, beside these.
+        /// Added to every request.
         #[serde(default)]
         per_request: Time,
         /// After the last sector of a read crossed the bus.
@@ -91,25 +91,25 @@ keys! {
         /// Before the first sector crosses the bus.
         #[serde(default)]
         data_preparation: Time,
-        /// Coming back to the bus, the first time.
+        /// Reselecting the bus, the first time.
         #[serde(default)]
         first_reselect: Time,
-        /// Coming back to the bus, later.
+        /// Reselecting the bus, later.
         #[serde(default)]
         other_reselect: Time,
-        /// Leaving the bus.
+        /// Disconnecting from the bus, after a read.
         #[serde(default)]
         read_disconnect_after_read: Time,
-        /// Leaving the bus.
+        /// Disconnecting from the bus, after a write.
         #[serde(default)]
         read_disconnect_after_write: Time,
-        /// Leaving the bus.
+        /// Disconnecting from the bus for a write.
         #[serde(default)]
         write_disconnect: Time,
-        /// No write's arm movement counts less than this.
+        /// Minimum of a write's arm movement.
         #[serde(default)]
         minimum_seek: Time,
-        /// A write that leaves the bus between command and data.
+        /// A write that disconnects from the bus between command and data.
         extra_write_disconnect: Option<ExtraDisconnect>
     }
 }
@@ -143,7 +143,7 @@ impl From<EachOverhead> for Overheads {
     }
 }
 
-/// The two forms.
+/// The two forms of the table.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[allow(dead_code)]
@@ -152,32 +152,34 @@ pub(super) enum Forms {
     Each(EachOverhead),
 }
 
-/// The keys that exclude `overhead`.
+/// Whether the table has keys that exclude `overhead`.
 pub(super) fn has_each(table: &Table) -> bool {
     property_names(EachOverhead::schema()).into_iter().any(|key| table.contains_key(key))
 }
 
 impl Overheads {
-    /// From the `controller` table of a profile.
+    /// Reads the table `controller` of a profile.
     ///
     /// # Errors
-    /// The key at fault.
+    /// The offending key.
     pub fn read(table: Table) -> Result<Self, KeyError> {
         match (has_each(&table), table.contains_key("overhead")) {
-            (true, true) => Err(KeyError::new("overhead", "beside overheads of each kind", "one of the two")),
+            (true, true) => {
+                Err(KeyError::new("overhead", "given together with overheads of each kind", "one of the two"))
+            }
             (true, false) => Ok(read_keys::<EachOverhead>(table)?.into()),
             (false, _) => Ok(read_keys::<OneOverhead>(table)?.into()),
         }
     }
 
-    /// All that the controller takes for a read whose command takes so long.
+    /// The total controller time of a read whose command takes `command`.
     pub fn whole_read(&self, command: Nanos) -> Nanos {
         command + self.data_preparation + self.read_completion
     }
 
-    /// Sectors of a write of `sectors` that must be in the buffer before the head takes the first: one, but of drives
-    /// with the extra disconnect 10, or 15 of a long write. As in DiskSim 4.0, which found these numbers on the drives
-    /// that it was validated against (`disksim_diskcache.c`, whether a block may be written).
+    /// Sectors of a write of `sectors` that must be in the buffer before the head writes the first: one; for drives
+    /// with the extra disconnect 10, or 15 for a long write. As in DiskSim 4.0, whose authors found these numbers on
+    /// the drives used for its validation (`disksim_diskcache.c`, whether a block may be written).
     #[inline]
     pub fn fill(&self, sectors: u32) -> u32 {
         match self.extra {
@@ -187,7 +189,7 @@ impl Overheads {
         }
     }
 
-    /// No command costs less.
+    /// A lower bound of any command's cost.
     pub fn least(&self) -> Nanos {
         let all = [self.read_hit, self.read_miss, self.write_hit, self.write_miss];
         let least = all.into_iter().flatten().min().unwrap_or_default();

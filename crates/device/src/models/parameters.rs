@@ -1,4 +1,4 @@
-//! What a mechanical drive and its kinds of buffer share: the drive's fixed numbers, and the shape of a buffer.
+//! Shared by a mechanical drive and its kinds of buffer: the drive's fixed numbers, and the shape of a buffer.
 
 use headstart_types::Nanos;
 
@@ -22,7 +22,7 @@ pub(crate) struct Parameters {
 pub(crate) struct BufferShape {
     /// See [`Mechanics::segments`].
     pub segments: u32,
-    /// Sectors of each.
+    /// Sectors per segment.
     pub sectors: u64,
     pub reads_ahead: bool,
     pub reads_ahead_on_sequence: bool,

@@ -1,14 +1,15 @@
-//! Profiles: the numbers of a mechanical drive in TOML, shipped or written by the user, one schema.
+//! Profiles: the numbers of a mechanical drive in TOML, shipped or user-written, with one schema.
 //!
 //! Keys: `name`, `rpm`, `surfaces`, `head_switch`, `write_settle`, `nominal_service`, `mapping` and `sparing` (see
 //! `geometry.rs`, `sparing.rs`), `sectors`, `[[zones]]` (`cylinders`, `sectors_per_track`, `track_skew`,
 //! `cylinder_skew`; `first_cylinder`, `offset`, `reserved`, `spares`, `slips`, `defects`), `[seek]` (`seek.rs`),
 //! `[controller]` (`overhead.rs`), `[bus]` (`bus.rs`), `[buffer]`: `size` and `read_ahead` for one stream
-//! (`single.rs`), or `segments` and what `segments.rs` lists. Every number is required unless nothing is its natural
-//! default: a profile is complete or it is an error. A scenario may lay keys of its own over a profile, table by
-//! table: see [`overlay`].
+//! (`single.rs`), or `segments` and the keys in `segments.rs`. Every number is required unless none is the natural
+//! default: an incomplete profile is an error. A scenario may override keys of a profile, table by table: see
+//! [`overlay`].
 //!
-//! A measured device without an arm has a profile of another form, [`NO_ARM`]: the model that was fitted to it, and its keys.
+//! The profile of a measured device without an arm has another form, [`NO_ARM`]: the model that was fitted to it, and
+//! its keys.
 
 use std::path::Path;
 
@@ -36,10 +37,10 @@ use crate::limits::{
 use crate::time::{SignedTime, Time};
 use crate::{Device, DeviceError};
 
-/// The key `form` of the profile that `headstart profile` writes for a device without an arm: it has the load that saturates the
-/// device, and in the table `service` the model of it that fits best, with its keys.
+/// The key `form` of the profile that `headstart profile` writes for a device without an arm: it has the load that
+/// saturates the device and, in the table `service`, the best-fitting model with its keys.
 pub const NO_ARM: &str = "no-arm";
-/// The models that such a profile may name, and what makes them.
+/// The models that such a profile may name, and their constructors.
 const FITTED: &[(&str, Make)] = &[
     ("flash", |keys| Ok(Box::new(Flash::try_new(&read_keys(keys)?)?))),
     ("object-store", |keys| Ok(Box::new(ObjectStore::new(&read_keys(keys)?)))),
@@ -50,20 +51,20 @@ type Make = fn(Table) -> Result<Box<dyn Device>, KeyError>;
 keys! {
     /// The numbers of a mechanical drive.
     pub struct ProfileKeys {
-        /// The drive's name: a line that can be shown anywhere.
+        /// The drive's name: one printable line.
         name: String,
-        /// Turns a minute.
+        /// Revolutions per minute.
         #[schemars(range(min = 1, max = RPM_MAX))]
         rpm: u32,
         /// Surfaces with data.
         #[schemars(range(min = 1, max = SURFACES_MAX))]
         surfaces: u32,
-        /// From one head to another.
+        /// Time of a head switch.
         head_switch: Time,
-        /// What a write's settling adds to a seek or a head switch.
+        /// Additional settling time of a write after a seek or a head switch.
         #[serde(default)]
         write_settle: SignedTime,
-        /// The typical service time of a block, for policies.
+        /// Typical service time of a block, for policies.
         #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
         nominal_service: Nanos,
         /// The order of surfaces.
@@ -72,19 +73,19 @@ keys! {
         /// Where spares lie.
         #[serde(default)]
         sparing: sparing::Named,
-        /// Cylinders of a range, for sparing = "range".
+        /// Cylinders per range, for sparing = "range".
         #[schemars(range(min = 1, max = CYLINDERS_MAX))]
         sparing_range: Option<u32>,
-        /// What the drive says that it has; all that its zones hold if absent.
+        /// The drive's reported capacity in sectors; by default all that its zones hold.
         #[schemars(range(min = 1))]
         sectors: Option<u64>,
-        /// From the outermost on.
+        /// The zones, outermost first.
         #[schemars(length(min = 1, max = ZONES_MAX))]
         zones: Vec<ZoneShape>,
         /// Seek times by distance.
         #[schemars(with = "seek::Forms")]
         seek: Table,
-        /// What a command takes beside media and bus.
+        /// Controller overhead of a command.
         #[schemars(with = "overhead::Forms")]
         controller: Table,
         /// The bus to the host.
@@ -98,12 +99,12 @@ keys! {
 }
 
 keys! {
-    /// A buffer of one stream.
+    /// A buffer with one stream.
     struct SingleKeys {
-        /// Of the buffer.
+        /// Size of the buffer.
         #[schemars(extend("x-max" = "1TiB"))]
         size: Bytes,
-        /// Whether the drive reads on, until the buffer is full.
+        /// Whether the drive reads ahead until the buffer is full.
         read_ahead: bool
     }
 }
@@ -116,8 +117,8 @@ enum BufferForms {
     Segmented(Buffer),
 }
 
-/// `keys` over `base`: tables are joined key by key, anything else is replaced. Of keys that exclude each other those
-/// of `keys` win: a table in another form than the one below replaces it whole.
+/// Overrides `base` with `keys`: tables are merged key by key, other values are replaced. If keys exclude each other,
+/// those of `keys` win: a table in another form replaces the one in `base` entirely.
 #[must_use]
 pub fn overlay(mut base: Table, keys: Table) -> Table {
     for (key, value) in keys {
@@ -132,7 +133,7 @@ pub fn overlay(mut base: Table, keys: Table) -> Table {
     base
 }
 
-/// Whether two tables of the name `table` have keys that exclude each other.
+/// Whether two tables named `table` have keys that exclude each other.
 fn excludes(table: &str, above: &Table, below: &Table) -> bool {
     let forms = match table {
         "controller" => {
@@ -147,7 +148,8 @@ fn excludes(table: &str, above: &Table, below: &Table) -> bool {
     matches!((form(above), form(below)), (Some(above), Some(below)) if above != below)
 }
 
-/// The device of the profile at `path` with `keys` laid over it; of a device without an arm, over its table `service`.
+/// The device of the profile at `path`, overridden by `keys`; for a device without an arm, `keys` override its table
+/// `service`.
 ///
 /// # Errors
 /// The file, and the line or key in it.
@@ -169,7 +171,7 @@ pub fn load(path: &Path, keys: Table) -> Result<Box<dyn Device>, DeviceError> {
 /// The device of a profile without an arm.
 fn fitted(mut profile: Table, keys: Table) -> Result<Box<dyn Device>, KeyError> {
     let Some(Value::Table(mut service)) = profile.remove("service") else {
-        let problem = format!("\"{NO_ARM}\" is the profile of a device without an arm, and has no table service");
+        let problem = format!("\"{NO_ARM}\" is the profile of a device without an arm, but it has no table service");
         return Err(KeyError::new(
             "form",
             problem,
@@ -191,7 +193,7 @@ impl Mechanical {
     /// The drive that a profile describes.
     ///
     /// # Errors
-    /// The key that is missing, unknown, or has a value that no drive can have.
+    /// The key that is missing, unknown, or has an impossible value.
     pub fn from_table(profile: Table) -> Result<Self, KeyError> {
         let keys: ProfileKeys = read_keys(profile)?;
         let arm = arm_of(&keys)?;
@@ -207,22 +209,26 @@ fn check(keys: &ProfileKeys) -> Result<(), KeyError> {
     if matches!(keys.sparing, sparing::Named::Range) != keys.sparing_range.is_some() {
         return Err(match keys.sparing_range {
             None => KeyError::new("sparing_range", "is missing", format!("a whole number from 1 to {CYLINDERS_MAX}")),
-            Some(_) => KeyError::new("sparing_range", "there are no ranges", "sparing = \"range\" beside it"),
+            Some(_) => KeyError::new(
+                "sparing_range",
+                "is only valid with sparing = \"range\"",
+                "sparing = \"range\" in addition",
+            ),
         });
     }
     let problem = match keys.name.chars().find(|character| character.is_control()) {
-        Some(control) => format!("holds the control character {}", control.escape_unicode()),
+        Some(control) => format!("contains the control character {}", control.escape_unicode()),
         None if keys.name.chars().count() > NAME_CHARACTERS_MAX => {
             format!("has {} characters", keys.name.chars().count())
         }
         None if keys.name.trim().is_empty() => "is empty".to_owned(),
         None => return Ok(()),
     };
-    let allowed = format!("a line of at most {NAME_CHARACTERS_MAX} characters, none of them a control character");
+    let allowed = format!("a line of at most {NAME_CHARACTERS_MAX} characters without control characters");
     Err(KeyError::new("name", problem, allowed))
 }
 
-/// What moves and turns.
+/// The moving parts.
 fn arm_of(keys: &ProfileKeys) -> Result<Arm, KeyError> {
     let &ProfileKeys { rpm, surfaces, head_switch: Time(head_switch), mapping, .. } = keys;
     let SignedTime(write_settle) = keys.write_settle;
@@ -255,7 +261,7 @@ fn arm_of(keys: &ProfileKeys) -> Result<Arm, KeyError> {
     Ok(Arm { zones, sectors, seek, rpm, surfaces, head_switch, write_settle })
 }
 
-/// How the buffer works.
+/// The buffer.
 fn cache_of(table: Table, zones: &[Zone]) -> Result<Cache, KeyError> {
     if table.contains_key("segments") {
         return Ok(Cache::Segmented(Segmented::new(read_keys(table)?)));
@@ -264,7 +270,7 @@ fn cache_of(table: Table, zones: &[Zone]) -> Result<Cache, KeyError> {
     Ok(Cache::Single(Single::new(sectors_of(size.0), read_ahead, zones)))
 }
 
-/// The zones, each with its first cylinder and its slips sorted.
+/// The zones, each with its first cylinder set and its slips sorted.
 fn zone_shapes(keys: &ProfileKeys, sparing: Scheme) -> Result<Vec<ZoneShape>, KeyError> {
     let most = (SECTORS_PER_MINUTE_MAX / u64::from(keys.rpm)).min(SECTORS_PER_TRACK_MAX);
     let mut next = 0;
@@ -277,13 +283,13 @@ fn zone_shapes(keys: &ProfileKeys, sparing: Scheme) -> Result<Vec<ZoneShape>, Ke
     keys.zones.iter().enumerate().map(&mut complete).collect()
 }
 
-/// A zone whose first cylinder is `next` or later.
+/// Completes a zone whose first cylinder is `next` or later.
 fn complete_zone(shape: &mut ZoneShape, most: u64, next: u32, sparing: Scheme) -> Result<(), KeyError> {
     within_range("sectors_per_track", shape.sectors_per_track.into(), 1..=most)?;
     let skew_max = u64::from(shape.sectors_per_track) - 1;
     let skews = [("track_skew", shape.track_skew), ("cylinder_skew", shape.cylinder_skew), ("offset", shape.offset)];
     skews.into_iter().try_for_each(|(key, skew)| within_range(key, skew.into(), 0..=skew_max))?;
-    // Too many cylinders are refused when all are counted.
+    // Too many cylinders are refused when all have been counted.
     let first = *shape.first_cylinder.get_or_insert(next);
     if next <= CYLINDERS_MAX {
         within_range("first_cylinder", first.into(), next.into()..=CYLINDERS_MAX.into())?;

@@ -1,19 +1,19 @@
-//! Rotation without drift: which sector passes under the head at which nanosecond.
+//! Rotation without drift: which sector passes the head at which nanosecond.
 //!
-//! The platter stands at angle 0 at time 0 and turns rpm times a minute, exactly. A revolution is not a whole
-//! number of nanoseconds (60e9 / 4002), but a minute is a whole number of revolutions. So time is kept as
-//! (start of a minute, *tick* within it), a tick being the passage of one sector of the zone: `rpm * sectors`
-//! ticks a minute. Tick n begins at the first whole nanosecond not before n * 60e9 / (rpm * sectors) of its
-//! minute; nothing accumulates, and no instant is ever early.
+//! The platter is at angle 0 at time 0 and rotates at exactly rpm revolutions per minute. A revolution is not a whole
+//! number of nanoseconds (60e9 / 4002), but a minute is a whole number of revolutions. Time is therefore kept as (start
+//! of a minute, *tick* within it); a tick is the passage of one sector of the zone: `rpm * sectors` ticks per minute.
+//! Tick n begins at the first whole nanosecond not before n * 60e9 / (rpm * sectors) of its minute; errors do not
+//! accumulate, and no instant is ever early.
 
 use headstart_types::Nanos;
 
 const MINUTE: u64 = 60_000_000_000;
 
-/// Below this, ticks * MINUTE fits 64 bits.
+/// Below this, ticks * MINUTE fits in 64 bits.
 const SMALL: u64 = u64::MAX / MINUTE;
 
-/// The border between two sectors as it passes the head: an instant, exactly.
+/// The instant at which the boundary between two sectors passes the head, exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick {
     /// Start of a minute.
@@ -22,7 +22,7 @@ pub struct Tick {
     count: u64,
 }
 
-/// The turning of one zone.
+/// The rotation in one zone.
 #[derive(Debug, Clone)]
 pub struct Rotation {
     sectors: u64,
@@ -32,7 +32,7 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// `rpm` turns a minute past `sectors` sectors a turn.
+    /// `rpm` revolutions per minute, `sectors` sectors per revolution.
     #[must_use]
     pub fn new(rpm: u32, sectors: u32) -> Self {
         let per_minute = u64::from(rpm) * u64::from(sectors);
@@ -45,8 +45,8 @@ impl Rotation {
     #[must_use]
     pub fn next(&self, time: Nanos, angle: u64) -> Tick {
         let within = time.0 % MINUTE;
-        // The least n whose instant, n * MINUTE / per_minute rounded up, is not before `within`.
-        // The product is below 60e9 * per_minute; profiles keep per_minute at most 3e8.
+        // The least n whose instant, n * MINUTE / per_minute rounded up, is not before `within`. The product is below
+        // 60e9 * per_minute; profiles keep per_minute at most 3e8.
         let first = if within == 0 { 0 } else { (within - 1) * self.per_minute / MINUTE + 1 };
         let (angle, at) = (angle % self.sectors, first % self.sectors);
         let wait = if angle >= at { angle - at } else { angle + self.sectors - at };
@@ -72,7 +72,7 @@ impl Rotation {
         Nanos(tick.base + self.span(tick.count))
     }
 
-    /// Ticks from `tick` to the last one not after `time`; 0 where `time` is before it.
+    /// Ticks from `tick` to the last one not after `time`; 0 if `time` is before it.
     #[inline]
     #[must_use]
     pub fn passed(&self, tick: Tick, time: Nanos) -> u64 {
@@ -85,7 +85,7 @@ impl Rotation {
         count.saturating_sub(tick.count)
     }
 
-    /// The least number of ticks from the start of a minute that take at least `time`.
+    /// The smallest number of ticks from the start of a minute that take at least `time`.
     #[must_use]
     pub fn least(&self, time: Nanos) -> u64 {
         match time.0 {
@@ -101,13 +101,13 @@ impl Rotation {
         self.sector
     }
 
-    /// Ticks a second.
+    /// Ticks per second.
     #[must_use]
     pub fn per_second(&self) -> f64 {
         self.per_minute as f64 / 60.0
     }
 
-    /// No `sectors` sectors pass in less time than this, wherever the first begins.
+    /// A lower bound of the time in which `sectors` sectors pass, from any angle.
     #[must_use]
     pub fn least_span(&self, sectors: u64) -> Nanos {
         Nanos((u128::from(sectors) * u128::from(MINUTE) / u128::from(self.per_minute)) as u64)
@@ -135,12 +135,12 @@ mod tests {
         let rotation = Rotation::new(4002, 72);
         let start = rotation.next(Nanos::ZERO, 0);
         assert_eq!(rotation.time(start), Nanos::ZERO);
-        // One turn: 60e9 / 4002 = 14,992,503.7 ns; one sector: 208,229.2 ns.
+        // One revolution: 60e9 / 4002 = 14,992,503.7 ns; one sector: 208,229.2 ns.
         assert_eq!(rotation.time(rotation.after(start, 72)), Nanos(14_992_504));
         assert_eq!(rotation.time(rotation.after(start, 1)), Nanos(208_230));
         assert_eq!(rotation.time(rotation.after(start, 72 * 4002)), Nanos(MINUTE));
         assert_eq!(rotation.time(rotation.after(start, 72 * 4002 * 1_000_000)), Nanos(MINUTE * 1_000_000));
-        // Just after sector 0 began it comes again a turn later.
+        // Just after sector 0 began, it comes again a revolution later.
         assert_eq!(rotation.time(rotation.next(Nanos(1), 0)), Nanos(14_992_504));
         assert_eq!(rotation.time(rotation.next(Nanos(1), 1)), Nanos(208_230));
     }
@@ -148,7 +148,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Never early, never a turn late, at the right angle, and the same however it is reached.
+        /// Never early, never a revolution late, at the right angle, and independent of intermediate steps.
         #[test]
         fn the_next_passage_is_the_first(
             time in 0u64..1 << 52, rpm in 1u32..20_000, sectors in 1u32..2_000, angle in 0u64..5_000,

@@ -1,17 +1,17 @@
-//! Seek times by distance in cylinders, tabled once: a seek costs a look-up, and no root at run time.
+//! Seek times by distance in cylinders, tabulated once: a seek is a table look-up without square roots at run time.
 //!
-//! Forms of the curve, by what is known of a drive:
-//! - `root-linear`: a + b sqrt(d) where acceleration rules, c + e d where the arm coasts (Ruemmler and Wilkes 1994);
-//!   the first few distances may be given one by one, since short seeks follow no formula (Worthington, Ganger and
-//!   Patt, CSE-TR-194-94).
-//! - `table`: measured times of some distances, straight lines between them and on beyond the last.
+//! Forms of the curve, depending on what is known of a drive:
+//! - `root-linear`: a + b sqrt(d) while acceleration dominates, c + e d while the arm coasts (Ruemmler and Wilkes
+//!   1994); the first few distances may be given individually, since short seeks follow no formula (Worthington, Ganger
+//!   and Patt, CSE-TR-194-94).
+//! - `table`: measured times at some distances, with linear interpolation and extrapolation.
 //! - `min-average-max`: min + b (d-1) + a sqrt(d-1), with a and b such that the mean over random pairs and the full
-//!   stroke come out about right (Lee and Katz, SIGMETRICS 1993, section 2): all that a data sheet says.
+//!   stroke are about right (Lee and Katz, SIGMETRICS 1993, section 2): all that a data sheet gives.
 //! - `line`: straight lines through minimum, average at a third of the cylinders, and maximum.
 //! - `sum`: constant + linear d + root sqrt(d).
 //! - `constant`.
 //!
-//! Square roots are exact in IEEE arithmetic, so the table is the same on every machine. 8 bytes a cylinder.
+//! Square roots are exact in IEEE arithmetic, so the table is the same on every machine. 8 bytes per cylinder.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use toml::Table;
 use crate::limits::{DISTANCE_MAX, TIME_MAX};
 use crate::time::Time;
 
-/// What is known of a drive's curve.
+/// The form of a drive's curve.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Form {
@@ -51,13 +51,13 @@ pub(super) enum Forms {
 keys! {
     /// a + b sqrt(d) up to the boundary, c + e d beyond.
     pub(super) struct RootLinear {
-        /// Where the arm begins to coast, in cylinders.
+        /// Distance at which the arm begins to coast, in cylinders.
         boundary: u32,
         /// a and b.
         root: [Time; 2],
         /// c and e.
         linear: [Time; 2],
-        /// The first distances one by one, in milliseconds.
+        /// Times of the first distances, in milliseconds.
         #[serde(default)]
         #[schemars(inner(range(min = 0.0, max = 3_600_000.0)))]
         first_ms: Vec<f64>
@@ -65,9 +65,9 @@ keys! {
 }
 
 keys! {
-    /// Measured times, straight lines between them.
+    /// Measured times with linear interpolation.
     pub(super) struct Measured {
-        /// Rising, in cylinders.
+        /// Ascending, in cylinders.
         #[schemars(inner(range(min = 1, max = DISTANCE_MAX)), length(min = 2))]
         distances: Vec<u64>,
         /// One for each distance.
@@ -90,13 +90,13 @@ keys! {
 }
 
 keys! {
-    /// What a data sheet says.
+    /// The numbers of a data sheet.
     pub(super) struct ThreePoints {
-        /// To the next cylinder.
+        /// Time to the next cylinder.
         minimum: Time,
-        /// Of all pairs of cylinders.
+        /// Mean time over all pairs of cylinders.
         average: Time,
-        /// Over all cylinders.
+        /// Time over all cylinders.
         maximum: Time
     }
     impl check = |keys| {
@@ -121,11 +121,11 @@ impl ThreePoints {
 keys! {
     /// constant + linear d + root sqrt(d).
     pub(super) struct Sum {
-        /// Of any distance.
+        /// Time of any distance.
         constant: Time,
-        /// Of each cylinder.
+        /// Time per cylinder.
         linear: Time,
-        /// Of the root of the distance.
+        /// Time per square root of a cylinder.
         root: Time
     }
 }
@@ -133,20 +133,20 @@ keys! {
 keys! {
     /// One time for all distances.
     pub(super) struct Constant {
-        /// Of any distance.
+        /// Time of any distance.
         time: Time
     }
 }
 
-/// Seek time of each distance; distance 0 takes none.
+/// Seek time of each distance; 0 for distance 0.
 #[derive(Debug, Clone)]
 pub struct SeekTable(Arc<[Nanos]>);
 
 impl SeekTable {
-    /// From the `seek` table of a profile, for distances below `cylinders`.
+    /// Reads the table `seek` of a profile, for distances below `cylinders`.
     ///
     /// # Errors
-    /// The key at fault.
+    /// The offending key.
     pub(crate) fn read(mut table: Table, cylinders: u32) -> Result<Self, KeyError> {
         Ok(match take_key(&mut table, "form")? {
             Form::RootLinear => {
@@ -172,12 +172,12 @@ impl SeekTable {
         })
     }
 
-    /// No seek takes longer than [`TIME_MAX`], however steep the curve.
+    /// Times are capped at [`TIME_MAX`], however steep the curve.
     fn tabulate(cylinders: u32, time: impl Fn(u32) -> Nanos) -> Self {
         Self((0..cylinders).map(|d| if d == 0 { Nanos::ZERO } else { time(d).min(TIME_MAX) }).collect())
     }
 
-    /// `first` one by one, then `root[0] + root[1] sqrt(d)` up to `boundary`, `linear[0] + linear[1] d` beyond.
+    /// `first` individually, then `root[0] + root[1] sqrt(d)` up to `boundary`, `linear[0] + linear[1] d` beyond.
     fn root_linear(cylinders: u32, boundary: u32, root: [Nanos; 2], linear: [Nanos; 2], first: &[Nanos]) -> Self {
         Self::tabulate(cylinders, |d| match first.get(d as usize - 1) {
             Some(time) => *time,
@@ -186,8 +186,8 @@ impl SeekTable {
         })
     }
 
-    /// Straight lines between `points` and on beyond the last two; the first time below the first distance. The
-    /// caller guarantees at least two points with rising distances.
+    /// Linear interpolation between `points`, extrapolated beyond the last two; the first time below the first
+    /// distance. The caller guarantees at least two points with ascending distances.
     fn interpolate(cylinders: u32, points: &[(u64, Nanos)]) -> Self {
         Self::tabulate(cylinders, |d| {
             let d = u64::from(d);
@@ -196,7 +196,7 @@ impl SeekTable {
             if d <= d1 {
                 return t1;
             }
-            // At most an hour times 10^7 cylinders: beyond 64 bits before it is cut.
+            // At most an hour times 10^7 cylinders: exceeds 64 bits before it is capped.
             let along = |rise: u64| {
                 let time = u128::from(rise) * u128::from(d - d1) / u128::from(d2 - d1);
                 time.min(u128::from(TIME_MAX.0)) as u64
@@ -227,14 +227,14 @@ impl SeekTable {
         Self::interpolate(cylinders, &[(1, minimum), (third, average), (last, maximum)])
     }
 
-    /// Time to move the arm by `distance` cylinders. The caller guarantees that the drive has more than that.
+    /// Time to move the arm by `distance` cylinders, which must be below the drive's number of cylinders.
     #[inline]
     #[must_use]
     pub fn time(&self, distance: u32) -> Nanos {
         self.0[distance as usize]
     }
 
-    /// By distance: the time of the fastest movement that goes so far or further.
+    /// By distance: the least time of a movement over at least that distance.
     #[must_use]
     pub fn least_from(&self) -> Vec<Nanos> {
         let mut least = self.0.to_vec();
@@ -251,7 +251,7 @@ impl SeekTable {
     }
 }
 
-/// `scale` times `distance`, as far as it counts: see [`SeekTable::tabulate`].
+/// `scale` times `distance`, saturating: see [`SeekTable::tabulate`].
 fn scaled(scale: Nanos, distance: u32) -> Nanos {
     Nanos(scale.0.saturating_mul(distance.into())).min(TIME_MAX)
 }
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn measured_points_are_joined_by_lines() {
-        // Measured times may fall: 1.531 ms at 10, 1.515 at 12.
+        // Measured times may decrease: 1.531 ms at 10, 1.515 at 12.
         let points = [(2, ms(1.0)), (10, ms(1.531)), (12, ms(1.515)), (20, ms(2.315))];
         let table = SeekTable::interpolate(40, &points);
         assert_eq!(table.time(1), ms(1.0)); // before the first point
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn steep_curves_end_at_an_hour() {
-        // 10^7 times an hour is beyond 64 bits: each form gives an hour for the far end, and never falls.
+        // 10^7 times an hour exceeds 64 bits: each form gives an hour for the far end, and never decreases.
         let hour = ms(3.6e6);
         for seek in [
             "form = 'sum'\nconstant = '1ms'\nlinear = '1h'\nroot = '1h'",

@@ -1,39 +1,40 @@
 //! A drive whose buffer is divided into segments, each with a run of sectors that were read or written.
 //!
-//! A read whose first sector lies in a segment is served from there, and from the media for what is not in yet. Any
-//! other read takes the segment that was used longest ago, and the head goes on reading into it afterwards, as far
-//! as the profile lets it, or until the next request for another place breaks it off at the end of a sector. A write
-//! may be done as soon as it is in the buffer; the head then writes it out behind the host's back, and what needs the
-//! media meanwhile waits. All of that is a function of time: the state is the segments' ends, one stream, and the
-//! instants at which writes will be out.
+//! A read whose first sector lies in a segment is served from it, and from the media for sectors that have not been
+//! read yet. Any other read replaces the least recently used segment; afterwards the head reads ahead into it, as far
+//! as the profile allows, or until the next request for another place interrupts it at the end of a sector. A write may
+//! be done as soon as it is in the buffer; the head then writes it out in the background, and requests that need the
+//! media wait in the meantime. All of this is a function of time: the state is the segments' ends, one stream, and the
+//! completion times of pending writes.
 //!
-//! With `read_during_overhead` the head goes on reading ahead while the controller takes in the next read, because
-//! a controller cannot move the arm for a command that it has not decoded. Shriver, Small and Smith (USENIX 1999,
-//! section 2.2) say that the drive reads ahead; that it does so during the overhead is our reading. A read is then
-//! looked up when the overhead is over: `read_hit` after it came, and if it is no hit by then, `read_miss` after it
-//! came. What has been read by that second instant is served from the buffer, with the overhead of a miss; else the
-//! stream is broken off then. A hit in another segment than the one that is being read breaks the stream off as it
-//! does without the key, but once it is decoded; one that is not whole, when the arm can first move, `read_miss`
-//! after it came. A write breaks off when it comes. Without the key all of that happens the instant the request comes.
+//! With `read_during_overhead` the head continues to read ahead while the controller processes the next read, because a
+//! controller cannot move the arm for a command that it has not decoded. Shriver, Small and Smith (USENIX 1999, section
+//! 2.2) state that the drive reads ahead; that it does so during the overhead is our interpretation. A read then looks
+//! up the buffer when the overhead is over: `read_hit` after its arrival and, if it is not a hit by then, `read_miss`
+//! after its arrival. Sectors read by that second instant are served from the buffer, with the overhead of a miss;
+//! otherwise the stream is interrupted then. A full hit in a segment other than the stream's interrupts the stream as
+//! it does without the key, but only once the command is decoded; a partial hit interrupts it when the arm can first
+//! move, `read_miss` after its arrival. A write interrupts it on arrival. Without the key all of this happens on
+//! arrival.
 //!
-//! With `hit_ahead` a read that starts ahead of the stream, before the sector at which the stream stops, is a hit where
-//! reading on brings its last sector no later than breaking the stream off and repositioning would. The head passes
-//! these sectors anyway; repositioning costs a turn whenever the read's first sector passes during the overhead. IBM's
-//! and HGST's specifications say so of a command on the current head and track: a minimum prefetch of zero means that
-//! read-ahead ends "immediately after a new command arrives, except when the new command is on the current head and
-//! track" (Ultrastar C15K600, mode page 8; the same sentence in IBM's OEM specification of the DDRS-3xxxx). Beyond the
-//! track it is a guess. Such a hit starts to cross the bus when its first sector is in.
+//! With `hit_ahead` a read that starts ahead of the stream, before the sector at which the stream stops, is a hit if
+//! reading on delivers its last sector no later than interrupting the stream and repositioning would. The head passes
+//! these sectors anyway; repositioning costs a revolution whenever the read's first sector passes during the overhead.
+//! IBM's and HGST's specifications describe this for a command on the current head and track: a minimum prefetch of
+//! zero means that read-ahead ends "immediately after a new command arrives, except when the new command is on the
+//! current head and track" (Ultrastar C15K600, mode page 8; the same sentence in IBM's OEM specification of the
+//! DDRS-3xxxx). Beyond the track it is a guess. Such a hit starts to cross the bus when its first sector has been read.
 //!
-//! With `read_ahead_on_sequence` the head reads ahead only where a sequence is suspected, as Shriver, Small and Smith say
-//! of the Cheetah (section 2.2): behind a read that begins where an earlier one ended, as far as the segments still know
-//! where that was. So the first read of a sequence is followed by nothing, and the second goes to the media. It takes the
-//! segment of the first: a sequence has one segment however far it goes. A hit at another place leaves the read-ahead of
-//! its segment as it is.
+//! With `read_ahead_on_sequence` the head only reads ahead if it detects a sequence, as Shriver, Small and Smith say of
+//! the Cheetah (section 2.2): after a read that begins where an earlier one ended, as far as the segments still record
+//! that end. There is thus no read-ahead after the first read of a sequence, and the second read needs the media. It
+//! uses the segment of the first: a sequence uses one segment, whatever its length. A hit elsewhere in a segment does
+//! not change the segment's read-ahead.
 //!
-//! After DiskSim 4's disk module (Bucy, Schindler, Schlosser, Ganger and others, CMU-PDL-08-101, section 3.6). What
-//! differs: see `mechanical.rs`; a hit never waits for a write that is under way elsewhere.
+//! After DiskSim 4's disk module (Bucy, Schindler, Schlosser, Ganger and others, CMU-PDL-08-101, section 3.6).
+//! Differences: see `mechanical.rs`; a hit never waits for a write in progress elsewhere.
 //!
-//! Cost: a hit a scan of the segments and some divisions; a miss about thirty divisions. 40 bytes a segment.
+//! Cost: a scan of the segments and some divisions for a hit; about thirty divisions for a miss. 40 bytes per segment.
 
 mod reads;
 mod writes;
@@ -46,23 +47,22 @@ use super::segments::{Buffer, ReadAhead, Reporting, Segments};
 use super::stream::{Progress, Stream};
 use crate::{Request, Service};
 
-/// A read-ahead that is under way, or was when last looked at.
+/// A read-ahead that is in progress, or was when last updated.
 #[derive(Debug, Clone)]
 struct Reading {
     segment: usize,
     stream: Stream,
-    /// It is not broken off before it has read up to here.
+    /// It is not interrupted before it has read up to here.
     at_least: u64,
 }
 
-/// Written data on their way to the media.
+/// Written data that have not reached the media.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     segment: usize,
     done: Nanos,
 }
 
-/// The state of such a drive.
 #[derive(Debug, Clone)]
 pub(crate) struct Segmented {
     buffer: Buffer,
@@ -70,44 +70,44 @@ pub(crate) struct Segmented {
     undivided: Buffer,
     segments: Segments,
     reading: Option<Reading>,
-    /// Writes that are not out yet, in their order.
+    /// Writes in progress, in order.
     pending: Vec<Pending>,
-    /// When the media is free of them.
+    /// When the media are free of them.
     written: Nanos,
     /// Where the head is without a stream.
     rest: Place,
-    /// The head may read ahead behind the read that is being served.
+    /// Whether the head may read ahead after the current read.
     goes_on: bool,
-    /// The last request was a write, and where it ended.
+    /// Whether the last request was a write, and where it ended.
     after_write: bool,
     write_end: u64,
 }
 
-/// A read as the controller takes it in.
+/// The timing of a read command.
 #[derive(Debug, Clone, Copy)]
 struct Command {
-    /// When it is looked up what the buffer holds.
+    /// When the buffer is looked up.
     at: Nanos,
-    /// What the controller has taken up to then.
+    /// Controller time up to then.
     before: Nanos,
-    /// What it takes from then on: until data can cross the bus, until the arm can move.
+    /// Controller time from then on: until data can cross the bus, until the arm can move.
     hit: Nanos,
     miss: Nanos,
-    /// When a stream is broken off for it.
+    /// When a stream is interrupted for it.
     leaves: Nanos,
 }
 
-/// Where and from when on the head can move for another request.
+/// Where and when the head can start moving for another request.
 #[derive(Debug, Clone, Copy)]
 struct Free {
     at: Nanos,
     head: Place,
-    /// What the broken-off stream has read by then.
+    /// What the interrupted stream has read by then.
     read: Option<u64>,
 }
 
-/// What the stream has come to: how far it is while it reads, where the head rests otherwise, and how far its
-/// segment is.
+/// The state of the stream: how far it has read while it reads, otherwise where the head rests, and the end of its
+/// segment.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     progress: Option<Progress>,
@@ -116,7 +116,6 @@ struct Look {
 }
 
 impl Segmented {
-    /// An empty buffer.
     pub fn new(buffer: Buffer) -> Self {
         Self {
             segments: Segments::new(&buffer),
@@ -180,7 +179,7 @@ impl Segmented {
         service
     }
 
-    /// How a read that comes at `now` is taken in.
+    /// The timing of a read that arrives at `now`.
     #[inline]
     fn command(&self, parameters: &Parameters, now: Nanos, request: &Request) -> Command {
         let after = usize::from(self.after_write);
@@ -203,7 +202,7 @@ impl Segmented {
         }
     }
 
-    /// What the stream has come to at `now`.
+    /// The state of the stream at `now`.
     #[inline]
     fn look(&self, parameters: &Parameters, now: Nanos) -> Look {
         let Some(reading) = &self.reading else { return Look { progress: None, rest: self.rest, read: None } };
@@ -216,7 +215,7 @@ impl Segmented {
         Look { progress: Some(progress), rest: self.rest, read: Some((reading.segment, progress.end)) }
     }
 
-    /// Brings the segment of the stream up to `now`; how far the stream is, while it reads.
+    /// Updates the segment of the stream to `now`; returns the stream's progress while it reads.
     #[inline]
     fn settle(&mut self, parameters: &Parameters, now: Nanos) -> Option<Progress> {
         let Look { progress, rest, read } = self.look(parameters, now);
@@ -230,7 +229,7 @@ impl Segmented {
         progress
     }
 
-    /// When the head is free for something else than its stream, and where, if it would rest at `rest` by itself.
+    /// When and where the head is free for something other than its stream; `rest` is its position without a stream.
     #[inline]
     fn free(&self, parameters: &Parameters, now: Nanos, progress: Option<Progress>, rest: Place) -> Free {
         let waiting = now.max(self.written);
@@ -250,7 +249,7 @@ impl Segmented {
         Free { at: leave.at.max(waiting), ..leave }
     }
 
-    /// Breaks the stream off.
+    /// Interrupts the stream.
     fn break_off(&mut self, parameters: &Parameters, now: Nanos, progress: Option<Progress>) -> Free {
         let free = self.free(parameters, now, progress, self.rest);
         if let (Some(reading), Some(read)) = (self.reading.take(), free.read) {
@@ -260,8 +259,8 @@ impl Segmented {
         free
     }
 
-    /// The segment that serves `request`: its first sector is there or comes with the stream; `read` says how far the
-    /// stream's segment is.
+    /// The segment that serves `request`: its first sector is there or will be read by the stream; `read` gives the
+    /// current end of the stream's segment.
     #[inline]
     fn serving(
         &self,
@@ -284,7 +283,7 @@ impl Segmented {
         coming.then_some(reading.segment)
     }
 
-    /// Whether the stream `reading`, if it goes on, has read all of `request` no later than the head that leaves it.
+    /// Whether the stream `reading`, if continued, has read all of `request` no later than if the head repositioned.
     fn reads_on_sooner(
         &self,
         parameters: &Parameters,
@@ -339,7 +338,7 @@ impl Segmented {
         service.wait + service.seek + service.rotation
     }
 
-    /// What the controller takes from `command.at` on for a hit, of which a `part` is not in.
+    /// Controller time from `command.at` on for a hit; `part`: a partial one.
     #[inline]
     fn taken(&self, command: &Command, part: bool) -> Nanos {
         if part && !self.buffer.partial_hit {
@@ -349,7 +348,7 @@ impl Segmented {
         }
     }
 
-    /// When a sector that the stream has not come to begins to pass, and when it is in; zero without a stream.
+    /// When a sector that the stream has not reached begins to pass, and when it has been read; zero without a stream.
     fn passes(&self, parameters: &Parameters, sector: u64) -> (Nanos, Nanos) {
         let passes = |reading: &Reading| reading.stream.passes(&parameters.arm.zones[reading.stream.zone], sector);
         self.reading.as_ref().map_or((Nanos::ZERO, Nanos::ZERO), passes)
@@ -367,7 +366,7 @@ impl Segmented {
     }
 }
 
-/// Whether data that are not out yet lie in `segment`.
+/// Whether `segment` holds data that have not reached the media.
 fn holds(pending: &[Pending], segment: usize) -> bool {
     pending.iter().any(|pending| pending.segment == segment)
 }

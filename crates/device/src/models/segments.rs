@@ -1,4 +1,4 @@
-//! The segments of a drive's buffer: what each holds, and which is given up next.
+//! The segments of a drive's buffer: their contents, and replacement.
 
 use headstart_types::{keys, within_range, KeyError};
 use schemars::JsonSchema;
@@ -11,7 +11,6 @@ use crate::Request;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ReadAhead {
-    /// Not at all.
     None,
     /// To the end of the track.
     Track,
@@ -19,23 +18,23 @@ pub(crate) enum ReadAhead {
     Cylinder,
     /// Until the segment is full.
     Segment,
-    /// To the end of the track, and of the next one in a segment that goes back before this one.
+    /// To the end of the track, and of the next one in a segment that begins before this one.
     NextTrack,
 }
 
-/// When a write is done.
+/// When a write is reported as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reporting {
     /// When it is on the media.
     Media,
-    /// When it is in the buffer; one run of unwritten data at a time.
+    /// When it is in the buffer; at most one run of pending data.
     Append,
-    /// When it is in the buffer; as many runs as write segments.
+    /// When it is in the buffer; at most one run per write segment.
     Buffer,
 }
 
-/// What a watermark is a part of.
+/// The base of a watermark.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum WatermarkOf {
@@ -44,10 +43,10 @@ pub(crate) enum WatermarkOf {
     Segment,
 }
 
-/// Segments at most: a hit is looked for in all of them.
+/// Maximum number of segments: a hit scans all of them.
 const SEGMENTS_MAX: u64 = 1_000;
 
-/// Sectors of a segment at most.
+/// Maximum number of sectors per segment.
 const SECTORS_MAX: u64 = 1 << 31;
 
 fn yes() -> bool {
@@ -57,81 +56,82 @@ fn yes() -> bool {
 keys! {
     /// A buffer of several segments.
     pub(crate) struct Buffer {
-        /// Segments.
+        /// Number of segments.
         #[schemars(range(min = 1, max = SEGMENTS_MAX))]
         pub segments: usize,
-        /// Sectors of a segment.
+        /// Sectors per segment.
         #[serde(rename = "segment_sectors")]
         #[schemars(range(min = 1, max = SECTORS_MAX))]
         pub size: u64,
-        /// Segments that writes may take; all if absent.
+        /// Maximum number of segments for writes; all by default.
         #[serde(default)]
         #[schemars(range(min = 1))]
         pub write_segments: Option<usize>,
-        /// The last segment takes all writes, and nothing else.
+        /// Whether the last segment is used for all writes, and only for them.
         #[serde(default, rename = "write_segment_apart")]
         pub write_apart: bool,
         /// How far the head reads ahead.
         pub read_ahead: ReadAhead,
-        /// Sectors read ahead before another request may break it off.
+        /// Sectors read ahead before another request may interrupt it.
         #[serde(default, rename = "read_ahead_minimum")]
         pub minimum: u64,
-        /// Sectors read ahead at most.
+        /// Maximum number of sectors read ahead.
         #[serde(rename = "read_ahead_maximum")]
         pub maximum: Option<u64>,
-        /// The head reads ahead only behind a read that begins where an earlier one ended: see `segmented.rs`.
+        /// Whether the head only reads ahead after a read that begins where an earlier one ended: see `segmented.rs`.
         #[serde(default, rename = "read_ahead_on_sequence")]
         pub on_sequence: bool,
-        /// What was requested stays in the segment while the head reads ahead.
+        /// Whether requested sectors stay in the segment while the head reads ahead.
         #[serde(default)]
         pub keep_requested: bool,
-        /// What has been requested is given up.
+        /// Whether requested sectors are dropped.
         #[serde(default)]
         pub drop_requested: bool,
-        /// A hit lets the head read on.
+        /// Whether the head reads on after a hit.
         #[serde(default)]
         pub read_ahead_on_hit: bool,
-        /// What passes the head before the request's first sector is read too.
+        /// Whether sectors that pass the head before the request's first sector are read too.
         #[serde(default)]
         pub read_before: bool,
-        /// Sectors of a read are taken in the order in which they pass.
+        /// Whether sectors of a read are read in the order in which they pass.
         #[serde(default)]
         pub zero_latency_read: bool,
-        /// The same of a write.
+        /// Whether sectors of a write are written in the order in which they pass.
         #[serde(default)]
         pub zero_latency_write: bool,
-        /// When a write is done.
+        /// When a write is reported as done.
         #[serde(rename = "write_reporting")]
         pub reporting: Reporting,
-        /// Writes that follow each other are one run.
+        /// Whether consecutive writes form one run.
         #[serde(default = "yes", rename = "combine_writes")]
         pub combine: bool,
-        /// Reads are served from written data.
+        /// Whether reads are served from written data.
         #[serde(default = "yes")]
         pub hit_on_written: bool,
-        /// A read of what is under way waits for it.
+        /// Whether a read of sectors being read or written waits for them.
         #[serde(default)]
         pub hit_under_way: bool,
-        /// A read that starts ahead of the stream is served by reading on where that is sooner: see `segmented.rs`.
+        /// Whether a read that starts ahead of the stream is served by reading on if that is faster: see
+        /// `segmented.rs`.
         #[serde(default)]
         pub hit_ahead: bool,
-        /// A read whose first part is in the buffer is served from it.
+        /// Whether a read whose first part is in the buffer is served from it.
         #[serde(default = "yes")]
         pub partial_hit: bool,
-        /// Whether anything stays in the buffer.
+        /// Whether data stay in the buffer.
         #[serde(default = "yes")]
         pub caching: bool,
-        /// Reading ahead stops within a sector.
+        /// Whether reading ahead can stop within a sector.
         #[serde(default)]
         pub stop_within_sector: bool,
-        /// The head goes on reading ahead while the controller takes in the next read: see `segmented.rs`.
+        /// Whether the head continues to read ahead while the controller processes the next read: see `segmented.rs`.
         #[serde(default)]
         pub read_during_overhead: bool,
-        /// Part of the request (or of the segment) that must be in before it starts to cross the bus.
+        /// Share of the request (or of the segment) that must have been read before it starts to cross the bus.
         #[serde(default)]
         #[schemars(range(min = 0.0, max = 1.0))]
         pub read_watermark: f64,
-        /// What read_watermark is a part of.
+        /// The base of read_watermark.
         #[serde(default)]
         pub watermark_of: WatermarkOf
     }
@@ -146,7 +146,7 @@ keys! {
 }
 
 impl Buffer {
-    /// How many segments writes may take.
+    /// Number of segments that writes may use.
     pub fn write_segments(&self) -> usize {
         match self.write_apart {
             true => 1,
@@ -173,18 +173,18 @@ impl Buffer {
         })
     }
 
-    /// Segments that reads may take.
+    /// The segments that reads may use.
     pub fn read_segments(&self) -> std::ops::Range<usize> {
         0..self.segments - usize::from(self.write_apart)
     }
 
-    /// Segments that writes may take.
+    /// The segments that writes may use.
     pub fn segments_for_writes(&self) -> std::ops::Range<usize> {
         let first = if self.write_apart { self.segments - 1 } else { 0 };
         first..self.segments
     }
 
-    /// Sectors of a request that must be in before the bus takes the first.
+    /// Sectors of a request that must have been read before the first crosses the bus.
     #[inline]
     pub fn watermark(&self, sectors: u32) -> u64 {
         if self.read_watermark == 0.0 {
@@ -194,7 +194,7 @@ impl Buffer {
         (of as f64 * self.read_watermark) as u64
     }
 
-    /// The sector before which a read-ahead behind `request` stops, in a segment that starts at `start`.
+    /// The sector before which a read-ahead after `request` stops, in a segment that starts at `start`.
     #[inline]
     pub fn limit(&self, arm: &Arm, request: &Request, start: u64) -> u64 {
         let end = request.end();
@@ -220,17 +220,17 @@ impl Buffer {
     }
 }
 
-/// A run of sectors in the buffer; empty where start and end are one.
+/// A run of sectors in the buffer; empty if start equals end.
 #[derive(Debug, Clone, Copy, Default)]
 struct Segment {
     start: u64,
     end: u64,
     written: bool,
-    /// Where the furthest of the reads that it served lets the read-ahead stop.
+    /// The furthest limit that any read served from it set for the read-ahead.
     limit: u64,
     /// Where the last read that it served ended; 0 for none.
     asked: u64,
-    /// When it was last used, by a count of uses; 0 for never.
+    /// Sequence number of its last use; 0 for never.
     used: u64,
 }
 
@@ -242,7 +242,6 @@ impl Segment {
     }
 }
 
-/// All segments.
 #[derive(Debug, Clone)]
 pub(crate) struct Segments {
     list: Vec<Segment>,
@@ -251,13 +250,12 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Empty segments.
     pub fn new(buffer: &Buffer) -> Self {
         Self { list: vec![Segment::default(); buffer.segments], size: buffer.size, uses: 0 }
     }
 
-    /// The segment that holds `sector`: one that holds all before `end` if there is one, and of those the last used.
-    /// `read` is a segment that is further than its record.
+    /// The segment that holds `sector`: preferably one that holds everything before `end`, and the most recently used
+    /// of those. `read` gives a segment's end that is more recent than its record.
     #[inline]
     pub fn find(&self, sector: u64, end: u64, written: bool, read: Option<(usize, u64)>) -> Option<usize> {
         let mut best = None;
@@ -276,7 +274,8 @@ impl Segments {
         best.map(|(index, _)| index)
     }
 
-    /// The segment to be used next: an empty one, else the one used longest ago, `except` some.
+    /// The segment to be replaced next: an empty one, else the least recently used, excluding those for which `except`
+    /// holds.
     #[inline]
     pub fn take(&mut self, among: std::ops::Range<usize>, except: impl Fn(usize) -> bool) -> usize {
         let first = among.start;
@@ -310,14 +309,14 @@ impl Segments {
         self.list[index].end
     }
 
-    /// Gives a segment other contents.
+    /// Replaces the contents of a segment.
     #[inline]
     pub fn set(&mut self, index: usize, start: u64, end: u64, written: bool) {
         let segment = &mut self.list[index];
         (segment.start, segment.end, segment.written, segment.limit, segment.asked) = (start, end, written, 0, 0);
     }
 
-    /// The segment whose last read ended at `sector`; of several, the last used.
+    /// The most recently used segment whose last read ended at `sector`.
     #[inline]
     pub fn followed(&self, sector: u64) -> Option<usize> {
         let ended_here = |(_, segment): &(usize, &Segment)| sector > 0 && segment.asked == sector;
@@ -325,13 +324,14 @@ impl Segments {
         followed.map(|(index, _)| index)
     }
 
-    /// The last read of a segment ended at `end`.
+    /// Records that the last read of a segment ended at `end`.
     #[inline]
     pub fn set_asked(&mut self, index: usize, end: u64) {
         self.list[index].asked = end;
     }
 
-    /// Lets the read-ahead go as far as `limit`, or further where a read before this one did; says how far.
+    /// Raises a segment's read-ahead limit to `limit`; returns the result, which is higher if an earlier read set it
+    /// so.
     #[inline]
     pub fn raise_limit(&mut self, index: usize, limit: u64) -> u64 {
         let segment = &mut self.list[index];
@@ -339,25 +339,25 @@ impl Segments {
         segment.limit
     }
 
-    /// The segment now ends at `end`; what no longer fits is overwritten, oldest first.
+    /// Extends the segment to `end`; the oldest data that no longer fit are overwritten.
     #[inline]
     pub fn read_to(&mut self, index: usize, end: u64) {
         self.list[index].extend(end, self.size);
     }
 
-    /// The segment also holds what lies from `start` on, as far as it fits.
+    /// Extends the segment to begin at `start`, as far as it fits.
     pub fn keep_from(&mut self, index: usize, start: u64) {
         let segment = &mut self.list[index];
         segment.start = segment.start.min(start).max(segment.end.saturating_sub(self.size));
     }
 
-    /// The segment no longer holds what lies before `sector`.
+    /// Drops what lies before `sector`.
     pub fn drop_before(&mut self, index: usize, sector: u64) {
         let segment = &mut self.list[index];
         segment.start = segment.start.max(sector).min(segment.end);
     }
 
-    /// `start..end` was written into the segment: on from what it holds, or in its place.
+    /// Adds the written `start..end` to the segment: appended if contiguous, otherwise as its new contents.
     pub fn written(&mut self, index: usize, start: u64, end: u64) {
         let goes_on = self.list[index].written && self.list[index].end == start;
         if !goes_on {
@@ -366,7 +366,7 @@ impl Segments {
         self.read_to(index, end);
     }
 
-    /// Empties what overlaps `start..end`: it is about to be written elsewhere.
+    /// Empties segments that overlap `start..end`, which is about to be written elsewhere.
     pub fn forget(&mut self, start: u64, end: u64) {
         for segment in &mut self.list {
             if segment.start < end && start < segment.end {

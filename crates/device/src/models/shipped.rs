@@ -1,4 +1,4 @@
-//! The shipped drives: a row each, whose numbers are a profile.
+//! The shipped drives: one row each, with the numbers in a profile.
 
 use headstart_types::{read_keys, KeyTable};
 
@@ -9,7 +9,6 @@ use super::profile::ProfileKeys;
 use crate::driver_cost::{self, DriverCost, DISK_1990S, DISK_2000S, SCSI};
 use crate::row::Model;
 
-/// The row of `hp97560` in the registry.
 pub const HP97560: Model = drive(
     "hp97560",
     DISK_1990S,
@@ -18,7 +17,6 @@ pub const HP97560: Model = drive(
     include_str!("../../profiles/hp97560.toml"),
 );
 
-/// The row of `seagate-cheetah-9lp` in the registry.
 pub const SEAGATE_CHEETAH_9LP: Model = drive(
     "seagate-cheetah-9lp",
     DISK_1990S,
@@ -27,7 +25,6 @@ pub const SEAGATE_CHEETAH_9LP: Model = drive(
     include_str!("../../profiles/seagate-cheetah-9lp.toml"),
 );
 
-/// The row of `seagate-cheetah-4lp` in the registry.
 pub const SEAGATE_CHEETAH_4LP: Model = drive(
     "seagate-cheetah-4lp",
     DISK_1990S,
@@ -36,7 +33,6 @@ pub const SEAGATE_CHEETAH_4LP: Model = drive(
     include_str!("../../profiles/seagate-cheetah-4lp.toml"),
 );
 
-/// The row of `seagate-barracuda-st32171w` in the registry.
 pub const SEAGATE_BARRACUDA_ST32171W: Model = drive(
     "seagate-barracuda-st32171w",
     DISK_1990S,
@@ -45,16 +41,14 @@ pub const SEAGATE_BARRACUDA_ST32171W: Model = drive(
     include_str!("../../profiles/seagate-barracuda-st32171w.toml"),
 );
 
-/// The row of `quantum-atlas-10k` in the registry.
 pub const QUANTUM_ATLAS_10K: Model = drive(
     "quantum-atlas-10k",
     DISK_1990S,
-    "Quantum Atlas 10K, 9.1 GB, 10,025 rpm, 10 segments, reads the track round, writes from the buffer",
+    "Quantum Atlas 10K, 9.1 GB, 10,025 rpm, 10 segments, whole-track reads, writes reported from the buffer",
     "extracted by DiskSim's authors (CMU), as measured",
     include_str!("../../profiles/quantum-atlas-10k.toml"),
 );
 
-/// The row of `ibm-0661` in the registry.
 pub const IBM_0661: Model = drive(
     "ibm-0661",
     DISK_1990S,
@@ -63,7 +57,6 @@ pub const IBM_0661: Model = drive(
     include_str!("../../profiles/ibm-0661.toml"),
 );
 
-/// The row of `ibm-36gb-10k` in the registry.
 pub const IBM_36GB_10K: Model = drive(
     "ibm-36gb-10k",
     DISK_2000S,
@@ -72,7 +65,6 @@ pub const IBM_36GB_10K: Model = drive(
     include_str!("../../profiles/ibm-36gb-10k.toml"),
 );
 
-/// The row of `seagate-146gb-10k` in the registry.
 pub const SEAGATE_146GB_10K: Model = drive(
     "seagate-146gb-10k",
     DISK_2000S,
@@ -81,7 +73,6 @@ pub const SEAGATE_146GB_10K: Model = drive(
     include_str!("../../profiles/seagate-146gb-10k.toml"),
 );
 
-/// The row of `seagate-exos-x20` in the registry.
 pub const SEAGATE_EXOS_X20: Model = drive(
     "seagate-exos-x20",
     SCSI,
@@ -90,16 +81,14 @@ pub const SEAGATE_EXOS_X20: Model = drive(
     include_str!("../../profiles/seagate-exos-x20.toml"),
 );
 
-/// The row of `nvme`.
 pub const NVME: Model = flash(
     "nvme",
     driver_cost::NVME,
-    "NVMe solid-state drive, 2 TB, PCIe 4.0: channels at once, one link, a write buffer; no block management",
+    "NVMe solid-state drive, 2 TB, PCIe 4.0: parallel channels, one link, a write buffer; no block management",
     "Samsung 990 PRO data sheet, 2022; guesses named in profiles/flash/nvme.toml",
     include_str!("../../profiles/flash/nvme.toml"),
 );
 
-/// The row of `nvme-gen5`.
 pub const NVME_GEN5: Model = flash(
     "nvme-gen5",
     driver_cost::NVME,
@@ -108,7 +97,6 @@ pub const NVME_GEN5: Model = flash(
     include_str!("../../profiles/flash/nvme-gen5.toml"),
 );
 
-/// The row of `sata-ssd`.
 pub const SATA_SSD: Model = flash(
     "sata-ssd",
     SCSI,

@@ -1,12 +1,12 @@
 //! A drive whose whole buffer serves one stream of reads: the old form of a profile's `buffer`.
 //!
-//! A read that starts in the buffer, or at the very sector that the read-ahead is about to read, costs the overhead
-//! and the bus, or waits for the media where that is later: sequential reads run at the speed of the media. A
-//! read beyond that repositions. A write ends the stream and empties the buffer, and is done when it is on the
-//! media (no immediate report). Reading ahead ends with its zone.
+//! A read that starts in the buffer, or at the sector that the read-ahead is about to read, costs the overhead and the
+//! bus, or waits for the media if that is later: sequential reads run at the speed of the media. A read beyond that
+//! repositions. A write ends the stream and empties the buffer, and is done when it is on the media (no immediate
+//! reporting). Reading ahead stops at the end of its zone.
 //!
-//! After Ruemmler and Wilkes 1994 and Kotz, Toh and Radhakrishnan 1994, as Kimbrel and others used it for the
-//! HP 97560. Cost: a sequential read about a division or three, a reposition about ten; no allocation.
+//! After Ruemmler and Wilkes 1994 and Kotz, Toh and Radhakrishnan 1994, as used by Kimbrel and others for the HP 97560.
+//! Cost: one to three divisions for a sequential read, about ten for a reposition; no allocation.
 
 use headstart_types::Nanos;
 
@@ -16,12 +16,11 @@ use super::parameters::{BufferShape, Parameters};
 use super::stream::Stream;
 use crate::{Request, Service};
 
-/// The state of such a drive.
 #[derive(Debug, Clone)]
 pub(crate) struct Single {
     /// Sectors of the buffer; 0 for none.
     buffer: u64,
-    /// How far the head reads ahead: as many, or none.
+    /// Sectors read ahead: the buffer's size, or 0.
     ahead: u64,
     /// Sectors of the buffer and the shortest time in which they can be read.
     fill: (u64, Nanos),
@@ -29,7 +28,7 @@ pub(crate) struct Single {
     stream: Option<Stream>,
     /// Where the head rests without a stream.
     rest: Place,
-    /// The last request was a write.
+    /// Whether the last request was a write.
     after_write: bool,
 }
 
@@ -51,14 +50,14 @@ impl Single {
         BufferShape { segments, sectors: self.buffer, reads_ahead, reads_ahead_on_sequence, reads_during_overhead }
     }
 
-    /// Whether a read from `sector` goes on from the stream.
+    /// Whether a read from `sector` continues the stream.
     fn holds(&self, parameters: &Parameters, now: Nanos, sector: u64) -> bool {
         let holds = |stream: &Stream| stream.holds(&parameters.arm.zones[stream.zone], sector, self.buffer, now);
         self.buffer != 0 && self.stream.as_ref().is_some_and(holds)
     }
 
-    /// Continues the stream, where the request starts in it: when its part within the run is read, when the bus has
-    /// taken what came late of it, and where that run ends.
+    /// Continues the stream if the request starts in it: when its part within the run has been read, when the bus has
+    /// moved the sectors that were read late, and where the run ends.
     #[inline]
     fn follow(
         &mut self,
@@ -90,7 +89,7 @@ impl Single {
         }
     }
 
-    /// Passes over `run` from `time` on; leaves the stream there.
+    /// Passes over `run` from `time` on and leaves the stream there.
     fn reposition(
         &mut self,
         parameters: &Parameters,
@@ -153,10 +152,10 @@ impl Single {
             // The data crosses the bus while the arm moves.
             done.max(ready + bus)
         } else {
-            // Sectors cross the bus as they are read; the slower of media and bus sets the pace.
+            // Sectors cross the bus as they are read; the slower of media and bus determines the rate.
             (done + bus_sector[0]).max(first + bus).max(bus_end)
         };
-        // A write whose data takes longer over the bus than all else: the excess is transfer.
+        // If a write's data takes longer on the bus than all else, the excess is transfer.
         let transfer = end - ready - seek - rotation;
         Service { end, seek, rotation, transfer, overhead, wait: Nanos::ZERO, buffer_hit: false }
     }

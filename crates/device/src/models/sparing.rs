@@ -1,14 +1,14 @@
 //! Spare, slipped and reserved sectors: which physical sector of a zone holds a logical one.
 //!
-//! A drive sets sectors aside for those that turn out bad: so many at the end (or the front) of every track,
-//! cylinder, range of cylinders or zone, its *region*. A sector found bad in the factory is *slipped*: what
-//! follows moves up by one, into the region's spares, or, in the schemes that say so, to the end of the zone.
-//! The distance between a logical and its physical sector is then constant between slips: it is kept as a sorted
-//! list of steps with an index, and a look-up is two divisions and about one step, or nothing for a zone without spares.
+//! A drive reserves sectors to replace bad ones: a number at the end (or the front) of every track, cylinder, range of
+//! cylinders or zone, its *region*. A sector found bad in the factory is *slipped*: the following sectors move up by
+//! one, into the region's spares, or, in some schemes, to the end of the zone. The distance between a logical and its
+//! physical sector is then constant between slips: it is kept as a sorted list of steps with an index. A look-up is two
+//! divisions and about one step, or nothing for a zone without spares.
 //!
-//! The schemes are those of DiskSim's disk model (Bucy and others, CMU-PDL-08-101, parameter "Sparing scheme used"):
-//! extracted drives come with them. Differences: spares at a cylinder's front are counted in both directions,
-//! and a region with more slips than spares spills into the next one instead of failing.
+//! The schemes are those of DiskSim's disk model (Bucy and others, CMU-PDL-08-101, parameter "Sparing scheme used"),
+//! which extracted drives use. Differences: spares at a cylinder's front are counted in both directions, and a region
+//! with more slips than spares spills into the next one instead of failing.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ pub(crate) enum Named {
     CylinderFront,
     CylinderFrontSlipToEnd,
     End,
-    /// Completed by its length, `sparing_range`.
+    /// Needs its length, `sparing_range`.
     Range,
     Zone,
     ZoneSlipToEnd,
@@ -35,32 +35,32 @@ pub(crate) enum Named {
 /// Where a drive keeps its spares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// No spares; slips are passed over.
+    /// No spares; slips are skipped.
     None,
     /// Whole tracks at the end of the zone; slips count tracks.
     Tracks,
     /// At the end of every track.
     Track,
-    /// Of every cylinder.
+    /// In every cylinder.
     Cylinder {
-        /// At its front rather than its end.
+        /// At its front instead of its end.
         front: bool,
         /// Slips move sectors to the end of the zone, not into the spares.
         slip_to_end: bool,
     },
-    /// At the end of so many cylinders.
+    /// At the end of every range of this many cylinders.
     Range(u32),
     /// At the end of the zone.
     Zone {
         /// Slips do not use the spares.
         slip_to_end: bool,
     },
-    /// At the end of the drive: zones have none, slips move what follows in the zone.
+    /// At the end of the drive: zones have none, slips move the following sectors of the zone.
     End,
 }
 
 impl Scheme {
-    /// The scheme of a name; `range` cylinders, where it has ranges.
+    /// The scheme with this name; `range` is the number of cylinders of a range.
     pub(crate) fn of(name: Named, range: u32) -> Self {
         match name {
             Named::None => Scheme::None,
@@ -87,49 +87,46 @@ impl Scheme {
         )
     }
 
-    /// Whether slips also move the angle of the tracks that follow.
+    /// Whether slips also shift the angle of the following tracks.
     pub fn slips_turn_tracks(self) -> bool {
         matches!(self, Scheme::Track | Scheme::Cylinder { .. })
     }
 }
 
-/// The size of a zone, in physical sectors.
+/// The sizes of a zone and its parts, in physical sectors.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent {
-    /// Of a track.
     pub track: u64,
-    /// Of a cylinder.
     pub cylinder: u64,
-    /// Of the zone.
     pub zone: u64,
 }
 
-/// From one position on, physical sectors lie `shift` further.
+/// A step: from a position on, physical sectors lie `shift` further.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     /// First position to which the step applies.
     from: u64,
-    /// Positions of the region before it, where steps end with their region.
+    /// Start of its region if steps only apply within their region.
     region: u64,
-    /// Sectors passed over, this slip included.
+    /// Sectors skipped, including this slip.
     shift: u64,
-    /// Where the slip lies.
+    /// The slipped physical sector.
     physical: u64,
 }
 
-/// Where to begin to look for a place in a sorted list of places: the zone in equal parts, about as many as the list has
-/// entries, and for each part how many entries lie before it. A look-up costs a step where the entries are spread evenly, and
-/// waits for no branch of a binary search.
+/// An index into a sorted list of places: the zone is divided into about as many equal parts as the list has entries,
+/// and for each part the number of entries before it is stored. A look-up costs one step if the entries are spread
+/// evenly, without the branches of a binary search.
 #[derive(Debug, Clone, Default)]
 struct Guide {
-    /// A part is 2 to this power long.
+    /// A part has 2 to this power sectors.
     part_log2: u32,
-    /// By part.
+    /// Number of entries before each part.
     before: Vec<u32>,
 }
 
 impl Guide {
-    /// For `places`, sorted, of which none is above `last`.
+    /// For `places`, which are sorted and at most `last`.
     fn new(places: impl ExactSizeIterator<Item = u64>, last: u64) -> Self {
         let part_log2 = (last / (places.len() as u64 + 1)).checked_ilog2().unwrap_or(0);
         let (mut places, mut passed) = (places.peekable(), 0);
@@ -142,7 +139,8 @@ impl Guide {
         Self { part_log2, before: before.collect() }
     }
 
-    /// How many of `list` come before `sector`: those whose place is lower, and those at it for which `comes_before` says so.
+    /// Number of entries of `list` before `sector`: those with a lower place, and those with an equal place for which
+    /// `comes_before` holds.
     #[inline]
     fn count(&self, list: &[Step], sector: u64, comes_before: impl Fn(&Step) -> bool) -> usize {
         let part = (sector >> self.part_log2) as usize;
@@ -165,17 +163,17 @@ pub struct Sparing {
     slips_to_end: bool,
     slip_sectors: u64,
     steps: Vec<Step>,
-    /// Of the steps, by position and by physical sector.
+    /// Indexes of the steps, by position and by physical sector.
     guides: [Guide; 2],
-    /// Whether position and physical sector are the same everywhere.
+    /// Whether position and physical sector are equal everywhere.
     identity: bool,
     /// Logical sectors of the zone.
     sectors: u64,
 }
 
 impl Sparing {
-    /// The map of a zone of `extent` with `spares` of each region, `reserved` sectors at the front and the
-    /// physical `slips`, sorted. `None` where nothing is left for data.
+    /// The map of a zone of `extent` with `spares` spares per region, `reserved` sectors at the front and the sorted
+    /// physical `slips`. `None` if no sectors are left for data.
     #[must_use]
     pub fn new(scheme: Scheme, extent: Extent, spares: u64, reserved: u64, slips: &[u64]) -> Option<Self> {
         let region = match scheme {
@@ -226,7 +224,7 @@ impl Sparing {
                 Some(step) if self.slips_to_end || step.region == region => step.shift,
                 _ => 0,
             };
-            // Slips among the spares move nothing, unless earlier slips have moved data there.
+            // Slips among the spares have no effect, unless earlier slips have moved data there.
             let reach = if self.slips_to_end { self.data } else { self.data + before };
             if rest >= reach {
                 continue;
@@ -242,7 +240,7 @@ impl Sparing {
         self.sectors
     }
 
-    /// Sectors passed over before `position`, by the slips of its region or of the zone.
+    /// Sectors skipped before `position` because of the slips of its region or of the zone.
     #[inline]
     fn shift(&self, position: u64, region: u64) -> u64 {
         let index = self.guides[0].count(&self.steps, position, |step| step.from <= position);
@@ -283,7 +281,7 @@ impl Sparing {
         index * self.region + self.front + rest
     }
 
-    /// How many logical sectors lie before the physical one.
+    /// Number of logical sectors before the physical one.
     #[must_use]
     pub fn rank(&self, physical: u64) -> u64 {
         let position = if self.identity {
@@ -302,7 +300,7 @@ impl Sparing {
         position.saturating_sub(self.reserved).min(self.sectors)
     }
 
-    /// Slipped sectors before the physical one, of one region or of all.
+    /// Slipped sectors before the physical one, in one region or in all.
     fn slipped(&self, physical: u64, region: Option<u64>) -> u64 {
         let index = self.guides[1].count(&self.steps, physical, |step| step.physical < physical);
         match index.checked_sub(1).map(|index| self.steps[index]) {

@@ -1,10 +1,10 @@
-//! The read-ahead stream: what the buffer holds and how far the head has read, without simulating it.
+//! The read-ahead stream: what the buffer holds and how far the head has read, computed without simulating it.
 //!
-//! After a read the head goes on along the path, into the buffer, while the drive serves from it or is idle. It
-//! stops a buffer's length past the last request (what was delivered may be overwritten, what was not may not)
-//! and goes on when a later request frees room. All of that is a function of time: one known instant on the
-//! path, the *anchor*, gives when any later sector is in. Nothing happens between requests, so nothing is
-//! computed between them.
+//! After a read the head continues along the path into the buffer, while the drive serves from it or is idle. It stops
+//! a buffer's length after the last request (delivered data may be overwritten, other data may not) and continues when
+//! a later request frees space. All of this is a function of time: one known instant on the path, the *anchor*,
+//! determines when any later sector has been read. Nothing happens between requests, so nothing is computed between
+//! them.
 
 use headstart_types::Nanos;
 
@@ -13,14 +13,14 @@ use super::bus::Bus;
 use super::geometry::{Access, Place, Zone};
 use super::rotation::Tick;
 
-/// One stream within one zone.
+/// A stream within one zone.
 #[derive(Debug, Clone)]
 pub struct Stream {
     /// Index of the zone.
     pub zone: usize,
     /// First sector ever read by this stream.
     first: u64,
-    /// Sectors before this one are in, or will be at `tick`: see [`Stream::is_in`].
+    /// Sectors before this one have been read, or will have been at `tick`: see [`Stream::is_in`].
     anchor: u64,
     /// Path at `tick`.
     anchor_path: u64,
@@ -32,8 +32,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of a head that has just read `piece` and goes on until `stop`; `not_before` is no later than the
-    /// instant at which it gets there.
+    /// The stream of a head that has just read `piece` and continues until `stop`; `not_before` is a lower bound of the
+    /// instant at which it stops.
     #[inline]
     #[must_use]
     pub(crate) fn new(piece: &Piece, stop: u64, not_before: Nanos) -> Self {
@@ -51,20 +51,21 @@ impl Stream {
     /// Whether all sectors before `end` have been read at `now`. The caller guarantees `end <= self.stop`.
     #[inline]
     fn is_in(&self, zone: &Zone, end: u64, now: Nanos) -> bool {
-        // Up to the anchor all is in: no request is served before the one that set the anchor is done.
+        // Everything before the anchor has been read: no request is served before the one that set the anchor is done.
         end <= self.anchor || self.has_passed(zone, zone.path(end - 1) + 1, now)
     }
 
-    /// Whether the head has come to `path` at `now`.
+    /// Whether the head has reached `path` at `now`.
     #[inline]
     fn has_passed(&self, zone: &Zone, path: u64, now: Nanos) -> bool {
         zone.rotation.passed(self.tick, now) >= path - self.anchor_path
     }
 
-    /// Whether a read of `sector` at `now` goes on from this stream: it is in the buffer or the next to be read.
+    /// Whether a read of `sector` at `now` continues this stream: the sector is in the buffer or is the next to be
+    /// read.
     ///
-    /// A sector further ahead does not count: the drive repositions for it. Nor does the next sector of a stream
-    /// that has stopped.
+    /// A sector further ahead does not count, because the drive repositions for it. Nor does the next sector of a
+    /// stream that has stopped.
     #[inline]
     #[must_use]
     pub fn holds(&self, zone: &Zone, sector: u64, buffer: u64, now: Nanos) -> bool {
@@ -74,7 +75,7 @@ impl Stream {
         if sector >= self.anchor {
             return self.is_in(zone, sector, now);
         }
-        // Behind the anchor: not yet overwritten while the head is at most a buffer's length past it.
+        // Before the anchor: not yet overwritten while the head is at most a buffer's length ahead.
         let over = sector + buffer + 1;
         over > self.stop || !self.is_in(zone, over, now)
     }
@@ -86,8 +87,8 @@ impl Stream {
         time >= self.stop_not_before && self.is_in(zone, self.stop, time)
     }
 
-    /// Lets the head read on to `stop`; where it has stopped by `time`, from `time` on, after `reposition` has
-    /// said how long moving from one place to another takes.
+    /// Extends the stream to `stop`; if it has stopped by `time`, it continues from `time` on, after `reposition`,
+    /// which gives the time of moving from one place to another.
     #[inline]
     pub fn extend(&mut self, zone: &Zone, stop: u64, time: Nanos, reposition: impl Fn(Place, Place) -> Nanos) {
         if stop <= self.stop {
@@ -105,8 +106,8 @@ impl Stream {
         self.stop = stop;
     }
 
-    /// The instant at which all sectors before `end` have been read; zero where they were before. Reading
-    /// `buffer` sectors takes at least `fill`. The caller guarantees `end <= self.stop`.
+    /// The instant at which all sectors before `end` have been read; zero if they already were. Reading `buffer`
+    /// sectors takes at least `fill`. The caller guarantees `end <= self.stop`.
     #[inline]
     pub fn read_to(&mut self, zone: &Zone, end: u64, (buffer, fill): (u64, Nanos)) -> Nanos {
         if end <= self.anchor {
@@ -121,7 +122,8 @@ impl Stream {
         done
     }
 
-    /// When `sector` begins to pass, and when it is in. The caller guarantees that it lies between the anchor and the stop.
+    /// When `sector` begins to pass, and when it has been read. The caller guarantees that it lies between the anchor
+    /// and the stop.
     #[must_use]
     pub fn passes(&self, zone: &Zone, sector: u64) -> (Nanos, Nanos) {
         let ticks = zone.path(sector) - self.anchor_path;
@@ -129,8 +131,7 @@ impl Stream {
         (at(ticks), at(ticks + 1))
     }
 
-    /// [`Self::read_to`] for a read of `from..end` over `bus`, and when the bus has taken all that is read up to `to`,
-    /// as far as the sectors that are not in yet say: see [`Bus::end_behind_gaps`].
+    /// [`Self::read_to`] for a read of `from..end` over `bus`, and when the bus has moved everything read up to `to`, considering only the sectors that have not been read yet: see [`Bus::end_behind_gaps`].
     #[inline]
     pub(crate) fn read_to_bus(
         &mut self,
@@ -173,13 +174,13 @@ impl Stream {
         zone.place_at(self.anchor_path + zone.rotation.passed(self.tick, now))
     }
 
-    /// Lets the head go on until `stop`. The caller guarantees that it has not stopped.
+    /// Extends the stream to `stop`. The caller guarantees that it has not stopped.
     #[inline]
     pub fn raise(&mut self, stop: u64) {
         self.stop = self.stop.max(stop);
     }
 
-    /// How far the head has come at `now`. The caller guarantees that it has not stopped.
+    /// How far the head has read at `now`. The caller guarantees that it has not stopped.
     #[must_use]
     pub fn progress(&self, zone: &Zone, now: Nanos) -> Progress {
         let passed = zone.rotation.passed(self.tick, now);
@@ -187,8 +188,8 @@ impl Stream {
         Progress { passed, end: end.clamp(self.anchor, self.stop), beyond }
     }
 
-    /// When the head can leave for elsewhere, and where it is then: at the end of the sector that passes, or once a
-    /// switch that is under way is over. With it, what is read by then.
+    /// When and where the head can leave the stream: at the end of the passing sector, or after a head switch in
+    /// progress; and what has been read by then.
     #[must_use]
     pub(crate) fn leave(&self, arm: &Arm, progress: &Progress, now: Nanos, within_sector: bool) -> Leave {
         let zone = &arm.zones[self.zone];
@@ -208,21 +209,21 @@ impl Stream {
     }
 }
 
-/// How far a stream has come.
+/// The progress of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// Ticks since the anchor.
     passed: u64,
     /// The sector after the last that was read.
     pub end: u64,
-    /// Ticks by which the head is beyond the end of its track.
+    /// Ticks since the end of the head's track.
     beyond: u64,
 }
 
-/// How a stream is broken off.
+/// The interruption of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Leave {
-    /// From when on the head is free.
+    /// When the head is free.
     pub free: Nanos,
     /// Where it is then.
     pub head: Place,

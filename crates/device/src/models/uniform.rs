@@ -1,5 +1,5 @@
-//! Every request takes the same time: the fetch time F of kimbrel96's theory (section 2.1), or a device that
-//! is known by one number only. Whatever the size, place and order of requests.
+//! A constant service time: the fetch time F of kimbrel96's theory (section 2.1), or a device of which only one number
+//! is known. Size, position and order of requests do not matter.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -7,7 +7,6 @@ use crate::driver_cost;
 use crate::row::Model;
 use crate::{Device, Request, Service};
 
-/// Its row in the registry.
 pub const ROW: Model = Model {
     name: "uniform",
     driver_cost: driver_cost::THEORETICAL,
@@ -20,13 +19,12 @@ pub const ROW: Model = Model {
 keys! {
     /// Keys of `uniform`.
     struct UniformKeys {
-        /// What any request takes.
+        /// The time of any request.
         #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
         fetch_time: Nanos
     }
 }
 
-/// A device with one service time.
 #[derive(Debug, Clone)]
 pub struct Uniform {
     fetch_time: Nanos,

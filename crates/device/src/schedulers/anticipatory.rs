@@ -1,27 +1,27 @@
-//! Anticipatory: after a process's read the disk waits a moment for its next, since that is likely to be near.
+//! Anticipatory: after a process's read the disk waits briefly for its next read, which is likely to be near.
 //!
-//! A process that reads one block after another, thinking in between, never has two requests queued; a scheduler
-//! that conserves work leaves it for another's request, far away, each time (S. Iyer and P. Druschel, "Anticipatory
-//! scheduling: a disk scheduling framework to overcome deceptive idleness in synchronous I/O", SOSP 2001). This one
-//! keeps the device idle for up to `wait` from the end of a read, while requests of others wait, if the process
-//! tends to come back in time. It stops waiting when a request of that process comes, when a read of another comes
-//! that is near (what counts as near grows while it waits) or nearer than the process's usual distance, or when the
-//! time is over.
+//! A process that reads one block after another, with think times in between, never has two requests queued; a
+//! work-conserving scheduler therefore serves another process's distant request each time (S. Iyer and P. Druschel,
+//! "Anticipatory scheduling: a disk scheduling framework to overcome deceptive idleness in synchronous I/O", SOSP
+//! 2001). This scheduler keeps the device idle for up to `wait` after a read's end, although other requests wait, if
+//! the process tends to return in time. It stops waiting when a request of that process arrives, when a read of another
+//! process arrives that is near (the threshold grows while it waits) or nearer than the process's usual distance, or
+//! when the time is over.
 //!
-//! After Linux 2.6.18, block/as-iosched.c. Reads and writes go in batches, by time (see `batches.rs`). Within a
-//! batch: the nearest ahead, or one behind by at most 2^20 sectors if it is less than half as far away, else the
-//! lowest. The eldest comes first when it has waited for `read_expire` or `write_expire`, looked at once in that
-//! time. Requests that touch are merged (see `merging.rs`). Differences: the next by place is sought when it is
-//! wanted, not kept; a read that is merged counts as its process's too; time is in nanoseconds, not ticks; writes
-//! are never synchronous. Processes never exit as far as we know: instead of 2.6.18's handling of exits there is an
-//! earlier 2.6's rule, that new processes are not waited for while most new ones have stayed away.
+//! After Linux 2.6.18, block/as-iosched.c. Reads and writes are served in timed batches (see `batches.rs`). Within a
+//! batch: the nearest request ahead, or one behind by at most 2^20 sectors if it is less than half as far away, else
+//! the lowest. The oldest is served first once it has waited for `read_expire` or `write_expire`, which is checked once
+//! per expiry period. Contiguous requests are merged (see `merging.rs`). Differences: the next request by position is
+//! searched when needed, not kept; a merged read counts for its process too; time is in nanoseconds, not ticks; writes
+//! are never synchronous. We do not observe exits of processes: instead of 2.6.18's exit handling we use a rule of an
+//! earlier 2.6, that new processes are not waited for while most new ones did not return.
 //!
-//! It works only where the process is known: a request without one is never waited for. The blind variant takes all
-//! requests for one process's, as a scheduler below a virtual machine or a file server sees them (li07 section 3.2;
-//! Jones et al., USENIX 2006): whatever is queued is then "of the same process", and it never waits.
+//! It needs the process: a request without one is never waited for. The blind variant treats all requests as one
+//! process's, as seen by a scheduler below a virtual machine or a file server (li07 section 3.2; Jones et al., USENIX
+//! 2006): any queued request is then "of the same process", so it never waits.
 //!
-//! No promise: a stream of near reads holds the device for a batch, and expiry lets one request through at a time.
-//! O(log n) for each request, O(log processes) more.
+//! It promises nothing: a stream of near reads holds the device for a batch, and expiry lets one request through at a
+//! time. O(log n) per request, plus O(log processes).
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -33,18 +33,16 @@ use crate::row::SchedulerRow;
 use crate::time::Time;
 use crate::{Device, Request};
 
-/// The row of `anticipatory` in the registry.
 pub const ROW: SchedulerRow = SchedulerRow {
     name: "anticipatory",
-    summary: "Linux 2.6's anticipatory: waits a moment for the next read of a process, where that is known",
+    summary: "Linux 2.6's anticipatory: waits briefly for the next read of a process, if processes are known",
     keys: KeyTable::of::<AnticipatoryKeys>(),
     build: |keys| Ok(Box::new(Anticipatory::new(&read_keys(keys)?, false))),
 };
 
-/// The row of `anticipatory-blind`.
 pub const BLIND: SchedulerRow = SchedulerRow {
     name: "anticipatory-blind",
-    summary: "as anticipatory, taking all requests for one process's, as below virtual machines and file servers",
+    summary: "as anticipatory, treating all requests as one process's, as below virtual machines and file servers",
     keys: KeyTable::of::<AnticipatoryKeys>(),
     build: |keys| Ok(Box::new(Anticipatory::new(&read_keys(keys)?, true))),
 };
@@ -52,59 +50,58 @@ pub const BLIND: SchedulerRow = SchedulerRow {
 keys! {
     /// Keys of `anticipatory` and `anticipatory-blind`. The defaults are Linux's.
     pub struct AnticipatoryKeys {
-        /// How long the device is kept idle for a process's next read.
+        /// Maximum time for which the device is kept idle for a process's next read.
         pub wait: Time = Time::from_millis(6),
-        /// A read that has waited for this long comes first.
+        /// A read that has waited for this long is served first.
         pub read_expire: Time = Time::from_millis(125),
-        /// The same of a write.
+        /// A write that has waited for this long is served first.
         pub write_expire: Time = Time::from_millis(250),
-        /// How long reads are served before writes that wait.
+        /// How long reads are served before waiting writes.
         pub read_batch: Time = Time::from_millis(500),
-        /// How long writes are served before reads that wait.
+        /// How long writes are served before waiting reads.
         pub write_batch: Time = Time::from_millis(125),
-        /// Merge requests that touch.
+        /// Merge contiguous requests.
         pub merge: bool = true,
-        /// Most sectors of a merged request.
+        /// Maximum number of sectors of a merged request.
         #[schemars(range(min = 1))]
         pub max_sectors: u32 = 1024,
     }
 }
 
-/// Sectors behind which a request is not near.
+/// Maximum distance in sectors of a request behind the head.
 const BACK_MAX: u64 = 1 << 20;
 
-/// A way back counts as so many times as long.
+/// Factor on the distance of a request behind the head.
 const BACK_PENALTY: u64 = 2;
 
-/// Sectors around the last read's end that are near at once; twice as many after each millisecond of waiting.
+/// Distance in sectors from the last read's end that counts as near at first; it doubles with each millisecond of
+/// waiting.
 const NEAR: u64 = 8192;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
-    /// Not waiting.
     Off,
-    /// Waiting for the read in service, to wait for its process's next then.
+    /// Waiting for the end of the read in service, to then wait for its process's next read.
     AwaitsEnd,
     /// Waiting for the process's next read.
     AwaitsNext,
-    /// Waited; the next request is served, whatever it is.
+    /// Done waiting; the next request is served, whatever it is.
     Over,
 }
 
-/// Linux's anticipatory scheduler.
 #[derive(Debug, Clone)]
 pub struct Anticipatory {
     queue: MergeQueue,
     history: History,
     settings: Settings,
     status: Status,
-    /// Of the request dispatched last, if it was a read.
+    /// The process of the last dispatched request, if it was a read.
     process: Option<u32>,
     /// When a request of that process has ended since.
     ended: Option<Nanos>,
-    /// By lane: where the last dispatched ended.
+    /// By lane: where the last dispatched request ended.
     last_end: [u64; 3],
-    /// By lane: when expiry was looked at last.
+    /// By lane: when expiry was last checked.
     checked: [Nanos; 3],
     batches: Batches,
 }
@@ -117,7 +114,7 @@ struct Settings {
 }
 
 impl Anticipatory {
-    /// An empty queue; `blind` to processes.
+    /// An empty queue; `blind` ignores processes.
     #[must_use]
     pub fn new(keys: &AnticipatoryKeys, blind: bool) -> Self {
         let expire = [keys.read_expire.0, keys.read_expire.0, keys.write_expire.0];
@@ -143,7 +140,7 @@ impl Anticipatory {
         }
     }
 
-    /// The next of a lane by place.
+    /// The next request of a lane by position.
     fn by_place(&self, lane: usize) -> Option<Handle> {
         let last = self.last_end[lane];
         let sector = |handle: &Handle| self.queue.whole(*handle).request.sector;
@@ -159,7 +156,7 @@ impl Anticipatory {
         }
     }
 
-    /// Whether the eldest of a lane has expired; asked once in the time of an expiry.
+    /// Whether the oldest request of a lane has expired; checked once per expiry period.
     fn has_expired(&mut self, lane: usize, now: Nanos) -> bool {
         let expire = self.settings.expire[lane];
         if now - self.checked[lane] < expire {
@@ -169,7 +166,7 @@ impl Anticipatory {
         self.queue.eldest(lane).is_some_and(|eldest| now > self.queue.whole(eldest).arrived + expire)
     }
 
-    /// Whether a read lies near the last one, or nearer than the process's own are wont to.
+    /// Whether a read is near the last one, or nearer than the process's usual distance.
     fn is_near(&self, now: Nanos, process: u32, request: &Request) -> bool {
         let waited = match (self.status, self.ended) {
             (Status::Off, _) | (_, None) => Nanos::ZERO,
@@ -184,7 +181,7 @@ impl Anticipatory {
         around || self.history.seeks(process) > last.abs_diff(next)
     }
 
-    /// Whether it is no use to wait for `process` any longer, now that `next` could be served.
+    /// Whether waiting for `process` no longer pays, now that `next` could be served.
     fn is_in_vain(&mut self, now: Nanos, process: u32, next: Option<&Queued>) -> bool {
         if next.is_some_and(|next| self.process_of(&next.request) == Some(process))
             || self.ended.is_some_and(|ended| now >= ended + self.settings.wait)
@@ -194,7 +191,7 @@ impl Anticipatory {
         }
         if let Some(next) = next.filter(|next| !next.request.write) {
             if self.is_near(now, process, &next.request) {
-                // Two that work together on one place: the one's read counts as the other's.
+                // The two processes work in the same place: one's read counts as the other's.
                 self.history.reads(process, now, &next.request);
                 return true;
             }
@@ -202,7 +199,7 @@ impl Anticipatory {
         self.history.thinks_too_long(process, self.settings.wait)
     }
 
-    /// Starts or continues to wait, if that pays; gives what to answer then.
+    /// Starts or continues to wait if that pays, and returns the answer for `pop`.
     fn anticipate(&mut self, now: Nanos, next: Option<Handle>) -> Option<Next> {
         let process = self.process?;
         let next = next.map(|next| *self.queue.whole(next));
@@ -228,7 +225,7 @@ impl Anticipatory {
         }
     }
 
-    /// What to serve, or the answer where nothing is to be served now.
+    /// The request to serve, or the answer if none is to be served now.
     fn choose(&mut self, now: Nanos) -> Result<Handle, Next> {
         let (reads, writes) = (self.queue.has(READS), self.queue.has(WRITES));
         self.batches.look(reads, writes);

@@ -1,21 +1,21 @@
-//! The anticipatory scheduler's batches of reads and of writes, by time.
+//! The anticipatory scheduler's timed batches of reads and writes.
 //!
-//! While both wait, reads have the device for `read_batch` from the end of their first, then writes for
-//! `write_batch`; a batch of writes has also a greatest number, which is fitted to what that time lately allowed:
-//! doubled or halved when it was wrong by more than three times, else changed by one. A batch begins when the
-//! device has ended what it had of the other kind. After Linux 2.6.18's as-iosched.c.
+//! While both wait, reads have the device for `read_batch` from the end of their first, then writes for `write_batch`.
+//! A batch of writes also has a maximum number, adapted to what that time recently allowed: doubled or halved if it was
+//! off by more than a factor of three, else changed by one. A batch begins when the device has finished the other
+//! kind's requests. After Linux 2.6.18's as-iosched.c.
 
 use headstart_types::Nanos;
 
 use super::merging::{READS, WRITES};
 
-/// How many writes a batch has at first: one for each 10 ms. (There a tenth of the time in ticks, here of 1 ms.)
+/// Initial number of writes per batch: one per 10 ms. (In Linux a tenth of the time in ticks, here of 1 ms.)
 const WRITE_SHARE: Nanos = Nanos::from_millis(10);
 
-/// Keeps the number of writes within sense.
+/// Keeps the number of writes reasonable.
 const WRITES_MAX: u32 = 1 << 20;
 
-/// Whose turn it is.
+/// The current batch.
 #[derive(Debug, Clone)]
 pub(super) struct Batches {
     read_batch: Nanos,
@@ -23,14 +23,14 @@ pub(super) struct Batches {
     /// The lane of the batch.
     pub lane: usize,
     ends: Nanos,
-    /// The lane has changed, and the device is to end what it has first.
+    /// Whether the lane has changed and the device must first finish the other kind's requests.
     changing: bool,
-    /// A batch of reads of which none has ended: its time has not begun.
+    /// Whether no read of a batch of reads has ended: its time has not begun.
     fresh: bool,
-    /// Writes of a batch, and how many are left of this one.
+    /// Maximum number of writes per batch, and those left in this one.
     writes: u32,
     writes_left: u32,
-    /// The batch of writes ran out of writes, or nothing contended with it: its time means nothing.
+    /// Whether the batch of writes ran out of writes or had no competition: its duration is then not used.
     idled: bool,
     in_service: u32,
 }
@@ -43,19 +43,19 @@ impl Batches {
         Self { read_batch, write_batch, lane, ends, changing, fresh, writes, writes_left: 0, idled, in_service: 0 }
     }
 
-    /// The device is about to be asked to serve, with reads or writes waiting or not.
+    /// Called before each choice; tells whether reads and writes wait.
     pub(super) fn look(&mut self, reads: bool, writes: bool) {
         if self.lane == WRITES && !reads && (self.writes_left == 0 || !writes) {
             self.idled = true;
         }
     }
 
-    /// A new batch has to wait for the old one's last.
+    /// Whether a new batch has to wait for the old one's last request.
     pub(super) fn must_wait(&self) -> bool {
         self.changing && self.in_service > 0
     }
 
-    /// The others' turn has come, if there are any.
+    /// Whether the batch is over if the other kind waits.
     pub(super) fn is_over(&self, now: Nanos) -> bool {
         if self.changing || self.fresh {
             return false;
@@ -63,12 +63,12 @@ impl Batches {
         now > self.ends || self.lane == WRITES && self.writes_left == 0
     }
 
-    /// Nothing contends with a batch of reads: its time restarts.
+    /// Restarts the time of a batch of reads without competition.
     pub(super) fn extend(&mut self, now: Nanos) {
         self.ends = now + self.read_batch;
     }
 
-    /// Starts a batch of the lane whose turn it is, of those that have requests.
+    /// Starts a batch of the next lane that has requests.
     pub(super) fn turn(&mut self, reads: bool, writes: bool) {
         if reads && !(writes && self.lane == READS) {
             self.changing |= self.lane == WRITES;
@@ -84,7 +84,7 @@ impl Batches {
         self.idled = false;
     }
 
-    /// A request goes to the device. The caller guarantees that it need not wait.
+    /// A request is dispatched. The caller guarantees that it need not wait.
     pub(super) fn dispatched(&mut self, now: Nanos, write: bool) {
         if self.changing {
             self.changing = false;
@@ -97,7 +97,7 @@ impl Batches {
         self.in_service += 1;
     }
 
-    /// A request has ended.
+    /// A request has completed.
     pub(super) fn completed(&mut self, now: Nanos, write: bool) {
         self.in_service -= 1;
         if self.fresh && !write {
@@ -107,7 +107,7 @@ impl Batches {
         }
     }
 
-    /// The first read after a batch of writes has ended: fits the number of writes to the time that they took.
+    /// Called when the first read after a batch of writes completes: adapts the number of writes to their duration.
     fn fit(&mut self, now: Nanos) {
         let batch = self.write_batch;
         let took = (now + batch).saturating_sub(self.ends);
@@ -126,7 +126,7 @@ mod tests {
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-    /// A batch of writes from 1 s on, with reads waiting, then a read that ends after `took`: the number of writes.
+    /// The number of writes after a batch of writes from 1 s on, with reads waiting, and a read that ends after `took`.
     fn writes_after(took: u64, served: u32, idled: bool) -> u32 {
         let mut batches = Batches::new(MS(500), MS(125));
         batches.lane = READS;

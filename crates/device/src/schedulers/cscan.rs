@@ -1,22 +1,22 @@
 //! CSCAN and CLOOK: sweep upward by sector number, then start again from the lowest.
 //!
-//! The sweep is at the first sector of the request served last. Next is the lowest queued request at or
-//! above it, in order of arrival among equals; where none is left above, the sweep starts again at the lowest.
-//! A drive that reads ahead likes the constant direction (kimbrel96 section 4.4 uses CSCAN for that reason).
-//! Both names are Seltzer, Chen and Ousterhout's, "Disk Scheduling Revisited", USENIX Winter 1990: CSCAN goes on
-//! to the end of the disk and starts again from its first sector, CLOOK goes from the last request straight to the
-//! lowest. The order is the same; only the arm's way differs.
+//! The sweep is at the first sector of the last request served. Next is the lowest queued request at or above it, in
+//! order of arrival among equals; if none is left above, the sweep starts again at the lowest. The constant direction
+//! suits a drive that reads ahead (kimbrel96 section 4.4 uses CSCAN for that reason). Both names are from Seltzer, Chen
+//! and Ousterhout, "Disk Scheduling Revisited", USENIX Winter 1990: CSCAN continues to the end of the disk and starts
+//! again from its first sector, CLOOK goes from the last request straight to the lowest. The order is the same; only
+//! the arm's path differs.
 //!
-//! `full_stroke` sends the arm over the whole disk. It is off by default, in `cscan` too: there is no gain
-//! in it, drivers that call themselves CSCAN leave it out, and our reproduction of kimbrel96 is measured without.
-//! A full stroke is decided when the device becomes free, and is not broken off for what arrives during it.
+//! `full_stroke` moves the arm over the whole disk. It is off by default, also in `cscan`: it gains nothing, drivers
+//! that call themselves CSCAN omit it, and our reproduction of kimbrel96 is measured without it. A full stroke is
+//! decided when the device becomes free, and is not interrupted by arrivals.
 //!
-//! The sweep is at a request's first sector, not at the head (its end), so that two requests for one
-//! sector follow each other instead of lying a whole sweep apart.
+//! The sweep is at a request's first sector, not at the head (its end), so that two requests for one sector are
+//! consecutive instead of a whole sweep apart.
 //!
-//! Kept as this sweep and the next: constant cost for sequential arrivals, O(log n) for others; no allocation once
-//! warm. A request waits at most for the rest of this sweep and the next, except behind an endless run of
-//! requests for one sector.
+//! Stored as this sweep and the next: constant cost for sequential arrivals, O(log n) for others; no allocation after
+//! warm-up. A request waits at most for the rest of this sweep and the next, except behind an endless run of requests
+//! for one sector.
 
 use std::mem;
 
@@ -27,7 +27,6 @@ use super::{without_keys, Next, Promise, Queued, Scheduler, Stroke};
 use crate::row::SchedulerRow;
 use crate::{Device, Request};
 
-/// The row of `cscan` in the registry.
 pub const ROW: SchedulerRow = SchedulerRow {
     name: "cscan",
     summary: "upward by sector number, then again from the lowest; full_stroke = true goes over the whole disk",
@@ -35,7 +34,6 @@ pub const ROW: SchedulerRow = SchedulerRow {
     build: |keys| Ok(Box::new(Cscan::new(read_keys::<CscanKeys>(keys)?.full_stroke))),
 };
 
-/// The row of `clook`.
 pub const CLOOK: SchedulerRow = SchedulerRow {
     name: "clook",
     summary: "as cscan, never beyond the last request",
@@ -46,7 +44,7 @@ pub const CLOOK: SchedulerRow = SchedulerRow {
 keys! {
     /// Keys of `cscan`.
     pub struct CscanKeys {
-        /// The arm goes to the end of the disk and to its first sector before it starts again.
+        /// The arm moves to the end of the disk and to its first sector before it starts again.
         // Not written into resolved scenarios: the golden results are older than the key.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         #[schemars(extend("default" = false))]
@@ -54,21 +52,20 @@ keys! {
     }
 }
 
-/// The circular sweep.
 #[derive(Debug, Clone, Default)]
 pub struct Cscan {
     /// Requests at or above `position`.
     this_sweep: Sweep<false>,
     /// Requests below it.
     next_sweep: Sweep<false>,
-    /// First sector of the request served last.
+    /// First sector of the last request served.
     position: u64,
     full_stroke: bool,
 }
 
 impl Cscan {
-    /// An empty queue; with `full_stroke` the arm goes to the end of the disk and to its first sector before it
-    /// starts again.
+    /// An empty queue; with `full_stroke` the arm moves to the end of the disk and to its first sector before it starts
+    /// again.
     #[must_use]
     pub fn new(full_stroke: bool) -> Self {
         Self { full_stroke, ..Self::default() }

@@ -1,23 +1,23 @@
-//! Deadline, as in Linux 2.6: sorted batches of reads or of writes, and a time by which each request is looked at.
+//! Deadline, as in Linux 2.6: sorted batches of reads or of writes, and expiry times.
 //!
-//! Reads and writes are queued apart, by place and by age. The scheduler goes upward from the request served last
-//! while that is sequential, at most `batch` requests, and then chooses again: reads before writes, except that
-//! writes passed over `writes_starved` times come first; of the direction chosen, the eldest if it has waited
-//! longer than its expiry (`read_expire`, `write_expire`), else the next by place, else the lowest. Requests that
-//! touch are merged (see `merging.rs`).
+//! Reads and writes are queued separately, by position and by age. The scheduler moves upward from the last request
+//! served while requests are sequential, for at most `batch` requests, and then chooses again: reads before writes,
+//! except that writes passed over `writes_starved` times come first; in the chosen direction, the oldest request if it
+//! has waited longer than its expiry (`read_expire`, `write_expire`), else the next by position, else the lowest.
+//! Contiguous requests are merged (see `merging.rs`).
 //!
-//! After block/deadline-iosched.c of 2.6.18. Later versions differ: 2.6.24 starts from the eldest, not from the
-//! lowest, after a change of direction or the last by place; still later ones let a batch go on over gaps. As in
-//! 2.6.18, the next by place is found when a request is dispatched, and what comes later is not it. Time there passes
-//! in ticks of 1 to 10 ms, here in nanoseconds. Left out: the plug, which holds back the first requests to an idle
+//! After block/deadline-iosched.c of 2.6.18. Later versions differ: 2.6.24 starts from the oldest request, not from the
+//! lowest, after a change of direction or after the last by position; still later ones let a batch continue over gaps.
+//! As in 2.6.18, the next request by position is determined at dispatch, and later arrivals are not considered. Time is
+//! in nanoseconds instead of ticks of 1 to 10 ms. Omitted: plugging, which holds back the first requests to an idle
 //! disk for up to 3 ms to merge them, and barriers.
 //!
-//! `priority = "demand-first"` is our addition: prefetches, which Linux does not distinguish from other reads, are passed over
-//! while a demand read waits, even within a batch and when they have expired. They may starve.
-//! A demand read that touches a queued prefetch takes that along.
+//! `priority = "demand-first"` is our addition: prefetches, which Linux does not distinguish from other reads, are
+//! passed over while a demand read waits, even within a batch and when they have expired. They may starve. A demand
+//! read that is contiguous with a queued prefetch is merged with it.
 //!
-//! Expiry is no deadline: an expired request waits for its elders, a batch or more each (see [`Promise`]).
-//! O(log n) for each request; nothing is allocated once warm.
+//! An expiry is not a deadline: an expired request waits for the older ones, a batch or more each (see [`Promise`]).
+//! O(log n) per request; no allocation after warm-up.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 use schemars::JsonSchema;
@@ -29,7 +29,6 @@ use crate::row::SchedulerRow;
 use crate::time::Time;
 use crate::{Device, Request};
 
-/// Its row in the registry.
 pub const ROW: SchedulerRow = SchedulerRow {
     name: "deadline",
     summary: "Linux 2.6's deadline: batches by sector with merging, reads first, expiries",
@@ -37,11 +36,11 @@ pub const ROW: SchedulerRow = SchedulerRow {
     build: |keys| Ok(Box::new(Deadline::new(&read_keys(keys)?))),
 };
 
-/// Which requests give way to demand reads.
+/// Which requests yield to demand reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Priority {
-    /// None: prefetches are reads like others, as in Linux.
+    /// None: prefetches are treated like other reads, as in Linux.
     None,
     /// Prefetches, while a demand read waits; they may starve.
     DemandFirst,
@@ -50,29 +49,28 @@ pub enum Priority {
 keys! {
     /// Keys of `deadline`. The defaults are Linux's, with our priorities off.
     pub struct DeadlineKeys {
-        /// A read that has waited for this long comes first in the next batch of reads.
+        /// A read that has waited for this long is served first in the next batch of reads.
         pub read_expire: Time = Time::from_millis(500),
-        /// The same of a write.
+        /// A write that has waited for this long is served first in the next batch of writes.
         pub write_expire: Time = Time::from_millis(5000),
-        /// Most requests of a batch (`fifo_batch`).
+        /// Maximum number of requests per batch (`fifo_batch`).
         #[schemars(range(min = 1, max = 1_000_000))]
         pub batch: u32 = 16,
-        /// How often reads are preferred to writes that wait.
+        /// How often reads are preferred to waiting writes.
         #[schemars(range(max = 1_000_000))]
         pub writes_starved: u32 = 2,
-        /// Most sectors of a merged request; 512 KiB as `BLK_DEF_MAX_SECTORS`.
+        /// Maximum number of sectors of a merged request; 512 KiB as `BLK_DEF_MAX_SECTORS`.
         #[schemars(range(min = 1))]
         pub max_sectors: u32 = 1024,
-        /// Merge requests that touch.
+        /// Merge contiguous requests.
         pub merge: bool = true,
-        /// Merge also what ends where a queued request begins.
+        /// Also merge a request that ends where a queued one begins.
         pub front_merges: bool = true,
-        /// Which requests give way to demand reads.
+        /// Which requests yield to demand reads.
         pub priority: Priority = Priority::None,
     }
 }
 
-/// Linux's deadline scheduler.
 #[derive(Debug, Clone)]
 pub struct Deadline {
     queue: MergeQueue,
@@ -81,16 +79,15 @@ pub struct Deadline {
     batch: u32,
     writes_starved: u32,
     demand_first: bool,
-    /// Requests of this batch so far; `batch` more for each that was not sequential.
+    /// Requests of this batch so far; a request that is not sequential adds `batch`.
     batching: u32,
-    /// How often reads were preferred to writes that waited.
+    /// How often reads were preferred to waiting writes.
     starved: u32,
-    /// Where the request served last ended.
+    /// Where the last request served ended.
     last_end: u64,
 }
 
 impl Deadline {
-    /// An empty queue.
     #[must_use]
     pub fn new(keys: &DeadlineKeys) -> Self {
         let demand_first = keys.priority == Priority::DemandFirst;
@@ -105,12 +102,12 @@ impl Deadline {
         Self { queue, expire, batch, writes_starved, demand_first, batching: 0, starved: 0, last_end: 0 }
     }
 
-    /// The lane of reads to serve from: what is waited for comes first.
+    /// The lane of reads to serve from; demand reads first.
     fn read_lane(&self) -> Option<usize> {
         [READS, PREFETCHES].into_iter().find(|lane| self.queue.has(*lane))
     }
 
-    /// The next request of a batch that may go on.
+    /// The next request of a batch that may continue.
     fn batched(&mut self) -> Option<Handle> {
         let lane = (0..3).find(|lane| self.queue.next(*lane).is_some())?;
         let next = self.queue.next(lane)?;
@@ -178,8 +175,8 @@ impl Scheduler for Deadline {
         self.queue.merges_up_to()
     }
 
-    /// Once expired, a request is the next of its direction but for its elders. Each of them, and it itself, may
-    /// wait for as many batches of the other direction as that may have in a row, and for the rest of a batch.
+    /// Once expired, only older requests of its direction precede it. Each of them, and it itself, may wait for as many
+    /// consecutive batches of the other direction as are allowed, and for the rest of a batch.
     fn promise(&self, request: &Request) -> Promise {
         if request.prefetch && self.demand_first || !request.write && self.writes_starved == 0 {
             return Promise::Nothing;

@@ -1,4 +1,4 @@
-//! First come, first served. Constant cost; never starves anyone; moves the arm most.
+//! First come, first served. Constant cost; no starvation; moves the arm most.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,6 @@ use super::{without_keys, Next, Promise, Queued, Scheduler};
 use crate::row::SchedulerRow;
 use crate::{Device, Request};
 
-/// Its row in the registry.
 pub const ROW: SchedulerRow = SchedulerRow {
     name: "fcfs",
     summary: "first come, first served",

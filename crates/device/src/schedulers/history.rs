@@ -1,10 +1,9 @@
-//! What the anticipatory scheduler remembers of each process: how long it thinks between reads, how far they lie
-//! apart, and whether new processes come back at all.
+//! The anticipatory scheduler's per-process history: think times between reads, distances between them, and whether new
+//! processes return at all.
 //!
-//! Means decay by an eighth with each sample, in fixed point (1 is 256), as in Linux 2.6.18's as-iosched.c; times
-//! are nanoseconds here, ticks there. What is queued of a process and what a device has in hand both count as not
-//! thinking; there, what the driver has taken does not. A look-up costs O(log processes); a process that has been
-//! seen is remembered.
+//! Means decay by an eighth with each sample, in fixed point (1 is 256), as in Linux 2.6.18's as-iosched.c; times are
+//! in nanoseconds here, in ticks there. A process with requests queued or in service is not thinking; in Linux,
+//! requests taken by the driver do not count. A look-up costs O(log processes); processes are never forgotten.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +11,12 @@ use headstart_types::Nanos;
 
 use crate::Request;
 
-/// Longer thoughts count as this long (MAX_THINKTIME, HZ / 50).
+/// Longer think times count as this long (MAX_THINKTIME, HZ / 50).
 const THINK_MAX: Nanos = Nanos::from_millis(20);
 
 const ONE: u64 = 256;
 
-/// A mean that forgets an eighth with each sample.
+/// A mean that decays by an eighth with each sample.
 #[derive(Debug, Clone, Copy, Default)]
 struct Decaying {
     /// Sum of weights; 0 before the first sample.
@@ -37,7 +36,7 @@ impl Decaying {
         ((self.total + weight / 2) / weight) as u64
     }
 
-    /// The mean as if as many zeros as it takes had come before the first: low at first.
+    /// The mean as if the history before the first sample were zeros: low at first.
     fn grown_mean(&self) -> u64 {
         (self.total / u128::from(ONE)) as u64
     }
@@ -48,7 +47,7 @@ struct Process {
     thinks: Decaying,
     /// In sectors.
     seeks: Decaying,
-    /// It has read.
+    /// Whether it has read.
     started: bool,
     /// When its last read ended.
     ended: Option<Nanos>,
@@ -58,7 +57,7 @@ struct Process {
     in_hand: u32,
 }
 
-/// All processes.
+/// The history of all processes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     processes: BTreeMap<u32, Process>,
@@ -66,12 +65,12 @@ pub(super) struct History {
     new_thinks: Decaying,
     /// First distances of processes, in sectors.
     new_seeks: Decaying,
-    /// Of 256: how many new processes did not come back in time for their second read.
+    /// Share, in 1/256, of new processes that did not return in time for their second read.
     lost: u64,
 }
 
 impl History {
-    /// A process reads, or another does so in its place.
+    /// A process reads, or another one does in its place.
     pub(super) fn reads(&mut self, process: u32, now: Nanos, request: &Request) {
         let it = self.processes.entry(process).or_default();
         if it.started || it.ended.is_some() {
@@ -86,7 +85,7 @@ impl History {
             if it.seeks.weight == 0 {
                 self.new_seeks.add(distance);
             }
-            // One odd read does not spoil the mean of many.
+            // A single outlier must not dominate the mean of many.
             let slack: u64 = if it.seeks.weight <= 60 { 2 * 1024 * 1024 } else { 2 * 1024 * 64 };
             distance = distance.min(it.seeks.mean().saturating_mul(4).saturating_add(slack));
             it.seeks.add(distance);
@@ -95,24 +94,24 @@ impl History {
         it.started = true;
     }
 
-    /// One more request of a process is queued.
+    /// Another request of a process is queued.
     pub(super) fn queued(&mut self, process: u32) {
         self.processes.entry(process).or_default().queued += 1;
     }
 
-    /// One less: it was merged with another's.
+    /// A queued request of a process was merged with another's.
     pub(super) fn merged(&mut self, process: u32) {
         let it = self.processes.entry(process).or_default();
         it.queued = it.queued.saturating_sub(1);
     }
 
-    /// One goes to the device.
+    /// A request of a process is dispatched.
     pub(super) fn dispatched(&mut self, process: u32) {
         self.merged(process);
         self.processes.entry(process).or_default().in_hand += 1;
     }
 
-    /// One has ended.
+    /// A request of a process has ended.
     pub(super) fn ended(&mut self, process: u32, now: Nanos, read: bool) {
         let it = self.processes.entry(process).or_default();
         it.in_hand = it.in_hand.saturating_sub(1);
@@ -121,7 +120,7 @@ impl History {
         }
     }
 
-    /// The process was waited for in vain.
+    /// The process did not return while it was waited for.
     pub(super) fn stayed_away(&mut self, process: u32) {
         if self.processes.get(&process).is_none_or(|it| it.thinks.weight == 0) {
             self.lost = (7 * self.lost + ONE) / 8;
@@ -132,7 +131,7 @@ impl History {
         self.processes.get(&process).is_some_and(|it| it.queued > 0)
     }
 
-    /// Whether it is no use to wait that long for the process's next read.
+    /// Whether waiting for `wait` for the process's next read does not pay.
     pub(super) fn thinks_too_long(&self, process: u32, wait: Nanos) -> bool {
         match self.processes.get(&process).filter(|it| it.thinks.weight > 0) {
             Some(it) => it.thinks.mean() > wait.0,
@@ -140,7 +139,7 @@ impl History {
         }
     }
 
-    /// How far from its last the process's next read may be expected, in sectors.
+    /// Expected distance of the process's next read from its last, in sectors.
     pub(super) fn seeks(&self, process: u32) -> u64 {
         match self.processes.get(&process).filter(|it| it.seeks.weight > 0) {
             Some(it) => it.seeks.mean(),
@@ -214,11 +213,11 @@ mod tests {
             history.stayed_away(process);
         }
         assert!(history.thinks_too_long(99, MS(6)));
-        // One that comes back at once: 7/8 of 139 is 121.
+        // A process that returns at once: 7/8 of 139 is 121.
         history.reads(7, MS(0), &Request::read(0, 8, 0));
         history.reads(7, MS(0), &Request::read(8, 8, 0));
         assert!(!history.thinks_too_long(99, MS(6)));
-        // One that is known does not count.
+        // A known process does not count.
         history.stayed_away(7);
         assert_eq!(history.lost, 121);
     }

@@ -1,15 +1,15 @@
-//! The queue of the schedulers that merge: by place, by end and by age, in lanes.
+//! The queue of the merging schedulers: by position, by end and by age, in lanes.
 //!
-//! A request that begins where a queued one of the same direction ends is joined to it (a back merge); one that
-//! ends where a queued one begins, likewise (a front merge). What then closes a gap joins both sides. Nothing else
-//! is merged: neither reads with writes, nor what overlaps, nor beyond `sectors_max`. The whole goes by its part
-//! that arrived first; it is a prefetch if all its parts are.
+//! A request that begins where a queued one of the same direction ends is merged with it (a back merge), as is one that
+//! ends where a queued one begins (a front merge). If this closes a gap, both sides are merged. Nothing else is merged:
+//! neither reads with writes, nor overlapping requests, nor beyond `sectors_max`. A merged request takes the place of
+//! its part that arrived first; it is a prefetch if all its parts are.
 //!
-//! After Linux 2.6.18, block/elevator.c and ll_rw_blk.c (`__make_request`): a back merge is tried first, and where
-//! its candidate would grow too large no front merge is tried. Of several candidates the earliest is taken; there
-//! it is the one used last. Two requests for one sector queue side by side; there the older is dispatched at once.
+//! After Linux 2.6.18, block/elevator.c and ll_rw_blk.c (`__make_request`): a back merge is tried first, and if its
+//! candidate would grow too large no front merge is tried. Of several candidates the earliest is used; in Linux, the
+//! one used last. Two requests for one sector are both queued; in Linux the older is dispatched at once.
 //!
-//! O(log n) for each request; nothing is allocated once warm.
+//! O(log n) per request; no allocation after warm-up.
 
 use std::ops::Range;
 
@@ -17,24 +17,23 @@ use super::sorted::Sorted;
 use super::Queued;
 use crate::Request;
 
-/// Reads; of two classes, those that are waited for.
+/// Reads; with separate classes, demand reads.
 pub(super) const READS: usize = 0;
-/// Prefetches, where the classes are kept apart.
+/// Prefetches, if the classes are separate.
 pub(super) const PREFETCHES: usize = 1;
-/// Writes.
 pub(super) const WRITES: usize = 2;
 
 /// A queued request, until it is taken.
 pub(super) type Handle = u32;
 
-/// What is merged, and what is kept apart.
+/// What is merged, and what is kept separate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub back_merges: bool,
     pub front_merges: bool,
-    /// No merged request is larger.
+    /// Maximum size of a merged request.
     pub sectors_max: u32,
-    /// Prefetches have a lane of their own.
+    /// Whether prefetches have their own lane.
     pub classes: bool,
 }
 
@@ -45,14 +44,14 @@ pub(super) enum Pushed {
     Added,
     /// It was merged.
     Merged,
-    /// It closed a gap: one request is left of two, and the later one's process no longer has a request there.
+    /// It closed a gap: two requests became one, and the later one's process no longer has a request there.
     Closed(Option<u32>),
 }
 
 #[derive(Debug, Clone)]
 struct Entry {
     whole: Queued,
-    /// Empty where it is one.
+    /// Empty for a single request.
     parts: Vec<Queued>,
 }
 
@@ -66,15 +65,15 @@ struct Lane {
     ages: Sorted<Handle>,
 }
 
-/// Requests that wait, each in its lane.
+/// Waiting requests, each in its lane.
 #[derive(Debug, Clone)]
 pub(super) struct MergeQueue {
     rules: Rules,
     entries: Vec<Entry>,
     unused: Vec<Handle>,
     lanes: [Lane; 3],
-    /// Of the lane of the request taken last: the one after it by place, as it stood then. When that one is
-    /// swallowed or grows at its front, the one after it.
+    /// For the lane of the last request taken: the next one by position at that time. If that one is merged into
+    /// another or extended at its front, the one after it.
     next: [Option<Handle>; 3],
     len: usize,
 }
@@ -93,7 +92,7 @@ impl MergeQueue {
         }
     }
 
-    /// Requests that wait; parts count each.
+    /// Number of waiting requests; parts count individually.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -106,17 +105,17 @@ impl MergeQueue {
         &self.entries[handle as usize].whole
     }
 
-    /// The one that has waited longest.
+    /// The request that has waited longest.
     pub(super) fn eldest(&self, lane: usize) -> Option<Handle> {
         self.lanes[lane].ages.first().map(|(_, handle)| handle)
     }
 
-    /// The lowest that starts at `sector` or above.
+    /// The lowest request that starts at or above `sector`.
     pub(super) fn at_or_above(&self, lane: usize, sector: u64) -> Option<Handle> {
         self.lanes[lane].starts.at_or_after((sector, 0)).map(|(_, handle)| handle)
     }
 
-    /// The highest that starts below `sector`; the earliest of several.
+    /// The highest request that starts below `sector`; the earliest of several.
     pub(super) fn below(&self, lane: usize, sector: u64) -> Option<Handle> {
         let starts = &self.lanes[lane].starts;
         let ((sector, _), _) = starts.before((sector, 0))?;
@@ -163,7 +162,7 @@ impl MergeQueue {
         Pushed::Added
     }
 
-    /// Takes a request out, its parts into `parts`.
+    /// Takes a request out, and its parts into `parts`.
     pub(super) fn take(&mut self, handle: Handle, parts: &mut Vec<Queued>) -> Queued {
         let whole = *self.whole(handle);
         let lane = self.lane_of(&whole.request);
@@ -177,13 +176,13 @@ impl MergeQueue {
         whole
     }
 
-    /// The earliest of the lanes that ends at `sector`.
+    /// The earliest request of the lanes that ends at `sector`.
     fn ending_at(&self, lanes: Range<usize>, sector: u64) -> Option<Handle> {
         let found = self.lanes[lanes].iter().filter_map(|lane| lane.ends.at_or_after((sector, 0)));
         found.filter(|(key, _)| key.0 == sector).min().map(|(_, handle)| handle)
     }
 
-    /// The earliest of the lanes that starts at `sector`.
+    /// The earliest request of the lanes that starts at `sector`.
     fn starting_at(&self, lanes: Range<usize>, sector: u64) -> Option<Handle> {
         let found = self.lanes[lanes].iter().filter_map(|lane| lane.starts.at_or_after((sector, 0)));
         found.filter(|(key, _)| key.0 == sector).min().map(|(_, handle)| handle)
@@ -217,7 +216,7 @@ impl MergeQueue {
         self.relink(handle, whole);
     }
 
-    /// Joins two neighbours between which no gap is left; the former stays.
+    /// Merges two neighbours without a gap; the former stays.
     fn close(&mut self, former: Option<Handle>, latter: Option<Handle>) -> Pushed {
         let (Some(former), Some(latter)) = (former, latter) else { return Pushed::Merged };
         let (one, two) = (*self.whole(former), *self.whole(latter));
@@ -261,7 +260,7 @@ impl MergeQueue {
         lane.ages.remove((whole.sequence, 0));
     }
 
-    /// Puts `whole` in the place of the handle's request.
+    /// Replaces the handle's request by `whole`.
     fn relink(&mut self, handle: Handle, whole: Queued) {
         let old = *self.whole(handle);
         let lane = self.lane_of(&old.request);
@@ -284,7 +283,7 @@ impl MergeQueue {
     }
 }
 
-/// Two contiguous requests as one.
+/// Merges two contiguous requests.
 fn joined(one: &Queued, two: &Queued) -> Queued {
     let first = if one.sequence < two.sequence { one } else { two };
     let request = Request {

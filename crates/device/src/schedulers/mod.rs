@@ -1,4 +1,4 @@
-//! Schedulers: which queued request a free device serves next. One file a family, one row a name in the registry.
+//! Schedulers: which queued request a free device serves next. One file per family, one registry row per name.
 
 pub mod anticipatory;
 mod batches;
@@ -27,7 +27,6 @@ fn without_keys(keys: Table, scheduler: impl Scheduler + 'static) -> Result<Box<
 /// A request that waits for its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queued {
-    /// What is asked.
     pub request: Request,
     /// When it joined the queue.
     pub arrived: Nanos,
@@ -35,17 +34,17 @@ pub struct Queued {
     pub sequence: u64,
 }
 
-/// What a scheduler wants done with a free device.
+/// What a scheduler does with a free device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Serve this.
+    /// Serve this request.
     Serve(Queued),
-    /// Move the arm so first, then serve: a sweep that goes to the edge of the disk.
+    /// Move the arm first, then serve: a sweep that goes to the edge of the disk.
     ServeAfter(Stroke, Queued),
-    /// Requests wait, and the scheduler keeps the device idle until this instant, which is after now, unless
-    /// something arrives or ends before.
+    /// Requests wait, and the scheduler keeps the device idle until this instant, which is after now, unless a request
+    /// arrives or ends before.
     Wait(Nanos),
-    /// No request waits; or some do that may only be served once one that is in service has ended.
+    /// No request waits, or those that do must wait for the end of one in service.
     Nothing,
 }
 
@@ -54,68 +53,69 @@ pub enum Next {
 pub enum Stroke {
     /// To the last sector.
     ToEnd,
-    /// To the first.
+    /// To the first sector.
     ToStart,
-    /// To the last, then back to the first.
+    /// To the last sector, then back to the first.
     ToEndAndStart,
 }
 
-/// What a scheduler promises to a request that waits.
+/// What a scheduler guarantees a waiting request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
     /// Nothing: a request may starve.
     Nothing,
-    /// It is served before the sweep turns (or starts again) for the second time after its arrival. That is no
-    /// bound of time: requests that keep coming at the very place of the sweep hold it there.
+    /// It is served before the sweep turns (or restarts) for the second time after its arrival. This does not bound
+    /// time: requests that keep arriving at the sweep's position hold it there.
     NextSweep,
-    /// Of the others that are served one at a time, merged ones counting once, at most
-    /// `each * waiting + more` go before it once it has waited for `after`, where `waiting` requests wait beside it.
+    /// At most `each * waiting + more` of the other requests that are served one at a time, merged ones counting once,
+    /// precede it once it has waited for `after`, where `waiting` requests wait besides it.
     Overtaken {
-        /// From its arrival.
+        /// Since its arrival.
         after: Nanos,
-        /// For each request that waits then.
+        /// Per request that waits then.
         each: usize,
-        /// Beyond those.
+        /// In addition to those.
         more: usize,
     },
 }
 
 /// The order of one drive's queue.
 ///
-/// A scheduler that merges gives one [`Queued`] whose request covers all its parts and carries the tag, arrival,
-/// process and sequence of the part that arrived first; the parts themselves, that one included, go into `parts`.
-/// A request that has not been merged leaves `parts` empty.
+/// A scheduler that merges returns one [`Queued`] whose request covers all its parts and carries the tag, arrival,
+/// process and sequence of the part that arrived first; the parts themselves, including that one, go into `parts`. A
+/// request that has not been merged leaves `parts` empty.
 pub trait Scheduler: Send {
     /// Adds a request. The caller guarantees that `sequence` increases from call to call and that `arrived`, the
-    /// present, never decreases.
+    /// current time, never decreases.
     fn push(&mut self, queued: Queued);
 
-    /// Takes the request to serve next. The caller hands in `parts` empty.
+    /// Takes the request to serve next. The caller passes `parts` empty.
     fn pop(&mut self, now: Nanos, device: &dyn Device, parts: &mut Vec<Queued>) -> Next;
 
-    /// How many requests wait; the parts of merged ones count each.
+    /// Number of waiting requests; the parts of merged ones count individually.
     fn len(&self) -> usize;
 
-    /// Whether none waits.
+    /// Whether no request waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What `pop` has given has been served; merged ones come whole. Called before the device is free for the next.
+    /// A request returned by `pop` was served; merged ones are passed whole. Called before the device is free for the
+    /// next.
     fn completed(&mut self, _now: Nanos, _queued: &Queued) {}
 
-    /// The most sectors of a merged request; zero for one that never merges.
+    /// Maximum number of sectors of a merged request; zero if it never merges.
     fn merges_up_to(&self) -> u32 {
         0
     }
 
-    /// What this request may count on.
+    /// The guarantee for this request.
     fn promise(&self, _request: &Request) -> Promise {
         Promise::Nothing
     }
 
-    /// The longest time without a break for which it keeps a free device idle while requests wait; zero for one
-    /// that conserves work.
+    /// The longest uninterrupted time for which it keeps a free device idle while requests wait; zero if it is
+    /// work-conserving.
     fn idles_at_most(&self) -> Nanos {
         Nanos::ZERO
     }

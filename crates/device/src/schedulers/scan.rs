@@ -1,16 +1,16 @@
 //! SCAN and LOOK, the elevator: sweep upward by sector number, turn, sweep downward, turn.
 //!
-//! The sweep is at the first sector of the request served last. Next is the nearest queued request at that
-//! sector or in the sweep's direction, in order of arrival among equals; where none is left, the sweep turns. The
-//! first goes up. P. J. Denning, "Effects of scheduling on file memory operations", AFIPS SJCC 1967, has SCAN.
+//! The sweep is at the first sector of the last request served. Next is the nearest queued request at that sector or in
+//! the sweep's direction, in order of arrival among equals; if none is left, the sweep turns. The first sweep goes up.
+//! SCAN is from P. J. Denning, "Effects of scheduling on file memory operations", AFIPS SJCC 1967.
 //!
-//! SCAN goes on to the edge of the disk before it turns, LOOK turns at the last request. `full_stroke` is the
-//! difference: on in `scan`, since nothing else tells it from `look`. The order is the same. The way to the edge
-//! is decided when the device becomes free, and is not broken off for what arrives during it.
+//! SCAN continues to the edge of the disk before it turns, LOOK turns at the last request. `full_stroke` makes this
+//! difference: it is on in `scan`, which would otherwise equal `look`. The order is the same. The movement to the edge
+//! is decided when the device becomes free, and is not interrupted by arrivals.
 //!
-//! Tracks at the edges are visited twice in quick succession, then not for two sweeps: response times vary more
-//! than with CSCAN. A request is served in this sweep or the next, except behind an endless run of requests for
-//! one sector. Constant cost for arrivals in the sweep's order, O(log n) for others; no allocation once warm.
+//! Tracks at the edges are visited twice in quick succession, then not for two sweeps: response times vary more than
+//! with CSCAN. A request is served in this sweep or the next, except behind an endless run of requests for one sector.
+//! Constant cost for arrivals in the sweep's order, O(log n) for others; no allocation after warm-up.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -19,7 +19,6 @@ use super::{without_keys, Next, Promise, Queued, Scheduler, Stroke};
 use crate::row::SchedulerRow;
 use crate::{Device, Request};
 
-/// The row of `scan` in the registry.
 pub const ROW: SchedulerRow = SchedulerRow {
     name: "scan",
     summary: "the elevator: up and down by sector number, to the edges of the disk",
@@ -27,7 +26,6 @@ pub const ROW: SchedulerRow = SchedulerRow {
     build: |keys| Ok(Box::new(Scan::new(read_keys::<ScanKeys>(keys)?.full_stroke))),
 };
 
-/// The row of `look`.
 pub const LOOK: SchedulerRow = SchedulerRow {
     name: "look",
     summary: "the elevator that turns at the last request",
@@ -38,26 +36,25 @@ pub const LOOK: SchedulerRow = SchedulerRow {
 keys! {
     /// Keys of `scan`.
     pub struct ScanKeys {
-        /// The arm goes on to the edge of the disk before it turns.
+        /// The arm continues to the edge of the disk before it turns.
         pub full_stroke: bool = true,
     }
 }
 
-/// The elevator.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
-    /// Requests above `position`; those at it too, while the sweep goes up.
+    /// Requests above `position`, and those at it while the sweep goes up.
     above: Sweep<false>,
-    /// Requests below it; those at it too, while the sweep goes down.
+    /// Requests below it, and those at it while the sweep goes down.
     below: Sweep<true>,
-    /// First sector of the request served last.
+    /// First sector of the last request served.
     position: u64,
     down: bool,
     full_stroke: bool,
 }
 
 impl Scan {
-    /// An empty queue, about to go up; with `full_stroke` the arm goes to the edge of the disk before it turns.
+    /// An empty queue, about to sweep up; with `full_stroke` the arm moves to the edge of the disk before it turns.
     #[must_use]
     pub fn new(full_stroke: bool) -> Self {
         Self { full_stroke, ..Self::default() }

@@ -1,15 +1,15 @@
-//! An ordered set whose members can be taken from its middle: a treap in one array.
+//! An ordered set that supports removal from the middle: a treap in one array.
 //!
-//! A binary search tree by key in which each node also has a pseudo-random priority and none outranks its parent
-//! (Seidel and Aragon, "Randomized search trees", Algorithmica 16, 1996): the tree is as deep as one built in
-//! random order, whatever the order of arrival. Priorities come from a counter, so the same operations give the same
-//! tree. Finding, adding and removing cost O(log n); freed nodes are used again, so nothing is allocated once warm,
-//! which is what a `BTreeMap` cannot give.
+//! A binary search tree by key in which each node also has a pseudo-random priority that is at most its parent's
+//! (Seidel and Aragon, "Randomized search trees", Algorithmica 16, 1996): the tree is as deep as one built in random
+//! order, regardless of the order of arrival. Priorities come from a counter, so the same operations give the same
+//! tree. Find, insert and remove cost O(log n); freed nodes are reused, so nothing is allocated after warm-up, which a
+//! `BTreeMap` does not offer.
 
-/// What members are ordered by: a sector or another number, then the order of arrival.
+/// The sort key: a sector or another number, then the order of arrival.
 pub(super) type Key = (u64, u64);
 
-/// The absent node. Its second child is the root.
+/// The null node. Its second child is the root.
 const NONE: u32 = 0;
 
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ struct Node<T> {
     value: T,
 }
 
-/// Values in order of their keys, which are unique.
+/// Values sorted by their keys, which are unique.
 #[derive(Debug, Clone)]
 pub(super) struct Sorted<T> {
     /// The first is [`NONE`].
@@ -68,7 +68,7 @@ impl<T: Copy> Sorted<T> {
     pub(super) fn insert(&mut self, key: Key, value: T) {
         let new = self.unused_node(key, value);
         let priority = self.node(new).priority;
-        // Down to the first node that the new one outranks, and in its place.
+        // Descend to the first node with a lower priority, and insert there.
         let mut place = (NONE, 1);
         let mut at = self.child(place);
         while at != NONE && self.node(at).priority >= priority {
@@ -77,7 +77,7 @@ impl<T: Copy> Sorted<T> {
             at = self.child(place);
         }
         self.hang(place, new);
-        // What was below goes to its two sides.
+        // Split the subtree below into the new node's two sides.
         let (mut less, mut more) = ((new, 0), (new, 1));
         while at != NONE {
             if self.node(at).key < key {
@@ -109,7 +109,7 @@ impl<T: Copy> Sorted<T> {
         index
     }
 
-    /// Takes out the member with this key.
+    /// Removes the member with this key.
     pub(super) fn remove(&mut self, key: Key) -> Option<T> {
         let mut place = (NONE, 1);
         let mut at = self.child(place);
@@ -139,7 +139,7 @@ impl<T: Copy> Sorted<T> {
         Some(self.node(at).value)
     }
 
-    /// The first member whose key is `key` or greater.
+    /// The first member whose key is at least `key`.
     #[inline]
     pub(super) fn at_or_after(&self, key: Key) -> Option<(Key, T)> {
         let (mut at, mut found) = (self.child((NONE, 1)), NONE);
@@ -171,7 +171,7 @@ impl<T: Copy> Sorted<T> {
         (found != NONE).then(|| (self.node(found).key, self.node(found).value))
     }
 
-    /// The member with the least key.
+    /// The member with the smallest key.
     #[inline]
     pub(super) fn first(&self) -> Option<(Key, T)> {
         self.at_or_after((0, 0))
@@ -187,7 +187,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// As the standard library's map does it, and without more nodes than there were members at once.
+        /// Behaves like the standard library's map, and never has more nodes than it had members at once.
         #[test]
         fn does_as_an_ordered_map(steps in prop::collection::vec((0u64..12, 0u64..4, 0u8..3), 0..400)) {
             let (mut sorted, mut map) = (Sorted::default(), BTreeMap::new());
@@ -225,7 +225,7 @@ mod tests {
             let [less, more] = sorted.node(index).children;
             1 + depth(sorted, less).max(depth(sorted, more))
         }
-        // A random tree of 4096 is about 28 deep; 12 levels are the least.
+        // A random tree of 4096 is about 28 deep; the minimum is 12 levels.
         let depth = depth(&sorted, sorted.child((NONE, 1)));
         assert!((12..45).contains(&depth), "{depth}");
     }

@@ -1,10 +1,10 @@
 //! SSTF, shortest seek time first: the queued request whose first sector is nearest to the head.
 //!
-//! Distance is counted in sectors from where the device's last request ended ([`Device::head_sector`]): an
-//! operating system knows no cylinders. Ties go to the earlier arrival. Denning 1967 names it and its fault: a
-//! busy neighbourhood starves the rest, edges first. Nothing is promised to anyone.
+//! Distance is counted in sectors from where the device's last request ended ([`Device::head_sector`]), because an
+//! operating system does not know cylinders. Ties go to the earlier arrival. Denning 1967 names it and its flaw: a busy
+//! region starves the rest, edges first. It gives no guarantee.
 //!
-//! O(log n) for each request; no allocation once warm; about 90 bytes a queued request.
+//! O(log n) per request; no allocation after warm-up; about 90 bytes per queued request.
 
 use headstart_types::{KeyTable, Nanos};
 
@@ -13,7 +13,6 @@ use super::{without_keys, Next, Queued, Scheduler};
 use crate::row::SchedulerRow;
 use crate::{Device, Request};
 
-/// Its row in the registry.
 pub const ROW: SchedulerRow = SchedulerRow {
     name: "sstf",
     summary: "shortest seek first: the sector nearest to the head",
@@ -21,7 +20,7 @@ pub const ROW: SchedulerRow = SchedulerRow {
     build: |keys| without_keys(keys, Sstf::default()),
 };
 
-/// The queue by place.
+/// The queue by position.
 #[derive(Debug, Clone, Default)]
 pub struct Sstf {
     /// By (first sector, sequence).
@@ -29,11 +28,11 @@ pub struct Sstf {
 }
 
 impl Sstf {
-    /// The key of the request that is nearest to `head`, the earliest of several.
+    /// The key of the request nearest to `head`, the earliest of several.
     #[inline]
     fn nearest(&self, head: u64) -> Option<Key> {
         let above = self.queue.at_or_after((head, 0)).map(|(key, _)| key);
-        // The last below the head is the latest of its sector: the earliest is wanted.
+        // The last request below the head is the latest for its sector: search the earliest.
         let below = self.queue.before((head, 0)).and_then(|((sector, _), _)| self.queue.at_or_after((sector, 0)));
         let distance = |(sector, sequence): &Key| (sector.abs_diff(head), *sequence);
         above.into_iter().chain(below.map(|(key, _)| key)).min_by_key(distance)

@@ -1,14 +1,14 @@
-//! The requests of one sweep of the arm, given up in order of sector, then of arrival.
+//! The requests of one sweep of the arm, in order of sector, then of arrival.
 //!
-//! Requests that come in the order of the sweep, as from a sequential reader, form a run: constant cost. Others go
-//! through a heap: O(log n). No allocation once warm.
+//! Requests that arrive in the order of the sweep, as from a sequential reader, form a run: constant cost. Others go
+//! through a heap: O(log n). No allocation after warm-up.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::Queued;
 
-/// A queued request under its key: the heap's greatest is the first of the sweep.
+/// A queued request with its key: the heap's maximum is the first of the sweep.
 #[derive(Debug, Clone)]
 struct Entry<const DOWN: bool>(Queued);
 
@@ -43,7 +43,7 @@ impl<const DOWN: bool> Ord for Entry<DOWN> {
 /// One sweep: downward by sector number, or upward.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sweep<const DOWN: bool> {
-    /// In order already: each came with the greatest key of its time.
+    /// Already sorted: each had the largest key on arrival.
     run: VecDeque<Entry<DOWN>>,
     /// The others.
     heap: BinaryHeap<Entry<DOWN>>,
@@ -53,7 +53,7 @@ impl<const DOWN: bool> Sweep<DOWN> {
     #[inline]
     pub(super) fn push(&mut self, queued: Queued) {
         let entry = Entry(queued);
-        // Sequence numbers rise, so an equal sector keeps the run in order.
+        // Sequence numbers increase, so an equal sector keeps the run sorted.
         if self.run.back().is_none_or(|last| last.key() < entry.key()) {
             self.run.push_back(entry);
         } else {

@@ -378,7 +378,7 @@ fn mistakes_name_their_key() {
     let unknown =
         "array: unknown array \"raid6\" (did you mean \"raid0\"?); allowed: stripe, concat, mirror, raid0, raid5";
     assert_eq!(fail("raid6", 3, 8, ""), unknown);
-    let independent = "array: \"stripe\" is of independent disks, not one device; allowed: mirror, raid0, raid5";
+    let independent = "array: \"stripe\" has independent disks, not one device; allowed: mirror, raid0, raid5";
     assert_eq!(fail("stripe", 3, 8, ""), independent);
     assert_eq!(fail("raid0", 0, 8, ""), "count: no disk; allowed: a whole number from 1");
     assert_eq!(fail("mirror", 0, 8, ""), "count: no disk; allowed: a whole number from 1");

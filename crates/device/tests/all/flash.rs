@@ -316,7 +316,7 @@ fn mistakes_name_their_key() {
             "over_provisioning = 0.1\nmapping_size = '3KiB'",
             "mapping_size: 3KiB in pages of 16KiB; allowed: whole sectors",
         ),
-        ("over_provisioning = 0.1\nwrite_buffer = '0B'", "write_buffer: what is written is gathered in it"),
+        ("over_provisioning = 0.1\nwrite_buffer = '0B'", "write_buffer: is needed to gather writes"),
         ("over_provisioning = 0.1\ncapacity = '1GB'", "over_provisioning: 0 superblocks of 268 MB"),
         ("duplex = 'no'", "duplex: \"no\" is a text; allowed: true or false"),
         ("write_buffer = '1TiB'", "write_buffer: 67108864 pages are too many; allowed: at most 1048576"),

@@ -34,7 +34,7 @@ fn concatenation_by_hand() {
     let error = layout.check_capacity(9, Some(50)).unwrap_err();
     assert_eq!((error.block, error.disk, error.sector), (9, 2, 48));
     for (disks, block, capacity, key, problem) in [
-        (2, 8192, None, "array", "\"concat\" of a device without limit has no second disk"),
+        (2, 8192, None, "array", "\"concat\" needs disks with a capacity"),
         (2, 8192, Some(15), "array", "no block of 8KiB fits on a disk"),
         (0, 8192, Some(50), "count", "no disk"),
         (2, 0, Some(50), "block_size", "must be above zero"),
@@ -174,7 +174,7 @@ fn mistakes_in_a_scenario_name_their_key() {
         (
             "seagate-cheetah-9lp",
             "controller = {overhead = '1ms', read_hit_after_read = '1ms'}",
-            "controller.overhead: beside overheads of each kind; allowed: one of the two",
+            "controller.overhead: given together with overheads of each kind; allowed: one of the two",
         ),
         ("hp97560", "bus = {write_sector_time = '1us'}", "bus.write_sector_time: there is no sector_time"),
         ("seagate-cheetah-9lp", "buffer = {size = '1MiB'}", "buffer.read_ahead: is missing; allowed: true or false"),

@@ -1,14 +1,15 @@
-//! One cylinder group: which of its blocks are free, its inodes, and the block whose fragments are being given out.
+//! One cylinder group: its free blocks, its inodes, and the block whose fragments are being allocated.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-/// Bytes of an inode on disk (4.4BSD, ufs/ufs/dinode.h: struct dinode).
+/// Size of an inode on disk (4.4BSD, ufs/ufs/dinode.h: struct dinode).
 const INODE_BYTES: u64 = 128;
-/// An inode for as many fragments (4.4BSD newfs: NFPI).
+/// Fragments per inode (4.4BSD newfs: NFPI).
 const FRAGMENTS_PER_INODE: u64 = 4;
 
-/// Where a group's inodes are: how many, and in how many blocks behind the superblock's copy and the group's own block.
+/// The inodes of a group: their number, and the blocks that hold them, after the superblock's copy and the group's own
+/// block.
 #[derive(Debug, Clone, Copy)]
 pub struct Header {
     inodes: u64,
@@ -16,50 +17,49 @@ pub struct Header {
 }
 
 impl Header {
-    /// Blocks before the inodes: a copy of the superblock, and the group's own.
+    /// Blocks before the inodes: a copy of the superblock, and the group's own block.
     const BEFORE_INODES: u64 = 2;
 
-    /// Of a group of `group_bytes`.
+    /// For a group of `group_bytes`.
     pub fn new(group_bytes: u64, fragment_bytes: u64, block_bytes: u64) -> Self {
         let inodes_per_block = (block_bytes / INODE_BYTES).max(1);
         let inodes = (group_bytes / (FRAGMENTS_PER_INODE * fragment_bytes)).max(1);
         Self { inodes, inodes_per_block }
     }
 
-    /// Blocks before the first that a file can have.
+    /// Blocks before the first that a file can use.
     pub fn blocks(&self) -> u64 {
         Self::BEFORE_INODES + self.inodes.div_ceil(self.inodes_per_block)
     }
 
-    /// The block within the group that holds inode `number` of it.
+    /// The block within the group that holds its inode `number`.
     fn block_of(&self, number: u64) -> u64 {
         Self::BEFORE_INODES + number / self.inodes_per_block
     }
 }
 
-/// A cylinder group.
 #[derive(Debug)]
 pub struct Group {
-    /// By block of the group.
+    /// Whether each block of the group is free.
     free: Vec<bool>,
-    /// How many are free.
+    /// Number of free blocks.
     left: u64,
     inodes_used: u64,
     header: Header,
-    /// The block whose fragments are being given out, and how many of them have been.
+    /// The block whose fragments are being allocated, and how many have been.
     fragments: Option<(u64, u64)>,
 }
 
 impl Group {
-    /// A group of `blocks` blocks of which nothing is used but its header.
+    /// A group of `blocks` blocks in which only the header is used.
     pub fn empty(blocks: u64, header: Header) -> Self {
         let free: Vec<bool> = (0..blocks).map(|block| block >= header.blocks()).collect();
         let left = blocks - header.blocks();
         Self { free, left, inodes_used: 0, header, fragments: None }
     }
 
-    /// Takes blocks for other files until a share of `full` is taken, in runs between free runs of `free_run` blocks on
-    /// average; both are geometric. The first may be either.
+    /// Allocates blocks to other files until a share of `full` is used, in runs alternating with free runs of
+    /// `free_run` blocks on average; both lengths are geometric. Either kind may come first.
     pub fn age(&mut self, full: f64, free_run: f64, rng: &mut ChaCha8Rng) {
         if full == 0.0 {
             return;
@@ -72,19 +72,19 @@ impl Group {
                 self.left -= 1;
             }
             let run = if taken { taken_run } else { free_run };
-            // A run of mean below one block is one block: the other kind follows at once.
+            // A run with a mean below one block is one block, and the other kind follows at once.
             if rng.random::<f64>() * run.max(1.0) < 1.0 {
                 taken = !taken;
             }
         }
     }
 
-    /// Free blocks.
+    /// Number of free blocks.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// A new inode: the block that holds it. `None` where all are used.
+    /// Allocates an inode and returns the block that holds it; `None` if all are used.
     pub fn inode(&mut self) -> Option<u64> {
         let number = self.inodes_used;
         if number == self.header.inodes {
@@ -94,8 +94,8 @@ impl Group {
         Some(self.header.block_of(number))
     }
 
-    /// Takes up to `want` blocks that lie together: at `preferred` if so many are free there, else the first place from
-    /// there on (round the end) where so many are, else as many as there are at the first free block.
+    /// Allocates up to `want` contiguous blocks: at `preferred` if enough are free there, else at the first place from
+    /// there on (wrapping around) where enough are, else as many as there are at the first free block.
     pub fn take(&mut self, preferred: u64, want: u64) -> Option<(u64, u64)> {
         if self.left == 0 {
             return None;
@@ -128,13 +128,13 @@ impl Group {
         Some((at, run))
     }
 
-    /// Free blocks together from `at` on, at most `want`.
+    /// Number of contiguous free blocks from `at` on, at most `want`.
     fn run_at(&self, at: u64, want: u64) -> u64 {
         let end = self.free.len().min((at + want) as usize);
         self.free[at as usize..end].iter().take_while(|free| **free).count() as u64
     }
 
-    /// Takes `count` fragments of one block, of `per_block`: the block, and the first of them.
+    /// Allocates `count` fragments of one block with `per_block`: the block, and its first fragment.
     pub fn take_fragments(&mut self, preferred: u64, count: u64, per_block: u64) -> Option<(u64, u64)> {
         if let Some((block, used)) = self.fragments.filter(|(_, used)| used + count <= per_block) {
             self.fragments = Some((block, used + count));
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use rand::SeedableRng;
 
-    /// 32 blocks of 8 KiB: 256 KiB / 4 KiB = 64 inodes, which fill one block; so 29 blocks from 3 on.
+    /// 32 blocks of 8 KiB: 256 KiB / 4 KiB = 64 inodes, which fill one block; this leaves 29 blocks from 3 on.
     fn group() -> Group {
         Group::empty(32, Header::new(32 << 13, 1 << 10, 1 << 13))
     }
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_header_holds_superblock_group_and_inodes() {
         assert_eq!(group().left(), 29);
-        // 16 MiB groups of 1 KiB fragments: 4096 inodes of 128 bytes, 64 blocks.
+        // 16 MiB groups with 1 KiB fragments: 4096 inodes of 128 bytes, 64 blocks.
         assert_eq!(Header::new(16 << 20, 1 << 10, 1 << 13).blocks(), 66);
     }
 
@@ -168,7 +168,7 @@ mod tests {
         let mut group = group();
         assert_eq!(group.take(0, 8), Some((3, 8)));
         assert_eq!(group.take(20, 8), Some((20, 8)));
-        // 11..20 is free: nine blocks. Four are left behind 28: not enough for eight, so round the end.
+        // 11..20 is free: nine blocks. Four are left after 28, not enough for eight, so the search wraps around.
         assert_eq!(group.take(28, 8), Some((11, 8)));
         // No place has eight: as many as there are at the first free block from 25 on.
         assert_eq!(group.take(25, 8), Some((28, 4)));
@@ -206,7 +206,7 @@ mod tests {
             runs += free.windows(2).filter(|pair| !pair[0] && pair[1]).count();
             assert_eq!(group.left() as usize, free.iter().filter(|free| **free).count());
         }
-        // 396,400 blocks, 12,387 pairs of runs of 32 on average (8 free, 24 taken): sampling errors of about 1 %.
+        // 396,400 blocks, 12,387 pairs of runs of 32 on average (8 free, 24 used): sampling errors of about 1 %.
         let full = taken as f64 / all as f64;
         assert!((full - 0.75).abs() < 0.02, "{full}");
         let free_run = (all - taken) as f64 / runs as f64;

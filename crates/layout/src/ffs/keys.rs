@@ -1,4 +1,4 @@
-//! Keys of `workload.placement = "ffs"`: a Fast File System as `newfs` would make it, and how it has been used since.
+//! Keys of `workload.placement = "ffs"`: a Fast File System as created by `newfs`, optionally aged.
 
 use headstart_types::{as_text, as_text_if_any, keys, read_keys, Bytes, KeyError, Nanos};
 use schemars::JsonSchema;
@@ -9,62 +9,62 @@ use toml::Table;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Opens {
-    /// All files were opened before the run: their inodes are in memory, and the arm stands at the one opened last.
+    /// All files were opened before the run: their inodes are in memory, and the arm is at the one opened last.
     Before,
-    /// A process reads a file's inode each time that it goes from another file to it; a read of its own, which counts
-    /// to no request.
+    /// A process reads a file's inode each time it switches to it from another file, in a separate read that belongs to
+    /// no request.
     Read,
 }
 
 keys! {
     /// A file system's parameters.
     ///
-    /// Cylinder group, cluster and direct blocks: shriver99, Table 1 and section 2.1. Fragment: the eighth of a block, the
-    /// smallest that there is. Rotational delay: none, as `newfs` has it for disks with a track buffer. The rest: an empty
-    /// file system, files spread over the disk (shriver99, appendix A), opened before (ditto).
+    /// Cylinder group, cluster and direct blocks: shriver99, Table 1 and section 2.1. Fragment: an eighth of a block,
+    /// the smallest possible. Rotational delay: none, `newfs`'s value for disks with a track buffer. The rest: an empty
+    /// file system, files spread over the disk (shriver99, appendix A), opened before the run (same appendix).
     #[derive(Copy, PartialEq)]
     pub struct FfsKeys {
-        /// Bytes of a cylinder group.
+        /// Size of a cylinder group.
         #[serde(serialize_with = "as_text")]
         pub cylinder_group: Bytes = Bytes(16 << 20),
-        /// Bytes that are laid one after another: maxcontig.
+        /// Bytes that are allocated contiguously: maxcontig.
         #[serde(serialize_with = "as_text")]
         pub cluster: Bytes = Bytes(64 << 10),
-        /// Blocks that the inode points to.
+        /// Number of blocks that the inode points to.
         #[schemars(range(min = 1))]
         pub direct_blocks: u32 = 12,
-        /// What the disk turns on between one cluster and the next: rotdelay.
+        /// Rotation time between one cluster and the next: rotdelay.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "100ms"))]
         pub rotational_delay: Nanos = Nanos::ZERO,
-        /// Bytes of a fragment.
+        /// Size of a fragment.
         #[serde(serialize_with = "as_text")]
         pub fragment: Bytes = Bytes(1 << 10),
-        /// Share of each group that other files have taken.
+        /// Share of each group that is used by other files.
         #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
         pub full: f64 = 0.0,
-        /// Bytes of a run of free blocks, on average, where a share is taken.
+        /// Mean size of a run of free blocks, if other files use a share.
         #[serde(serialize_with = "as_text")]
         pub free_run: Bytes = Bytes(64 << 10),
-        /// Files, in table order, of a directory, whose files lie in one cylinder group.
+        /// Consecutive files of the table that form a directory, whose files lie in one cylinder group.
         #[schemars(range(min = 1))]
         pub directory_files: u32 = 1,
         /// When inodes are read.
         pub opens: Opens = Opens::Before,
-        /// Bytes of the file system; absent: the devices'.
+        /// Size of the file system; by default the devices' size.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         pub size: Option<Bytes> = None,
     }
 }
 
-/// Blocks of a group at most: more are kept in memory bit by bit, and none ever had them.
+/// Maximum number of blocks per group: its bitmap is kept in memory, and no real group had more.
 const GROUP_BLOCKS_MAX: u64 = 1 << 20;
 
 impl FfsKeys {
-    /// From the table beside `name`, for blocks of `block_bytes`.
+    /// Reads the keys next to `name`, for blocks of `block_bytes`.
     ///
     /// # Errors
-    /// The key at fault.
+    /// The offending key.
     pub fn read(table: Table, block_bytes: u64) -> Result<Self, KeyError> {
         let keys: Self = read_keys(table)?;
         let range = |key: &str, problem: String, allowed: String| Err(KeyError::new(key, problem, allowed));
@@ -82,11 +82,11 @@ impl FfsKeys {
             return range("fragment", format!("{} is out of range", keys.fragment), allowed);
         }
         if keys.free_run.0 < block_bytes {
-            return range("free_run", format!("{} is out of range", keys.free_run), "one block at least".to_owned());
+            return range("free_run", format!("{} is out of range", keys.free_run), "at least one block".to_owned());
         }
         let groups = keys.groups(keys.size.map_or(u64::MAX, |size| size.0), block_bytes);
         if groups == 0 || super::group_header(&keys, block_bytes) >= keys.group_blocks(block_bytes) {
-            let allowed = "a file system of one cylinder group at least, with room for its inodes".to_owned();
+            let allowed = "a file system of at least one cylinder group, with room for its inodes".to_owned();
             return range(
                 if groups == 0 { "size" } else { "cylinder_group" },
                 "leaves no block for files".to_owned(),
@@ -96,13 +96,13 @@ impl FfsKeys {
         Ok(keys)
     }
 
-    /// Blocks of a cylinder group.
+    /// Blocks per cylinder group.
     #[must_use]
     pub fn group_blocks(&self, block_bytes: u64) -> u64 {
         self.cylinder_group.0 / block_bytes
     }
 
-    /// Whole cylinder groups of a volume of `bytes`.
+    /// Whole cylinder groups in a volume of `bytes`.
     #[must_use]
     pub fn groups(&self, bytes: u64, block_bytes: u64) -> u64 {
         bytes / block_bytes / self.group_blocks(block_bytes)

@@ -1,21 +1,20 @@
-//! Where a 4.4BSD Fast File System lays files: cylinder groups, clusters, indirect blocks, fragments.
+//! File layout of a 4.4BSD Fast File System: cylinder groups, clusters, indirect blocks, fragments.
 //!
 //! Source: E. Shriver, C. Small and K. A. Smith, "Why does file system prefetching work?", USENIX 1999, section 2.1;
-//! what it leaves open from 4.4BSD-Lite, sys/ufs/ffs/ffs_alloc.c (`ffs_blkpref`, `ffs_dirpref`) and newfs. A
-//! directory, and the inodes of its files, go to a cylinder group drawn evenly among those that have at least the
-//! average of free blocks; a file's direct blocks to its inode's group, from the first free place on, each cluster
-//! behind the one before it, with what the disk turns on during the rotational delay between them. An indirect block
-//! goes to another group, drawn likewise, and the blocks that it points to follow it there: the first of them begins
-//! a cluster. A file without indirect blocks ends in a fragment, which shares its block with those of other files.
+//! where it is silent, 4.4BSD-Lite, sys/ufs/ffs/ffs_alloc.c (`ffs_blkpref`, `ffs_dirpref`) and newfs. A directory and
+//! the inodes of its files are placed in a cylinder group drawn uniformly among those with at least the average number
+//! of free blocks; a file's direct blocks in its inode's group, from the first free place on, each cluster after the
+//! previous one, separated by the sectors that pass during the rotational delay. An indirect block is placed in another
+//! group, drawn likewise, and the blocks that it points to follow it there: the first of them begins a cluster. A file
+//! without indirect blocks ends in a fragment, which shares its block with those of other files.
 //!
-//! Readings. Which other group an indirect block goes to the paper does not say, but that it is "a random cylinder
-//! group" for its equations; 4.4BSD takes the next one that has the average, which in an empty file system would be
-//! the file's own. An aged file system is one in which a share of each group is taken, in runs of random length: see
-//! `Group::age`.
+//! Interpretations: the paper does not specify the group of an indirect block, except that its equations use "a random
+//! cylinder group"; 4.4BSD takes the next group with at least the average, which in an empty file system would be the
+//! file's own. An aged file system has a share of each group in use, in runs of random length: see `Group::age`.
 //!
-//! Metadata are blocks of a file of their own, [`METADATA`], at their addresses. Cost: of a file's layout a look at
-//! each block from the preferred one to the first place that fits; of a question the logarithm of the file's runs.
-//! Memory: 32 bytes a run of blocks; a byte a block of each group that has files.
+//! Metadata are blocks of a separate file, [`METADATA`], at their addresses. Cost: laying out a file scans each block
+//! from the preferred one to the first place that fits; a look-up is logarithmic in the file's extents. Memory: 32
+//! bytes per extent; a byte per block of each group that has files.
 
 mod file;
 mod group;
@@ -31,26 +30,24 @@ use file::FileMap;
 use group::{Group, Header};
 pub use keys::{FfsKeys, Opens};
 
-/// The file whose blocks are inodes and indirect blocks: block `at` of it is the block at address `at` of the volume.
-/// No trace numbers files so high: their numbers are dense.
+/// The file whose blocks are inodes and indirect blocks: its block `at` is the block at address `at` of the volume.
+/// File numbers are dense, so no trace reaches this one.
 pub const METADATA: u32 = u32::MAX;
 
-/// How often a group is drawn before the next one that will do is taken.
+/// Number of draws of a group before the next suitable one is taken.
 const DRAWS: u32 = 64;
 
-/// Bytes of a block's address in an indirect block.
+/// Size of a block's address in an indirect block.
 const ADDRESS_BYTES: u64 = 4;
 
-/// Blocks of a cylinder group that hold no data of files.
+/// Blocks of a cylinder group that hold no file data.
 fn group_header(keys: &FfsKeys, block_bytes: u64) -> u64 {
     Header::new(keys.cylinder_group.0, keys.fragment.0, block_bytes).blocks()
 }
 
-/// Where a block lies: the block of the volume, sectors before it in there, and how many it has, if not a whole
-/// block's.
+/// The location of a block: the block of the volume, the sectors before it, and its size if it is not a whole block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spot {
-    /// Block of the volume.
     pub block: u64,
     /// Sectors of that block before this one begins.
     pub skip: u64,
@@ -61,24 +58,20 @@ pub struct Spot {
 /// A file to be laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSize {
-    /// Its number.
     pub file: u32,
-    /// Its size.
     pub bytes: u64,
 }
 
-/// What the layout depends on beside the keys.
+/// The inputs of the layout besides the keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Volume {
-    /// Bytes of a block.
     pub block_bytes: u64,
-    /// Blocks of the devices; `None` where they have no end.
+    /// Blocks of the devices; `None` if they have no limit.
     pub blocks: Option<u64>,
     /// Blocks that pass the head during the rotational delay.
     pub gap_blocks: u64,
 }
 
-/// The files of a file system.
 #[derive(Debug)]
 pub struct Ffs {
     files: BTreeMap<u32, FileMap>,
@@ -91,7 +84,7 @@ impl Ffs {
     /// Lays out `files` one after another.
     ///
     /// # Errors
-    /// They do not fit.
+    /// If they do not fit.
     pub fn try_new(keys: &FfsKeys, volume: &Volume, files: &[FileSize], seed: u64) -> Result<Self, KeyError> {
         let mut laying = Laying::try_new(keys, volume, seed)?;
         let (mut maps, mut metadata) = (BTreeMap::new(), BTreeSet::new());
@@ -107,7 +100,7 @@ impl Ffs {
         Ok(Self { files: maps, metadata, fragment_sectors: keys.fragment.0 / headstart_device::SECTOR_BYTES })
     }
 
-    /// Where block `at` of `file` lies; `None` beyond its end.
+    /// The location of block `at` of `file`; `None` beyond its end.
     #[must_use]
     pub fn spot(&self, file: u32, at: u64) -> Option<Spot> {
         if file == METADATA {
@@ -127,7 +120,7 @@ impl Ffs {
         self.files.get(&file).map(|map| map.inode)
     }
 
-    /// The indirect blocks that lead to block `at` of `file`, the inode's own first; none for a direct block.
+    /// The indirect blocks that lead to block `at` of `file`, topmost first; none for a direct block.
     pub fn indirect(&self, file: u32, at: u64) -> impl Iterator<Item = u64> + '_ {
         self.files.get(&file).into_iter().flat_map(move |map| map.indirect(at))
     }
@@ -138,7 +131,7 @@ impl Ffs {
         self.files.get(&file)?.leaf(at)
     }
 
-    /// Whole blocks of `file` that lie together from `at` on, at most `most`.
+    /// Number of whole, contiguous blocks of `file` from `at` on, at most `most`.
     #[must_use]
     pub fn contiguous(&self, file: u32, at: u64, most: u64) -> u64 {
         if file == METADATA {
@@ -149,19 +142,19 @@ impl Ffs {
 }
 
 fn full(file: u32) -> KeyError {
-    let problem = format!("file {file} finds no room in the file system");
+    let problem = format!("file {file} does not fit in the file system");
     KeyError::new("workload.placement", problem, "a larger device or size, a lower full, or fewer files")
 }
 
-/// A file system to which files are being added.
+/// A file system under construction.
 struct Laying {
     groups: Vec<Option<Group>>,
-    /// Blocks of each.
+    /// Blocks per group.
     group_blocks: u64,
     header: Header,
-    /// Free blocks of a group that nothing has been laid in, which is made when it is.
+    /// Free blocks of an untouched group, which is only created when it is used.
     fresh: u64,
-    /// Free blocks in all.
+    /// Total number of free blocks.
     left: u64,
     full: f64,
     free_run: f64,
@@ -186,7 +179,7 @@ impl Laying {
             }
             (Some(bytes), _) | (None, Some(bytes)) => bytes,
             (None, None) => {
-                let problem = "is missing, and the devices have no end";
+                let problem = "is missing, and the devices have no limit";
                 return Err(KeyError::new("workload.placement.size", problem, "a size such as \"4GiB\""));
             }
         };
@@ -221,8 +214,8 @@ impl Laying {
         self.groups[group].as_ref().map_or(self.fresh, Group::left)
     }
 
-    /// A group drawn among those with at least the average of free blocks, `except` one if there are others; the next
-    /// one with any where none is met.
+    /// Draws a group among those with at least the average number of free blocks, other than `except` if possible; the
+    /// next one with free blocks if the draws fail.
     fn draw(&mut self, except: Option<usize>) -> Option<usize> {
         let count = self.groups.len();
         let average = self.left / count as u64;
@@ -240,7 +233,7 @@ impl Laying {
         after(average).or_else(|| after(1)).or_else(|| (0..count).find(|group| self.free_in(*group) > 0))
     }
 
-    /// The group, made if nothing has been laid in it.
+    /// The group, created on first use.
     fn group(&mut self, number: usize) -> &mut Group {
         if self.groups[number].is_none() {
             let mut group = Group::empty(self.group_blocks, self.header);
@@ -252,7 +245,7 @@ impl Laying {
         self.groups[number].as_mut().expect("it has just been made")
     }
 
-    /// Lets `take` act on a group and the address of its first block, and counts what it takes.
+    /// Applies `take` to a group and the address of its first block, and counts what it allocates.
     fn counted<T>(&mut self, number: usize, take: impl FnOnce(&mut Group) -> T) -> T {
         let before = self.group(number).left();
         let taken = take(self.group(number));
@@ -260,7 +253,7 @@ impl Laying {
         taken
     }
 
-    /// A new inode in `home` or the next group that has one: its group, and its address.
+    /// Allocates an inode in `home` or the next group that has one: its group and address.
     fn inode(&mut self, home: usize) -> Option<(usize, u64)> {
         let count = self.groups.len();
         (0..count).map(|step| (home + step) % count).find_map(|group| {
@@ -269,7 +262,7 @@ impl Laying {
         })
     }
 
-    /// Takes up to `want` blocks that lie together in `place`'s group, or the next one with any.
+    /// Allocates up to `want` contiguous blocks in `place`'s group, or the next one with free blocks.
     fn take(&mut self, place: &mut Place, want: u64) -> Option<(u64, u64)> {
         let count = self.groups.len();
         for _ in 0..count {
@@ -322,7 +315,7 @@ impl Laying {
         Some(map)
     }
 
-    /// Goes to another group for the indirect blocks that block `at` is the first to need.
+    /// Switches to another group for the indirect blocks that block `at` is the first to need.
     fn switch(&mut self, place: &mut Place, map: &mut FileMap, at: u64) -> Option<()> {
         let group = self.draw(Some(place.group))?;
         *place = Place { group, preferred: 0 };
@@ -334,7 +327,7 @@ impl Laying {
     }
 }
 
-/// Where a file goes on.
+/// Where a file continues.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     group: usize,

@@ -1,4 +1,4 @@
-//! Layouts by hand, and what every layout must be.
+//! Layouts worked out by hand, and properties of every layout.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Blocks of 4 KiB, groups of 32 of them: 128 KiB / (4 * 512) = 64 inodes, 32 a block: a header of 4 blocks.
+/// Blocks of 4 KiB, 32 per group: 128 KiB / (4 * 512) = 64 inodes, 32 per block: a header of 4 blocks.
 const BLOCK: u64 = 4096;
 const HEADER: u64 = 4;
 
@@ -27,7 +27,7 @@ fn laid(keys: &FfsKeys, gap_blocks: u64, sizes: &[u64]) -> Result<Ffs, KeyError>
     Ffs::try_new(keys, &Volume { block_bytes: BLOCK, blocks: None, gap_blocks }, &files, 7)
 }
 
-/// Addresses of a file's blocks, from the start of the group of its inode.
+/// Addresses of a file's blocks, relative to the start of its inode's group.
 fn from_home(ffs: &Ffs, file: u32, blocks: u64) -> Vec<i64> {
     let home = ffs.inode(file).expect("laid out") / 32 * 32;
     (0..blocks).map(|at| ffs.spot(file, at).expect("within the file").block as i64 - home as i64).collect()
@@ -55,7 +55,7 @@ fn an_indirect_block_and_what_it_points_to_are_in_another_group() {
     let ffs = laid(&keys(), 2, &[12 * BLOCK]).expect("room");
     let map = ffs.mapped_by(0, 6).expect("an indirect block");
     assert_ne!(map / 32, ffs.inode(0).expect("laid out") / 32);
-    // The first place of that group, its blocks right behind it, in a cluster of their own.
+    // The first place of that group, followed directly by its blocks, in a separate cluster.
     let addresses: Vec<u64> = (6..12).map(|at| ffs.spot(0, at).expect("within").block - map).collect();
     assert_eq!((map % 32, addresses), (HEADER, vec![1, 2, 3, 4, 7, 8]));
     assert_eq!(ffs.contiguous(0, 4, 100), 2);
@@ -72,7 +72,7 @@ fn a_small_file_ends_in_a_fragment_and_shares_its_block() {
     let ffs = laid(&keys, 0, &[bytes; 3]).expect("room");
     let tails: Vec<_> = (0..3).map(|file| ffs.spot(file, 2).expect("within")).collect();
     assert_eq!(from_home(&ffs, 0, 3), [4, 5, 6]);
-    // The second file's blocks go to the first place with two free; its fragments behind those of the first.
+    // The second file's blocks use the first place with two free; its fragments follow those of the first.
     assert_eq!((from_home(&ffs, 1, 3), from_home(&ffs, 2, 3)), (vec![7, 8, 6], vec![9, 10, 11]));
     assert_eq!(
         tails.iter().map(|tail| (tail.skip, tail.sectors)).collect::<Vec<_>>(),
@@ -99,7 +99,7 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn each_level_of_indirect_blocks_hangs_on_the_one_above() {
-    // 2 direct blocks, 3 addresses a block: leaf 0; the double one with leaves 1 to 3; the triple one with 3 times 3.
+    // 2 direct blocks, 3 addresses per block: leaf 0; the double one with leaves 1 to 3; the triple one with 3 times 3.
     let mut map = FileMap::new(0, 2, 3);
     let mut address = 100;
     let mut at = 0;
@@ -130,13 +130,13 @@ fn each_level_of_indirect_blocks_hangs_on_the_one_above() {
     .flat_map(|(count, chain)| vec![chain; count])
     .collect();
     assert_eq!(chains, expected);
-    // Looked up later, each is what it was.
+    // Later look-ups return the same.
     assert_eq!((0..at).map(|at| map.indirect(at).collect::<Vec<_>>()).collect::<Vec<_>>(), expected);
 }
 
 proptest! {
-    /// Every block has a place of its own within the file system, whatever its age; runs are runs; and all addresses
-    /// are the same again for the same seed.
+    /// Every block has a distinct place within the file system at any age; runs are contiguous; and the same seed gives
+    /// the same addresses.
     #[test]
     fn blocks_have_places_of_their_own(
         sizes in prop::collection::vec(0u64..40 * BLOCK, 1..20),

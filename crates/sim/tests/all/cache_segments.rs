@@ -151,7 +151,7 @@ fn what_is_refused_names_the_key() {
     }
     let hidden = scenario(&trace, "", ", cache_segments = \"open-files\", array = \"raid0\", count = 2");
     let error = common::try_run(common::table(&hidden)).expect_err("behind a controller");
-    assert!(error.starts_with("device.cache_segments: \"open-files\" is of disks, which \"raid0\" hides"), "{error}");
+    assert!(error.starts_with("device.cache_segments: \"open-files\" needs disks, which \"raid0\" hides"), "{error}");
     for segments in ["2", "\"streams\"", "\"open-files\""] {
         let text = scenario(&trace, "", &format!(", cache_segments = {segments}"));
         let error = common::try_run(common::table(&text.replace("seagate-cheetah-4lp", "hp97560"))).expect_err("none");

@@ -175,7 +175,7 @@ fn a_sample_of_extents_keeps_their_requests_whole() {
     assert!((140..320).contains(&some.counts.references), "{}", some.counts.references);
     let wrong = "workload = {generator = \"zipf\", sample = {rate = 1.5}}";
     let error = Scenario::from_table(table(wrong)).expect_err("a rate");
-    assert_eq!(error.to_string(), "workload.sample.rate: 1.5 is no share; allowed: a number above 0 and at most 1");
+    assert_eq!(error.to_string(), "workload.sample.rate: 1.5 is not a share; allowed: a number above 0 and at most 1");
 }
 
 /// A level below, in a run of two, gets just what the filter writes; and it misses alike on it.

@@ -128,6 +128,6 @@ fn what_cannot_be_dealt_is_refused() {
     refused(&scenario(&trace, "per-pid", "\"demand\"", "count = 2"), "process.count: a trace's processes");
     refused(&scenario(&trace, "dealt", "\"demand\"", "count = 0"), "process.count: 0 is out of range");
     let generated = "workload = {generator = \"synth\", processes = \"dealt\"}\nprocess = {count = 2}\n";
-    refused(generated, "workload.processes: the trace tells no files apart");
+    refused(generated, "workload.processes: the trace does not distinguish files");
     refused("workload = {references = [\"a\"], processes = \"dealt\"}\nprocess = {count = 2}\n", "workload.processes");
 }

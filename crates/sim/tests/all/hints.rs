@@ -170,10 +170,10 @@ fn bad_keys_are_refused() {
     for (hints, said) in [
         ("wrong = 1.5", "policy.hints.wrong"),
         ("reordered = -0.1", "policy.hints.reordered"),
-        ("distance = 4", "policy.hints: needs one way to disclose"),
+        ("distance = 4", "policy.hints: must disclose in exactly one way"),
         ("wrong = 0.1, distance = 4", "policy.hints.distance: nothing is reordered"),
         ("reordered = 0.1, distance = 0", "policy.hints.distance"),
-        ("window = 4, fraction = 0.5, wrong = 0.1", "policy.hints: needs one way to disclose"),
+        ("window = 4, fraction = 0.5, wrong = 0.1", "policy.hints: must disclose in exactly one way"),
     ] {
         let text = format!("{system}\npolicy = {{name = \"aggressive\", hints = {{{hints}}}}}\n");
         let error = common::try_run(common::table(&text)).expect_err(hints);

@@ -371,7 +371,10 @@ fn contradictions_are_refused() {
     let lower = |lower: &str| {
         format!("workload = {{references = [\"A\"]}}\n[[level]]\nblocks = 1\n[[level]]\n{lower}\n[device]\nmodel = \"hp97560\"\n")
     };
-    refused(&lower("blocks = 1\nreplacement = \"min\""), "level[1].policy: the future of a lower level is not known");
+    refused(
+        &lower("blocks = 1\nreplacement = \"min\""),
+        "level[1].policy: the future references of a lower level are not known",
+    );
     refused(&lower("blocks = 1\npolicy = \"aggressive\""), "level[1].policy");
     refused(&lower("policy = \"ra\""), "level[1].size: is missing");
     refused(&lower("blocks = 1\nlink = {gamma = \"1ms\"}"), "level[1].link.gamma: unknown key");

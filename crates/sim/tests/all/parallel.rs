@@ -506,7 +506,7 @@ fn contradictions_are_refused() {
     refused(&process("pattern = \"gw\", barrier = {scope = \"portion\", every = 3}"), "process.barrier.every");
     refused(&process("pattern = \"gw\", barrier = {each = 3}"), "process.barrier.each: unknown key");
     refused(&process("pattern = \"gw\", prefetch_action = \"uniform:6ms\""), "process.prefetch_action");
-    refused(&process("pattern = \"gw\", buffers = 20"), "process.buffers: demand gives processors no prefetch actions");
+    refused(&process("pattern = \"gw\", buffers = 20"), "process.buffers: demand has no prefetch actions");
     refused(&process("pattern = \"gw\", action_issues = \"late\""), "process.action_issues");
     refused("policy = \"rapid-transit\"\nworkload = {references = [\"A\"]}\n", "policy.name: rapid-transit works from");
     refused(
@@ -515,7 +515,7 @@ fn contradictions_are_refused() {
     );
     refused(
         &format!("policy = {{name = \"rapid-transit\", buffers = 3}}\n{}", process("pattern = \"gw\"")),
-        "policy.buffers: stands in [process]",
+        "policy.buffers: belongs in [process]",
     );
     let predicted =
         |keys: &str| format!("policy = \"rapid-transit\"\n{}", process(&format!("pattern = \"gw\", {keys}")));
@@ -524,19 +524,19 @@ fn contradictions_are_refused() {
     refused(&predicted("predictor = \"leap\", min_lead = 1"), "process.min_lead");
     refused(&predicted("predictor = \"leap\", prefetch_for = \"critical\""), "process.prefetch_for");
     refused(&predicted("io_processors = 1, for_others = false"), "process.io_processors");
-    refused(&process("pattern = \"gw\", io_processors = 1"), "process.io_processors: demand gives processors no");
+    refused(&process("pattern = \"gw\", io_processors = 1"), "process.io_processors: demand has no prefetch actions");
     refused(&process("pattern = \"gw\", buffer_place = \"near\""), "process.buffer_place");
     refused(&process("pattern = \"gw\", remote_cost = \"2h\""), "process.remote_cost");
-    refused(&process("pattern = \"gw\", predictor = \"leap\""), "process.predictor: demand gives processors no");
+    refused(&process("pattern = \"gw\", predictor = \"leap\""), "process.predictor: demand has no prefetch actions");
     refused(&process("pattern = \"gw\", speed = 3"), "process.speed: unknown key");
     let beside = |workload: &str| format!("workload = {{{workload}}}\nprocess = {{pattern = \"gw\"}}\n");
-    refused(&beside("generator = \"synth\""), "workload.generator: given beside process.pattern");
-    refused(&beside("writes = \"back\""), "workload.writes: given beside process.pattern");
+    refused(&beside("generator = \"synth\""), "workload.generator: given together with process.pattern");
+    refused(&beside("writes = \"back\""), "workload.writes: given together with process.pattern");
     refused(&format!("policy = \"forestall\"\n{}", process("pattern = \"gw\"")), "policy: who reads");
     refused(&format!("policy = \"rapid-transit\"\n{}", beside("arrival = \"open\"")), "workload.arrival");
     refused(
         "workload = {generator = \"synth\"}\nprocess = {barrier = \"portion\"}\n",
-        "process.barrier.scope: a trace says nothing of portions",
+        "process.barrier.scope: a trace has no portions",
     );
     refused(
         "workload = {generator = \"oltp\", arrival = \"open\"}\nprocess = {barrier = \"none\"}\n",

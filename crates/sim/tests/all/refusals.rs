@@ -36,9 +36,9 @@ fn keys_that_would_be_ignored() {
     for (sets, begin) in [
         (&["policy.replacement=min"][..], "policy.replacement: aggressive chooses its victims itself"),
         (&["workload.placement=address"], "workload.placement: inline references have no files"),
-        (&["workload.compute_scale=2.0", "workload.compute_total=1s"], "workload.compute_scale: given beside"),
+        (&["workload.compute_scale=2.0", "workload.compute_total=1s"], "workload.compute_scale: given together with"),
         (&["policy=ra", "workload.processes=per-pid"], "workload.processes: inline references have no processes"),
-        (&["workload.time_scale=2"], "workload.time_scale: nothing arrives by the clock"),
+        (&["workload.time_scale=2"], "workload.time_scale: only valid with arrival = \"open\""),
     ] {
         let text = refusal(FIGURE_1, sets);
         assert!(text.starts_with(begin), "{sets:?}: {text}");
@@ -77,9 +77,12 @@ fn chunks_are_of_compact_chunks() {
     for (sets, begin) in [
         (
             &["workload.chunk_blocks=8"][..],
-            "workload.chunk_blocks: addresses are not cut in chunks; allowed: addresses =",
+            "workload.chunk_blocks: only valid with addresses = \"compact-chunks\"; allowed: addresses =",
         ),
-        (&["workload.addresses=compact", "workload.chunk_blocks=1"], "workload.chunk_blocks: addresses are not cut"),
+        (
+            &["workload.addresses=compact", "workload.chunk_blocks=1"],
+            "workload.chunk_blocks: only valid with addresses",
+        ),
         (&["workload.addresses=compact-chunks", "workload.chunk_blocks=0"], "workload.chunk_blocks: 0 is out of range"),
         (
             &["workload.addresses=compact-chunks", "workload.chunk_blocks=2147483649"],
@@ -135,7 +138,7 @@ fn errors_of_levels_name_what_set_takes() {
         assert!(text.starts_with(begin), "{set}: {text}");
     }
     let both = refusal(TWO_LEVELS, &["level[1].replacement=mru", "level[1].policy.replacement=lru"]);
-    assert_eq!(both, "level[1].replacement: given beside policy.replacement; allowed: one of the two");
+    assert_eq!(both, "level[1].replacement: given together with policy.replacement; allowed: one of the two");
 }
 
 #[test]

@@ -447,7 +447,7 @@ fn keys_of_a_replacement() {
         ("{name = \"lru\", kin = 0.5}", "policy.replacement.kin: unknown key"),
         ("{name = \"lirs\", hir = \"1%\"}", "policy.replacement.hir"),
         ("{name = \"3q\"}", "policy.replacement: unknown replacement \"3q\""),
-        ("7", "policy.replacement: 7 is no replacement"),
+        ("7", "policy.replacement: 7 is not a replacement"),
     ] {
         let error = policy(&format!("policy = {{replacement = {keys}}}")).expect_err(keys);
         assert!(error.contains(said), "{keys}: {error}");

@@ -135,17 +135,17 @@ fn mistakes_are_refused() {
     };
     refused(&lower("servers = 0", ""), "level[1].servers: 0 is out of range; allowed: a whole number from 1 to 10000");
     refused(&lower("unit = \"8KiB\"", ""), "level[1].unit: there are no servers to share files");
-    refused(&lower("servers = 2\nunit = \"9KiB\"", ""), "level[1].unit: 9KiB is no number of blocks");
+    refused(&lower("servers = 2\nunit = \"9KiB\"", ""), "level[1].unit: 9KiB is not a multiple of the block size");
     refused(&lower("servers = 2\nunit = \"files\"", ""), "a size such as \"64KiB\", or \"file\"");
     refused(&lower("servers = 2", "layout = [[\"A\"]]"), "level[1].servers: device.layout says where blocks lie");
     refused(
         &lower("servers = 2\n[[level]]\nblocks = 1\nservers = 2", ""),
-        "level[2].servers: another level has servers",
+        "level[2].servers: another level already has servers",
     );
     refused(&lower("servers = 10000", "count = 11"), "level[1].servers: 110000 disks of all servers");
     let shared = "[workload]\ngenerator = \"files\"\nprocesses = \"per-pid\"\n[[level]]\nblocks = 8\n\
                   [[level]]\nblocks = 8\nservers = 2\n[[level]]\nblocks = 8\nclients = 2\n[device]\nmodel = \"hp97560\"\n";
-    refused(shared, "level[2].clients: a server shares nothing");
+    refused(shared, "level[2].clients: a server does not share");
     let files = "[workload]\ngenerator = \"files\"\nplacement = \"ffs\"\n[[level]]\nblocks = 8\n\
                  [[level]]\nblocks = 8\nservers = 2\n[device]\nmodel = \"hp97560\"\n";
     refused(files, "level[1].servers: a file system lies on one server");

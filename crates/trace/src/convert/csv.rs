@@ -1,8 +1,8 @@
-//! The target `csv`: one line a record, with the columns that the trace carries.
+//! The target `csv`: one line per record, with the columns that the trace carries.
 //!
-//! A trace that carries what a recorded program trace carries becomes exactly the format `headstart`; one that
-//! carries less or other things becomes the format `csv`. Either way the records read back as they were. Times are
-//! written in seconds, to the microsecond, or to the nanosecond where a record needs it.
+//! If the trace carries the same fields as a recorded program trace, the result is the format `headstart`; otherwise it
+//! is the format `csv`. Either way, reading it returns the same records. Times are written in seconds with
+//! microseconds, or with nanoseconds if a record needs them.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::formats::{table_beside, table_path, TABLE_HEADER};
 use crate::source::without_compression_suffix;
 use crate::{Carries, FileEntry, Place, Record, RecordReader, TraceError};
 
-/// Writes the trace, and its file table beside it.
+/// Writes the trace and its file table.
 pub(super) fn write(reader: &mut dyn RecordReader, path: &Path) -> Result<ConvertSummary, TraceError> {
     let carries = reader.carries();
     refuse_foreign_table(reader, path)?;
@@ -39,10 +39,12 @@ pub(super) fn write(reader: &mut dyn RecordReader, path: &Path) -> Result<Conver
     Ok(ConvertSummary { requests, records: requests, file_table, ..ConvertSummary::default() })
 }
 
-/// A table that lies at the target already and is not replaced would be taken for the new trace's.
+/// Refuses a target with an existing file table that would not be replaced, since it would be taken for the new
+/// trace's.
 fn refuse_foreign_table(reader: &dyn RecordReader, path: &Path) -> Result<(), TraceError> {
     if reader.carries().files && reader.files().is_empty() && !table_beside(path)?.is_empty() {
-        let problem = "beside this name lies the file table of another trace; allowed: another name, or remove it";
+        let problem = "a file table with this name exists and belongs to another trace; allowed: another name, or \
+        remove it";
         return Err(TraceError::Bad { file: path.to_owned(), place: Place::File, problem: problem.to_owned() });
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Writing a trace in another format. The target appears whole or not at all: it is written beside its final place
-//! and moved there at the end. A target whose name ends in .gz, .bz2, .xz or .zst is compressed so.
+//! Writes a trace in another format. The target is created atomically: it is written under a temporary name in the same
+//! folder and renamed at the end. It is compressed if its name ends in .gz, .bz2, .xz or .zst.
 
 mod csv;
 mod oracle_general;
@@ -15,27 +15,25 @@ use serde::Serialize;
 
 use crate::{RecordReader, TraceError};
 
-/// What [`convert`] writes.
+/// The formats that [`convert`] writes.
 pub static TARGETS: &[&str] = &["csv", "oracleGeneral"];
 
-/// What was written.
+/// The result of [`convert()`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ConvertSummary {
-    /// Records read.
     pub requests: u64,
-    /// Records written.
     pub records: u64,
-    /// Empty records that were left out.
+    /// Empty records that were skipped.
     pub skipped: u64,
-    /// What the trace carried and the target does not.
+    /// The fields that the trace carried and the target lacks.
     pub lost: Vec<&'static str>,
-    /// The file table written beside the target, if one was.
+    /// The file table written with the target, if any.
     pub file_table: Option<PathBuf>,
 }
 
 /// Reads a trace to its end and writes it to `path` in the format `target`.
 ///
-/// `csv` writes the columns that the trace carries, and the file table beside it; it reads back as the same records.
+/// `csv` writes the columns that the trace carries, and the file table; reading it returns the same records.
 /// `oracleGeneral` writes one record for each block of `block_bytes` (for each request of an object trace).
 ///
 /// # Errors

@@ -1,9 +1,9 @@
-//! The target `oracleGeneral`: one 24-byte record for each block, with the time of its next access.
+//! The target `oracleGeneral`: one 24-byte record per block, with the time of its next access.
 //!
-//! The next access is known only from behind. So the records are written once without it, then the file is gone
-//! through backwards, a mebibyte at a time, and completed in place. Memory: the distinct blocks, not the references.
-//! As in libCacheSim, "next" is the number of the next access counted from 1, or -1 for none.
-//! Blocks of several files become one number each: file * 2^40 + block.
+//! The next access is only known in a backward pass. We therefore write the records without it first, then read the
+//! file backwards, a mebibyte at a time, and complete the records in place. Memory: the distinct blocks, not the
+//! references. As in libCacheSim, "next" is the index of the next access, counted from 1, or -1 for none. Blocks of
+//! several files are mapped to one number: file * 2^40 + block.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,12 +20,10 @@ use crate::info::blocks_of;
 use crate::limits::check_distinct_of_all;
 use crate::{Carries, Place, Record, RecordReader, TraceError};
 
-/// Bits of a block number within its file.
 const BLOCK_BITS: u32 = 40;
-/// Records completed at once in the backward pass.
+/// Records per step of the backward pass.
 const CHUNK_RECORDS: u64 = 43_690;
 
-/// Writes the trace.
 pub(super) fn write(
     reader: &mut dyn RecordReader,
     path: &Path,
@@ -49,18 +47,18 @@ pub(super) fn write(
 
 fn lost(carries: Carries) -> Vec<&'static str> {
     let kept_not = [
-        (carries.time, "times below a second"),
+        (carries.time, "fractions of a second in times"),
         (carries.duration, "durations"),
         (carries.think, "think times"),
         (carries.processes, "processes"),
         (carries.files, "file table"),
-        (carries.writes, "writes told from reads"),
+        (carries.writes, "the distinction of reads and writes"),
         (carries.addresses, "addresses"),
     ];
     kept_not.iter().filter(|(carried, _)| *carried).map(|(_, what)| *what).collect()
 }
 
-/// Writes all records, none with its next access.
+/// Writes all records without their next access.
 fn forward(
     reader: &mut dyn RecordReader,
     file: &mut File,
@@ -95,7 +93,7 @@ fn forward(
     Ok((requests, records))
 }
 
-/// One record, not followed by another access.
+/// One record without its next access.
 fn packed(record: &Record, block: u64, size: u64, files: bool) -> Result<[u8; RECORD_BYTES], String> {
     let time_s = record.time.0 / 1_000_000_000;
     let time_s = u32::try_from(time_s).map_err(|_| format!("time {time_s} s is too large; allowed: below 2^32 s"))?;
@@ -119,7 +117,7 @@ fn packed(record: &Record, block: u64, size: u64, files: bool) -> Result<[u8; RE
 /// Completes the records from the last to the first.
 fn backward(file: &mut File, records: u64, pending: &Pending) -> Result<(), TraceError> {
     let io = |error| pending.error(error);
-    // Number, from 1, of the access to an object that was met last, that is of its next one.
+    // By object: the index, from 1, of the access found last, which is the next access of the one found next.
     let mut next: HashMap<u64, i64, Build> = HashMap::default();
     let mut chunk = Vec::new();
     let mut end = records;

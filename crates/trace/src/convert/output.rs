@@ -1,7 +1,7 @@
-//! A file that appears at its place only when it is complete.
+//! A file that appears under its name only when it is complete.
 //!
-//! Until then it lies beside its place under a hidden name that no other run has. The name goes with the run, whether it
-//! succeeds, fails, or is stopped by a signal whose handler calls [`remove_pending_files`].
+//! Until then it has a unique hidden name in the same folder. The hidden name is removed when the run succeeds, fails,
+//! or is stopped by a signal whose handler calls [`remove_pending_files`].
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,11 +15,12 @@ use headstart_types::printable_path;
 
 use crate::TraceError;
 
-/// How long a buffer in front of a file is.
+/// Size of the buffer in front of a file.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// How often a name that is taken is drawn again. A second time would be a miracle: the names have 64 random bits.
+/// Attempts to find an unused name. A second attempt is practically never needed, because the names have 64 random
+/// bits.
 const DRAWS_MAX: usize = 8;
-/// Stale files that an error names.
+/// Maximum number of stale files that an error names.
 const STALE_NAMED_MAX: usize = 4;
 
 /// The temporary files of this process.
@@ -29,16 +30,16 @@ fn pending_files() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the temporary files of every conversion under way, which then fails. For a process that is about to end
+/// Removes the temporary files of all conversions in progress, which then fail. For a process that is about to exit
 /// while another of its threads converts.
 pub fn remove_pending_files() {
     for path in std::mem::take(&mut *pending_files()) {
-        // Nothing more can be done about a temporary file that cannot be removed.
+        // A temporary file that cannot be removed is left behind.
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// A file under a temporary name beside its final one; removed again unless it is put in place.
+/// A file under a temporary name next to its final one; removed on drop unless it was moved to its final name.
 #[derive(Debug)]
 pub(crate) struct Pending {
     temporary: PathBuf,
@@ -47,7 +48,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Creates the temporary file, with the mode of the one that it is going to replace.
+    /// Creates the temporary file with the mode of the file that it will replace.
     pub(crate) fn create(path: &Path) -> Result<(Self, File), TraceError> {
         let io = |source| writing(path, source);
         let Some(name) = path.file_name() else {
@@ -68,7 +69,7 @@ impl Pending {
         moved.map_err(|source| self.error(source))
     }
 
-    /// An error in writing this file.
+    /// An error while writing this file.
     pub(crate) fn error(&self, source: io::Error) -> TraceError {
         writing(&self.path, source)
     }
@@ -77,14 +78,14 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.placed {
-            // Nothing more can be done about a temporary file that cannot be removed.
+            // A temporary file that cannot be removed is left behind.
             let _ = std::fs::remove_file(&self.temporary);
         }
         pending_files().remove(&self.temporary);
     }
 }
 
-/// Creates a file with a name of its own beside `path`, whose last part is `name`.
+/// Creates a file with a unique name next to `path`, whose last component is `name`.
 fn create_hidden(path: &Path, name: &OsStr) -> io::Result<(PathBuf, File)> {
     let mut draws = 0;
     loop {
@@ -92,7 +93,7 @@ fn create_hidden(path: &Path, name: &OsStr) -> io::Result<(PathBuf, File)> {
         // The only source of randomness in the standard library. No result depends on it.
         hidden.push(format!("{:016x}.tmp", RandomState::new().hash_one(draws)));
         let temporary = path.with_file_name(hidden);
-        // Before it exists, so that a signal between the two finds it.
+        // Registered before it is created, so that a signal handler in between finds it.
         pending_files().insert(temporary.clone());
         match OpenOptions::new().read(true).write(true).create_new(true).open(&temporary) {
             Ok(file) => return Ok((temporary, file)),
@@ -107,7 +108,7 @@ fn create_hidden(path: &Path, name: &OsStr) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// How the hidden names of a file called `name` begin.
+/// The prefix of the hidden names for a file called `name`.
 fn prefix(name: &OsStr) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(name);
@@ -115,8 +116,8 @@ fn prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// The error of `path`, which cannot be written. It names what runs that were killed have left beside it: they take
-/// room, and only the user knows whether another run is still writing them.
+/// The error if `path` cannot be written. It names the files that killed runs left next to it: they use space, and only
+/// the user knows whether another run is still writing them.
 pub(super) fn writing(path: &Path, source: io::Error) -> TraceError {
     let stale = stale_beside(path);
     if stale.is_empty() {
@@ -126,11 +127,11 @@ pub(super) fn writing(path: &Path, source: io::Error) -> TraceError {
     let more = if stale.len() > STALE_NAMED_MAX { ", ..." } else { "" };
     let kind = source.kind();
     let says = headstart_types::system_says(&source);
-    let text = format!("{says}; runs that were killed may have left {}{more}", names.join(", "));
+    let text = format!("{says}; killed runs may have left {}{more}", names.join(", "));
     TraceError::writing(path, io::Error::new(kind, text))
 }
 
-/// Temporary files beside `path` that are not of this process.
+/// Temporary files next to `path` that do not belong to this process.
 fn stale_beside(path: &Path) -> Vec<PathBuf> {
     let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else { return Vec::new() };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -150,7 +151,7 @@ fn stale_beside(path: &Path) -> Vec<PathBuf> {
     stale
 }
 
-/// A writer that compresses as a file name's suffix says.
+/// A writer that compresses according to the file name's suffix.
 pub(super) enum Packer {
     Plain(BufWriter<File>),
     Gzip(flate2::write::GzEncoder<BufWriter<File>>),
@@ -175,12 +176,12 @@ impl Packer {
         })
     }
 
-    /// Whether the suffix of `path` asks for compression.
+    /// Whether the suffix of `path` implies compression.
     pub(super) fn compresses(path: &Path) -> bool {
         matches!(path.extension().and_then(|extension| extension.to_str()), Some("gz" | "bz2" | "xz" | "zst" | "zstd"))
     }
 
-    /// Writes what is still held back.
+    /// Flushes and finishes the stream.
     pub(super) fn finish(self) -> io::Result<()> {
         let mut file = match self {
             Packer::Plain(file) => file,

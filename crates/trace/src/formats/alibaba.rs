@@ -1,8 +1,8 @@
-//! `alibaba`: "device_id,opcode,offset,length,timestamp" a line, as in the block traces of Alibaba Cloud.
+//! `alibaba`: "device_id,opcode,offset,length,timestamp" per line, as in the block traces of Alibaba Cloud.
 //!
-//! Source: Li, Wang, Lee, Shi: "An in-depth analysis of cloud block storage workloads in large-scale production",
-//! IISWC 2020, and the description of its traces. R or W; offset and length in bytes; microseconds since 1970. The
-//! device is the file. The traces have no header; one that repeats the names is passed over.
+//! Source: Li, Wang, Lee, Shi: "An in-depth analysis of cloud block storage workloads in large-scale production", IISWC
+//! 2020, and the description of its traces. R or W; offset and length in bytes; microseconds since 1970. The device is
+//! the file. The traces have no header; one with these names is skipped.
 
 use super::columns::Separator;
 use super::fields::Role;
@@ -42,7 +42,7 @@ pub(crate) const FORMAT: Format = Format {
 
 fn detect(head: &[u8]) -> Option<Evidence> {
     let evidence = LAYOUT.detect(head, "five columns: a number, R or W, bytes, bytes, whole microseconds")?;
-    // Seconds have a fraction.
+    // Times in seconds have a fraction.
     let whole = lines_of(head).all(|line| !line.contains(&b'.'));
     (evidence.mark || whole).then_some(evidence)
 }

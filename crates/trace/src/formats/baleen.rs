@@ -8,11 +8,11 @@
 //! | 2019 | block_id io_offset io_size op_time op_name pipeline user_namespace user_name |
 //! | 2021 | block_id io_offset io_size op_time op_name user_namespace user_name host_name op_count |
 //! | 2023 | block_id io_offset io_size op_time op_name user_namespace user_name rs_shard_id op_count host_name |
-//! | CacheLib | CSV with these names under a header |
+//! | CacheLib | CSV with these names in the header |
 //!
-//! Seconds since 1970 and bytes; op_name is 1, 2, 5 or `getChunkData...` for reads, 3, 4, 6 or `putChunk...` for writes.
-//! A line stands for op_count equal requests. The file is a block, or a shard of one where there is a column of shards
-//! or, as its simulator has it, of hosts in 2021.
+//! Times are seconds since 1970, sizes are bytes. op_name is 1, 2, 5 or `getChunkData...` for reads, 3, 4, 6 or
+//! `putChunk...` for writes. A line stands for op_count equal requests. The file is a block, or a shard of a block if
+//! there is a shard column; in 2021, as in Baleen's simulator, the host is the shard.
 
 use headstart_types::Nanos;
 
@@ -46,7 +46,8 @@ fn record(fields: &[&[u8]; 7], known: &mut Known) -> Result<Repeated, String> {
         _ if op.starts_with(b"putChunk") => Some(true),
         _ if op.is_ascii() && op.first().is_some_and(u8::is_ascii_alphabetic) => None,
         _ => {
-            let allowed = "1 to 6, 100, getChunkData..., putChunk..., or another word, which moves no data";
+            let allowed = "1 to 6, 100, getChunkData..., putChunk..., or another word for an operation that moves no \
+            data";
             return Err(format!("{} in column op_name is unknown; allowed: {allowed}", shown(op)));
         }
     };
@@ -88,7 +89,7 @@ fn is_csv(head: &[u8]) -> bool {
 
 fn detect(head: &[u8]) -> Option<Evidence> {
     let named = "the header has block_id, io_offset, io_size, op_time and op_name";
-    // A shard's bytes lie within 8 MiB, and the time is one since 1970.
+    // Requests lie within 8 MiB of a block, and the time is a plausible time since 1970.
     let resembles = |line: &[u8]| {
         let fields: Vec<&[u8]> = super::columns::spaced(line).collect();
         let small = |at: usize, most: u64| whole(fields[at], "").is_ok_and(|value| value <= most);

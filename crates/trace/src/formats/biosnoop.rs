@@ -1,18 +1,19 @@
-//! `biosnoop`: the tables of biosnoop (bcc and libbpf-tools) and of iosnoop (perf-tools): one completed request a line.
+//! `biosnoop`: the tables of biosnoop (bcc and libbpf-tools) and of iosnoop (perf-tools): one completed request per
+//! line.
 //!
-//! Source: the tools' manual pages, examples and the code that prints. The header says which columns there are:
+//! Source: the tools' manual pages, examples and source code. The header names the columns:
 //!
 //! | tool | columns |
 //! | --- | --- |
 //! | biosnoop | TIME(s) or TIMESTAMP, COMM, PID, DISK, T, SECTOR, BYTES, with -P also P, with -Q also QUE(ms), LAT(ms) |
 //! | iosnoop | with -s STARTs, with -t ENDs, COMM, PID, TYPE, DEV, BLOCK, BYTES, LATms |
 //!
-//! Times are those of the completion, but STARTs; a request was issued LAT and QUE before. Without any there are no times.
-//! Sectors and blocks are of 512 bytes; the disk is the file. The command may hold spaces, and the disk may be missing where the
-//! tool has not seen the beginning of a request: the columns are found from the right. Requests without sectors or bytes, and
-//! those that move no data, are left out and counted.
+//! Times are completion times, except STARTs; the issue time is the completion time minus LAT and QUE. Without a time
+//! column the trace carries no times. Sectors and blocks have 512 bytes; the disk is the file. The command may contain
+//! spaces, and the disk is missing if the tool did not see the start of a request, so columns are counted from the
+//! right. Requests without sectors or bytes, and those that move no data, are skipped and counted.
 //!
-//! biosnoop.bt of bpftrace prints neither sectors nor sizes: no trace can be made of it.
+//! biosnoop.bt of bpftrace prints neither sectors nor sizes, so its output cannot be used as a trace.
 
 use headstart_types::Nanos;
 
@@ -56,16 +57,16 @@ pub(crate) const FORMAT: Format = Format {
     open,
 };
 
-/// What the columns are called by the tools, ours first.
+/// The tools' names of the columns; the canonical name is first.
 const SECTOR: [&str; 2] = ["SECTOR", "BLOCK"];
 const TYPE: [&str; 2] = ["T", "TYPE"];
 const DISK: [&str; 2] = ["DISK", "DEV"];
 const LATENCY: [&str; 2] = ["LAT(ms)", "LATms"];
-/// Of the end of a request, and of its start.
+/// Names of the columns of end and start times.
 const END: [&str; 3] = ["TIME(s)", "ENDs", "TIMESTAMP"];
 const START: [&str; 1] = ["STARTs"];
 
-/// The columns of the first line, if it is biosnoop's or iosnoop's.
+/// The columns of the first line, if it is a header of biosnoop or iosnoop.
 fn header(head: &[u8]) -> Option<Vec<String>> {
     let first = lines_of(head).next()?;
     let names: Vec<String> = spaced(first).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
@@ -77,13 +78,13 @@ fn place_of(columns: &[String], names: &[&str]) -> Option<usize> {
     columns.iter().position(|column| names.contains(&column.as_str()))
 }
 
-/// Whether the columns say where requests are and how large.
+/// Whether the columns give each request's address and size.
 fn understood(columns: &[String]) -> bool {
     let needed = [&SECTOR[..], &TYPE, &DISK, &["BYTES"]];
     needed.iter().all(|names| place_of(columns, names).is_some())
 }
 
-/// Whether the text is of bpftrace's biosnoop.bt, which prints no sectors.
+/// Whether the text is the output of bpftrace's biosnoop.bt, which prints no sectors.
 pub(crate) fn lacks_sectors(head: &[u8]) -> bool {
     header(head).is_some_and(|columns| place_of(&columns, &SECTOR).is_none() && columns[0].starts_with("TIME("))
 }
@@ -92,8 +93,8 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
         return Err(source.bad(Place::File, EMPTY.to_owned()));
     }
-    let allowed = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms), with QUE(ms) before LAT(ms) or not, \
-        or COMM PID TYPE DEV BLOCK BYTES LATms, with STARTs or ENDs before COMM or not";
+    let allowed = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms), optionally QUE(ms) before LAT(ms); or COMM PID TYPE \
+    DEV BLOCK BYTES LATms, optionally STARTs or ENDs before COMM";
     let mut lines = Lines::new(source);
     let columns = loop {
         match lines.next()? {
@@ -115,12 +116,11 @@ struct Biosnoop {
     columns: Vec<String>,
     disks: NamedFiles,
     days: Days,
-    /// The command of the last line.
     command: Vec<u8>,
     skipped: u64,
 }
 
-/// A number of milliseconds; a negative one stands for none.
+/// A number of milliseconds; a negative one is read as 0.
 fn milliseconds(field: &[u8], name: &str) -> Result<u64, String> {
     if field.starts_with(b"-") {
         return Ok(0);
@@ -129,7 +129,7 @@ fn milliseconds(field: &[u8], name: &str) -> Result<u64, String> {
 }
 
 impl Biosnoop {
-    /// The time in a field, since long before the first; a request that ended before the first has a negative one.
+    /// The time in a field plus [`BEFORE_FIRST_NS`]; a request that ended before the first one has a negative time.
     fn time(&mut self, field: &[u8]) -> Result<u64, String> {
         if field.contains(&b':') {
             return Ok(self.days.since_first(clock(field, "time")?).saturating_add(BEFORE_FIRST_NS));
@@ -176,7 +176,7 @@ impl LineParser for Biosnoop {
         };
         let required = |names: &[&str]| from_right(names).unwrap_or_default();
         let sector = required(&SECTOR);
-        // Command and disk may be empty; a command of several words makes more fields than columns.
+        // Command and disk may be empty; a command of several words makes more fields than there are columns.
         let missing = matches!(sector, b"-1" | b"18446744073709551615");
         if fields.len() + if missing { 2 } else { 1 } < count {
             return Err(format!("{} has {} columns; allowed: {count}", shown(line), fields.len()));
@@ -217,7 +217,7 @@ impl LineParser for Biosnoop {
         };
         self.disks.reaches(&record);
         self.command.clear();
-        // A command of several words takes as many fields more than there are columns.
+        // A command of several words adds as many fields as there are more fields than columns.
         if let Some((at, more)) = place_of(&self.columns, &["COMM"]).zip(fields.len().checked_sub(count)) {
             self.command = fields[at..=at + more].join(&b' ');
         }

@@ -1,26 +1,25 @@
-//! `blkparse`: the text that blkparse prints in its default format of what blktrace saw in the block layer.
+//! `blkparse`: blkparse's default text format for blktrace's recordings of the block layer.
 //!
-//! Source: blkparse(1) and the blktrace user guide. A line is "major,minor cpu sequence seconds pid action type
-//! sector + sectors [process]"; sectors are of 512 bytes. The summary at the end, messages and lines of other actions
-//! (plugging, merging, remapping, splitting, ...) are passed over.
+//! Source: blkparse(1) and the blktrace user guide. A line is "major,minor cpu sequence seconds pid action type sector
+//! + sectors [process]"; sectors have 512 bytes. The summary at the end, messages and lines of other actions (plugging,
+//! merging, remapping, splitting, ...) are ignored.
 //!
-//! **Which action makes a request.** One request shows up in several lines. The first of these that is found in the
-//! first [`SURVEY`] lines is taken for the request, everywhere in the trace:
+//! **Which action is a request.** One request appears in several lines. The first of these actions that occurs in the
+//! first [`SURVEY`] lines is used as the request throughout the trace:
 //!
 //! 1. `Q`, queued: what file systems and programs requested, before merging and scheduling, which the simulator does;
 //! 2. `D`, issued to the driver: what was sent to the device; requeued requests count each time;
-//! 3. `C`, completed, where there is nothing else: the time is that of the end then.
+//! 3. `C`, completed, if there is nothing else: the time is then the completion time.
 //!
-//! **Service time** is from there to the completion (Q to C, D to C) that covers the request's last sector on the same
-//! device and in the same direction: merged requests end together, a split one with its last part. A request without
-//! completion has 0. Requests are handed out in order of issue, so those behind one that is not complete wait, up to
-//! [`OPEN_MAX`] of them.
+//! **Service time** is the time to the completion (Q to C, D to C) that covers the request's last sector on the same
+//! device and in the same direction: merged requests end together, a split request ends with its last part. A request
+//! without a completion has a service time of 0. Requests are emitted in order of issue, so those behind an incomplete
+//! one wait; at most [`OPEN_MAX`] do.
 //!
-//! Discards, flushes and what else moves no data is left out and counted. Times before blkparse's start, which it prints as
-//! unsigned numbers, are put where they belong. The
-//! device is the file, as major * 2^20 + minor. Processes are carried, except by completions. Where a stack of devices
-//! (dm, md) was traced whole, a request shows up on each.
-//! Cost: logarithmic in the requests in flight. Memory: the requests in flight.
+//! Discards, flushes and other actions that move no data are skipped and counted. Times before blkparse's start, which
+//! it prints as unsigned numbers, are converted to negative ones. The device is the file, as major * 2^20 + minor.
+//! Processes are carried, except by completions. If a stack of devices (dm, md) was traced, a request appears on each.
+//! Cost: logarithmic in the outstanding requests. Memory: the outstanding requests.
 
 mod event;
 mod pairing;
@@ -37,11 +36,11 @@ use crate::lines::Lines;
 use crate::order::Order;
 use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError, BATCH};
 
-/// Lines of queueing, issue and completion that decide what a request is.
+/// Number of queue, issue and completion lines that are inspected to choose the action.
 const SURVEY: usize = 4096;
-/// The problem of a text without events.
-const NO_EVENTS: &str = "no line is of a request; allowed: blkparse's default format, with Q, D or C";
-/// Most requests that wait for a completion.
+/// The error text for a text without events.
+const NO_EVENTS: &str = "no line is a request; allowed: blkparse's default format, with Q, D or C";
+/// Maximum number of requests that wait for a completion.
 const OPEN_MAX: usize = 65_536;
 
 pub(crate) const FORMAT: Format = Format {
@@ -67,28 +66,28 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| Ok(Box::new(Blkparse::open(source, event::parse, NO_EVENTS)?)),
 };
 
-/// Finds the event of a line; `None` where it is of something else.
+/// Parses the event of a line; `None` for lines that are not events.
 type Parse = fn(&[u8]) -> Result<Option<Event>, String>;
 
-/// Reads events of the block layer as requests, whatever tool wrote them.
+/// Turns block-layer events of any tool into requests.
 pub(super) struct Blkparse {
     lines: Lines,
     parse: Parse,
-    /// What was read ahead to decide.
+    /// Events read ahead to choose the action.
     ahead: VecDeque<Event>,
-    /// What makes a request.
+    /// The action that is a request.
     request: Action,
     completions: bool,
     pairing: Pairing,
     order: Order,
     checks: Checks,
     skipped: u64,
-    /// Whether all lines are read.
+    /// Whether all lines were read.
     ended: bool,
 }
 
 impl Blkparse {
-    /// Starts reading; `none` is the problem of a text without events.
+    /// Starts reading; `none` is the error text for a text without events.
     pub(super) fn open(source: Source, parse: Parse, none: &str) -> Result<Self, TraceError> {
         let problem = if source.head().is_empty() { EMPTY } else { none };
         let empty = source.bad(Place::File, problem.to_owned());
@@ -131,7 +130,7 @@ impl Blkparse {
         }
     }
 
-    /// Takes one more event of the trace.
+    /// Processes one more event of the trace.
     fn step(&mut self) -> Result<(), TraceError> {
         let event = match self.ahead.pop_front() {
             Some(event) => Some(event),
@@ -153,7 +152,7 @@ impl Blkparse {
     }
 }
 
-/// The next line that matters.
+/// The next event.
 fn next_event(lines: &mut Lines, parse: Parse) -> Result<Option<Event>, TraceError> {
     loop {
         let Some(line) = lines.next()? else { return Ok(None) };

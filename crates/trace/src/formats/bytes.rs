@@ -1,6 +1,5 @@
-//! Little-endian numbers out of binary records. The caller guarantees the bytes.
+//! Reads little-endian numbers from binary records. The caller guarantees that the bytes exist.
 
-/// The 2 bytes from `at`.
 #[inline]
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     let mut word = [0; 2];
@@ -8,7 +7,6 @@ pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(word)
 }
 
-/// The 4 bytes from `at`.
 #[inline]
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
@@ -16,7 +14,6 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(word)
 }
 
-/// The 8 bytes from `at`.
 #[inline]
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];

@@ -1,11 +1,11 @@
-//! `cloudfront`: standard logs of Amazon CloudFront, W3C's extended format with tabulators.
+//! `cloudfront`: standard logs of Amazon CloudFront, in W3C's extended format with tabs.
 //!
-//! Source: the CloudFront developer guide, "Standard logging reference". `#Fields:` names the columns; needed are date, time,
-//! cs-method, cs-uri-stem, sc-status and sc-bytes. GET with status 200 or 206 reads the range from sc-range-start to
-//! sc-range-end, or sc-content-len or, without it, sc-bytes (which has the header too) from the start; PUT and POST write
-//! cs-bytes; all others move no data. The file is the path, its escapes resolved. The time in the log is that of the
-//! response's end: a request began time-taken (seconds) before. Logs are not written in order: the whole trace is
-//! held and sorted.
+//! Source: the CloudFront developer guide, "Standard logging reference". `#Fields:` names the columns; date, time,
+//! cs-method, cs-uri-stem, sc-status and sc-bytes are required. GET with status 200 or 206 reads the range from
+//! sc-range-start to sc-range-end; without a range, sc-content-len bytes from the start; without that, sc-bytes (which
+//! include the header). PUT and POST write cs-bytes; all others move no data. The file is the unescaped path. The time
+//! in the log is the end of the response; the request began time-taken (seconds) earlier. Logs are not written in
+//! order: the whole trace is held and sorted.
 
 use headstart_types::Nanos;
 
@@ -34,11 +34,11 @@ pub(crate) const FORMAT: Format = Format {
     summary: "standard logs of Amazon CloudFront; the path is the file",
     source: "CloudFront developer guide, standard logs",
     carries: CARRIES,
-    detect: |head| Evidence::mark(header(head).is_some(), "the line #Fields: has those of CloudFront's logs"),
+    detect: |head| Evidence::mark(header(head).is_some(), "the line #Fields: names the columns of CloudFront's logs"),
     open,
 };
 
-/// The columns that are read; the first six must be there.
+/// The columns that are read; the first six are required.
 const NAMES: [&str; 11] = [
     "date",
     "time",
@@ -53,10 +53,10 @@ const NAMES: [&str; 11] = [
     "sc-range-end",
 ];
 const NEEDED: usize = 6;
-/// The place of a column that is not there.
+/// The index of an absent column.
 const ABSENT: usize = usize::MAX;
 
-/// Where the columns stand, by the line "#Fields: ...".
+/// The column indices from the line "#Fields: ...".
 fn header(head: &[u8]) -> Option<[usize; NAMES.len()]> {
     let comments = head.split(|&byte| byte == b'\n').take_while(|line| line.starts_with(b"#"));
     comments.into_iter().find_map(|line| places(line.strip_prefix(b"#Fields:")?))
@@ -103,7 +103,7 @@ impl LineParser for CloudFront {
 
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
         if let Some(names) = line.strip_prefix(b"#Fields:") {
-            // Logs put together have their headers between them.
+            // Concatenated logs have headers in between.
             self.places = places(names).ok_or_else(|| format!("the header {} is wrong", shown(line)))?;
             return Ok(None);
         }

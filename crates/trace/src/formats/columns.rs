@@ -1,7 +1,7 @@
-//! Columns: which is what, by the names of a header or as a format lays down, and how a line becomes a record.
+//! Columns: their meaning, from a header or as the format defines them, and how a line becomes a record.
 //!
-//! Comma-separated fields may be quoted; a quoted field may not hold a line end. Columns of unknown names are not
-//! read, unless they hold operations: then reading is refused, because writes would count as reads.
+//! Comma-separated fields may be quoted; a quoted field may not contain a line break. Columns with unknown names are
+//! ignored, unless they hold operations: the trace is then refused, because writes would count as reads.
 
 use std::borrow::Cow;
 
@@ -11,23 +11,22 @@ use super::operation::{operation, Operation};
 use crate::number::{shown, whole, whole_u32};
 use crate::{Carries, FileEntry, Record};
 
-/// Most columns in a header.
+/// Maximum number of columns in a header.
 const COLUMNS_MAX: usize = 64;
-/// Size of an object where there is no size column.
+/// Size of an object if there is no size column.
 const OBJECT_BYTES_NOMINAL: u64 = 4096;
-/// The separator of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     /// A comma, or another byte.
     Byte(u8),
-    /// One or more spaces or tabulators.
+    /// One or more spaces or tabs.
     Space,
 }
 
 impl Separator {
     pub(super) const COMMA: Self = Separator::Byte(b',');
 
-    /// The one of a header: the first of these that is in it.
+    /// The separator of a header: the first of the candidates that occurs in it.
     fn of(header: &str) -> Self {
         let found = [b',', b';', b'\t', b'|'].into_iter().find(|byte| header.as_bytes().contains(byte));
         match found {
@@ -38,28 +37,28 @@ impl Separator {
     }
 }
 
-/// The columns of a trace, understood.
+/// The columns of a trace and their meaning.
 #[derive(Debug)]
 pub(crate) struct Columns {
     names: Vec<Cow<'static, str>>,
     roles: Vec<Role>,
     separator: Separator,
-    /// Whether a line may have further columns, which are not read.
+    /// Whether a line may have further columns, which are ignored.
     more: bool,
-    /// Size of a record where there is no size column.
+    /// Size of a record if there is no size column.
     size_default: u64,
     known: Known,
     /// Lines whose operation moves no data.
     skipped: u64,
-    /// The name of a column of times that are taken for other than seconds, and what for.
+    /// A note if the unit of the time column was guessed.
     guessed: Option<&'static str>,
-    /// Whether the column of times has a unit.
+    /// Whether the time column has a unit.
     time_has_unit: bool,
 }
 
 impl Columns {
-    /// Reads a header line, or returns what is wrong with it. `request_bytes` is the size of requests in a trace without
-    /// a column of sizes.
+    /// Parses a header line, or returns what is wrong with it. `request_bytes` is the size of requests in a trace
+    /// without a size column.
     pub(crate) fn from_header(line: &[u8], request_bytes: Option<u64>) -> Result<Self, String> {
         let text = std::str::from_utf8(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
         let wrong = |what: &str| format!("the header {} {what}; allowed: {HEADER_ALLOWED}", shown(line));
@@ -84,13 +83,16 @@ impl Columns {
         let place = roles.iter().find(|role| matches!(role, Role::Address(_) | Role::Object));
         let has_size = roles.iter().any(|role| matches!(role, Role::Size(_)));
         if has_size && request_bytes.is_some() {
-            return Err(format!("the header {} has sizes; allowed: no request size beside them", shown(line)));
+            return Err(format!(
+                "the header {} has a size column; allowed: no request size together with it",
+                shown(line)
+            ));
         }
         let size_default = match (place, request_bytes) {
-            (None, _) => return Err(wrong("has no column that says where")),
+            (None, _) => return Err(wrong("has no address column")),
             (_, Some(bytes)) => bytes,
             (Some(Role::Address(unit)), None) if *unit != SECTOR_BYTES && !has_size => {
-                return Err(wrong("has an offset and no size, and no request size is given"));
+                return Err(wrong("has an offset but no size, and no request size is given"));
             }
             (Some(Role::Address(unit)), None) => *unit,
             (Some(_), None) => OBJECT_BYTES_NOMINAL,
@@ -100,10 +102,10 @@ impl Columns {
         Ok(Self { names, roles, separator, more: false, size_default, known, skipped: 0, guessed: None, time_has_unit })
     }
 
-    /// Whether `line` is one of data below this header, by its form: as many fields, and a number that says where.
+    /// Whether `line` looks like data below this header: it has as many fields, and a number in the address column.
     pub(crate) fn heads(&self, line: &[u8]) -> bool {
         let Ok(fields) = unquoted(line, self.separator) else { return true };
-        // A comma outside a sentence needs no second sign.
+        // A comma is enough evidence; with spaces the number of fields must match too.
         let other = self.separator == Separator::Space && fields.len() != self.roles.len();
         let place = self.roles.iter().position(|role| matches!(role, Role::Address(_) | Role::Object));
         let has_digit = |field: &[u8]| field.iter().any(u8::is_ascii_digit);
@@ -113,8 +115,8 @@ impl Columns {
             && place.and_then(|at| fields.get(at)).is_none_or(empty_or_number)
     }
 
-    /// Looks at the first lines of data: files may have names, times without a unit may be too large for seconds, and a
-    /// column of another name may hold the operations.
+    /// Inspects the first lines of data: files may have names, times without a unit may be too large for seconds, and a
+    /// column with an unknown name may hold the operations.
     pub(crate) fn looked_at(mut self, lines: &[Vec<u8>]) -> Result<Self, String> {
         if let Some(first) = lines.first() {
             self.look_at(first);
@@ -132,32 +134,32 @@ impl Columns {
         match ignored.find(|(at, (name, _))| says_operation(name) || is_operation(*at)) {
             None => Ok(self),
             Some((_, (name, _))) => Err(format!(
-                "column {} seems to say what is read and what is written, and its name is not known; allowed: op, with R, W, \
-                 read, write, or is_write, is_read with 0 and 1",
+                "column {} seems to hold operations, but its name is not known; allowed: op, with R, W, read, write, \
+                or is_write, is_read with 0 and 1",
                 shown(name.as_bytes())
             )),
         }
     }
 
-    /// The same before any line is read.
+    /// The columns before any line is read.
     pub(crate) fn started(self) -> Self {
         Self { known: Known::default(), skipped: 0, ..self }
     }
 
-    /// Looks at the first line of data.
+    /// Inspects the first line of data.
     fn look_at(&mut self, line: &[u8]) {
         let Ok(fields) = unquoted(line, self.separator) else { return };
         for (role, field) in self.roles.iter_mut().zip(fields.iter()) {
             match role {
                 Role::File if whole_u32(field, "").is_err() => *role = Role::FileName,
                 Role::Time(_) if !self.time_has_unit => {
-                    // As seconds these would be of the year 5138 or later.
+                    // As seconds, these would be in the year 5138 or later.
                     let whole_part = field.trim_ascii().split(|&byte| byte == b'.').next().unwrap_or_default();
                     let (unit_ns, guessed) = match whole(whole_part, "").unwrap_or(0) {
                         0..100_000_000_000 => continue,
-                        100_000_000_000..100_000_000_000_000 => (1_000_000, "the times are taken for milliseconds"),
-                        100_000_000_000_000..100_000_000_000_000_000 => (1_000, "the times are taken for microseconds"),
-                        _ => (1, "the times are taken for nanoseconds"),
+                        100_000_000_000..100_000_000_000_000 => (1_000_000, "the times are taken as milliseconds"),
+                        100_000_000_000_000..100_000_000_000_000_000 => (1_000, "the times are taken as microseconds"),
+                        _ => (1, "the times are taken as nanoseconds"),
                     };
                     (*role, self.guessed) = (Role::Time(unit_ns), Some(guessed));
                 }
@@ -166,7 +168,7 @@ impl Columns {
         }
     }
 
-    /// What a user must know of what was guessed.
+    /// A note on what was guessed.
     pub(crate) fn guessed(&self) -> Option<&'static str> {
         self.guessed
     }
@@ -176,7 +178,7 @@ impl Columns {
         self.known.files.entries()
     }
 
-    /// The name of the process that made the last record, if there is a column of names.
+    /// The name of the process that issued the last record, if there is a name column.
     pub(crate) fn process(&self) -> Option<&[u8]> {
         (!self.known.process.is_empty()).then_some(&self.known.process)
     }
@@ -197,18 +199,18 @@ impl Columns {
         })
     }
 
-    /// How many lines were left out because their operation moves no data.
+    /// Number of lines skipped because their operation moves no data.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The columns that are not read, by name.
+    /// The names of the ignored columns.
     pub(crate) fn ignored(&self) -> impl Iterator<Item = &str> {
         let columns = self.names.iter().zip(&self.roles);
         columns.filter(|(_, role)| **role == Role::Ignored).map(|(name, _)| name.as_ref())
     }
 
-    /// The columns that a format lays down. The caller guarantees a place and a size among them.
+    /// The columns that a format defines. The caller guarantees that an address and a size are among them.
     pub(super) fn fixed(columns: &[(&'static str, Role)], separator: Separator, more: bool) -> Self {
         let (names, roles) = columns.iter().map(|(name, role)| (Cow::Borrowed(*name), *role)).unzip();
         let known = Known::default();
@@ -219,7 +221,7 @@ impl Columns {
         self.roles.iter().any(wanted)
     }
 
-    /// What a trace with these columns carries.
+    /// The fields that a trace with these columns carries.
     pub(crate) fn carries(&self) -> Carries {
         Carries {
             time: self.has(|role| matches!(role, Role::Time(_))),
@@ -233,12 +235,12 @@ impl Columns {
         }
     }
 
-    /// Whether each object has its size beside it.
+    /// Whether each line gives its object's size.
     pub(crate) fn gives_object_sizes(&self) -> bool {
         self.has(|role| *role == Role::Object) && self.has(|role| matches!(role, Role::Size(_)))
     }
 
-    /// Bytes of an address's unit; of an object the size of `first`, the trace's first record.
+    /// Bytes of the address unit; for objects the size of `first`, the trace's first record.
     pub(crate) fn unit_bytes(&self, first: Option<&Record>) -> u64 {
         match self.roles.iter().find(|role| matches!(role, Role::Address(_))) {
             Some(Role::Address(unit)) => *unit,
@@ -246,7 +248,7 @@ impl Columns {
         }
     }
 
-    /// The record of a line; `None` for a blank line, and for one whose operation moves no data, which is counted.
+    /// Parses a line; `None` for a blank line and for an operation that moves no data, which is counted.
     pub(crate) fn record(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
         if line.trim_ascii().is_empty() {
             return Ok(None);
@@ -258,7 +260,7 @@ impl Columns {
             }
             Separator::Byte(separator) => self.fill(line, line.split(|&byte| byte == separator)),
         };
-        // Where nothing is moved, the other columns may be empty or missing.
+        // If nothing is moved, the other columns may be empty or missing.
         if matches!(filled, Ok(None)) || filled.is_err() && self.moves_nothing(line) {
             self.skipped += 1;
             return Ok(None);
@@ -266,8 +268,8 @@ impl Columns {
         filled
     }
 
-    /// Whether a line looks like one of these, whatever its numbers are: as many fields, each of its kind. What is
-    /// wrong with a number is then reported by reading, not by "the format is not recognised".
+    /// Whether a line looks like one of this format: as many fields, each of its kind. An invalid number is then
+    /// reported by the reader, instead of "the format was not recognised".
     pub(super) fn resembles(&self, line: &[u8]) -> bool {
         let fields: Vec<&[u8]> = match self.separator {
             Separator::Space => spaced(line).collect(),
@@ -309,13 +311,13 @@ impl Columns {
     }
 }
 
-/// The fields of a line between spaces.
+/// The space-separated fields of a line.
 #[inline]
 pub(super) fn spaced(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
 }
 
-/// The fields of a line without quotes, without spaces around them.
+/// The trimmed fields of a line without quotes.
 #[inline]
 pub(super) fn separated(line: &[u8], separator: Separator) -> Box<dyn Iterator<Item = &[u8]> + '_> {
     match separator {
@@ -324,7 +326,7 @@ pub(super) fn separated(line: &[u8], separator: Separator) -> Box<dyn Iterator<I
     }
 }
 
-/// The fields of a line with quotes in it.
+/// The fields of a line that contains quotes.
 pub(super) fn unquoted(line: &[u8], separator: Separator) -> Result<csv::ByteRecord, String> {
     let Separator::Byte(delimiter) = separator else { return Ok(spaced(line).collect()) };
     let mut fields = csv::ByteRecord::new();

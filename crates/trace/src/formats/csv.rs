@@ -1,19 +1,19 @@
-//! `csv`: columns under a header, in any order, with the names that people give them; columns of other names are not
-//! read, and a note names them. Commas, semicolons, tabulators, "|" or spaces separate them.
+//! `csv`: columns with a header, in any order, under many common names. Columns with other names are ignored and listed
+//! in a note. The separator is a comma, semicolon, tab, "|" or spaces.
 //!
 //! | columns | meaning |
 //! | --- | --- |
-//! | `offset`, `pos`, ... + `size`, `length`, `bytes`, ... | bytes; hexadecimal behind 0x; another unit behind the name |
+//! | `offset`, `pos`, ... + `size`, `length`, `bytes`, ... | bytes; hexadecimal after 0x; another unit after the name |
 //! | `lba`, `lbn` or `sector` (+ `nsect` or `size`) | sectors of 512 bytes |
 //! | `block` or `id` (+ `size`) | an object's number: no address; sizes in bytes, 4096 without the column |
-//! | `time`, `timestamp`, ... | issue time in s; with `_ms`, `_us`, `_ns` in those; a date and clock; since 1970 in any unit |
+//! | `time`, `timestamp`, ... | issue time in s; with `_ms`, `_us`, `_ns` in those; a date and time; since 1970 in any unit |
 //! | `dur`, `latency`, ...; `think` | service time, think time after the request; units as for `time` |
-//! | `op`, `rw`, `type`, ... | R, W, read, write, pread64, ...; open, close, fsync, ... are left out and counted |
+//! | `op`, `rw`, `type`, ... | R, W, read, write, pread64, ...; open, close, fsync, ... are skipped and counted |
 //! | `pid`, `tid`; `comm`; `file`, `path`, `dev`, ... | a number; a process's name; a number or a name |
 //!
-//! All names: docs/your-own-trace.md. Without a column of sizes, requests have the size that the user gives. Where the
-//! column `file` has numbers, a table `NAME.files.csv` beside the trace is read too, compressed or not. Requests
-//! of 0 bytes, as at the end of a file, are left out and counted.
+//! All names: docs/your-own-trace.md. Without a size column, requests have the size given by the user. If the column
+//! `file` has numbers, a table `NAME.files.csv` next to the trace is read too, compressed or not. Requests of 0 bytes,
+//! as at the end of a file, are skipped and counted.
 
 use super::columns::Columns;
 use super::files::table_beside;
@@ -22,13 +22,13 @@ use super::{is_remark, lacks_sectors};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
 
-/// Lines of data that are looked at before reading.
+/// Lines of data that are inspected before reading.
 const LOOKED_AT: usize = 16;
 
 pub(crate) const FORMAT: Format = Format {
     name: "csv",
     summary:
-        "columns under a header: offset, lba, block or id; time, op, pid, file, size, latency, think, by many names",
+        "columns with a header: offset, lba, block or id; time, op, pid, file, size, latency, think, by many names",
     source: "headstart",
     carries: Carries {
         time: true,
@@ -45,11 +45,11 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn detect(head: &[u8]) -> Option<Evidence> {
-    Evidence::mark(header_at(head).is_some(), "a header names a column that says where")
+    Evidence::mark(header_at(head).is_some(), "a header names an address column")
 }
 
-/// Where the header stands: the first line, or one below comments and what a tracer says at its start. A sentence that has a
-/// column's name in it is no header: the line below it has other fields.
+/// The line index of the header: the first line, or one below comments and a tracer's preamble. A sentence that
+/// contains a column's name is not a header, because the line below it has other fields.
 fn header_at(head: &[u8]) -> Option<usize> {
     if lacks_sectors(head) {
         return None;
@@ -61,7 +61,7 @@ fn header_at(head: &[u8]) -> Option<usize> {
         }
         let below =
             lines().skip(at + 1).map(|(_, line)| line).find(|line| !line.trim_ascii().is_empty() && !is_remark(line));
-        // Whether there are sizes, or a user gives one, reading will tell.
+        // Whether there are sizes, or the user gives one, is checked when reading.
         let columns = Columns::from_header(line, None).or_else(|_| Columns::from_header(line, Some(1)));
         if columns.is_ok_and(|columns| below.is_none_or(|below| columns.heads(below))) {
             return Some(at);
@@ -79,7 +79,7 @@ pub(super) fn open(
     accept: fn(&[u8]) -> Result<(), String>,
 ) -> Result<Box<dyn RecordReader>, TraceError> {
     let above = header_at(source.head()).unwrap_or(0);
-    // The first lines tell the size of an object and what the columns hold; where they are wrong, the reading will tell.
+    // The first lines tell the size of an object and what the columns hold; errors in them are reported when reading.
     let data = source.head().split(|&byte| byte == b'\n').skip(above + 1);
     let data = data.filter(|line| !line.trim_ascii().is_empty() && !is_remark(line)).take(LOOKED_AT);
     let data: Vec<Vec<u8>> = data.map(<[u8]>::to_vec).collect();

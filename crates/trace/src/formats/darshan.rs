@@ -1,12 +1,13 @@
-//! `darshan`: the text of darshan-dxt-parser, Darshan's extended traces (DXT) of programs that run on many processors.
+//! `darshan`: the text of darshan-dxt-parser, from Darshan's extended traces (DXT) of parallel programs.
 //!
-//! Source: Darshan's manual, "Darshan eXtended Tracing (DXT)", and the parser. Sections of a file and a rank begin with
-//! `# DXT, file_id: ..., file_name: ...`; a request is "module rank read|write segment offset length start end", with
-//! further columns (OST, thread). Bytes, and seconds since the start of the job; the rank is the process.
+//! Source: Darshan's manual, "Darshan eXtended Tracing (DXT)", and the parser. Sections for a file and a rank begin
+//! with `# DXT, file_id: ..., file_name: ...`; a request is "module rank read|write segment offset length start end",
+//! optionally with further columns (OST, thread). Bytes, and seconds since the start of the job; the rank is the
+//! process.
 //!
-//! Modules stand above one another: what MPI-IO (`X_MPIIO`) reads of a file, POSIX (`X_POSIX`) reads for it, perhaps on
-//! another rank. Of a file with requests of POSIX only these count, so that no byte is read twice; requests of `X_STDIO` stand
-//! beside them. Sections follow file by file: the whole trace is held and sorted.
+//! Modules are layers: what MPI-IO (`X_MPIIO`) reads of a file is read by POSIX (`X_POSIX`), possibly on another rank.
+//! For a file with POSIX requests only these count, so that no byte is read twice; requests of `X_STDIO` are
+//! independent of them. Sections are ordered by file: the whole trace is held and sorted.
 
 use std::collections::BTreeSet;
 
@@ -49,11 +50,11 @@ pub(crate) const FORMAT: Format = Format {
 #[derive(Default)]
 struct Darshan {
     files: NamedFiles,
-    /// The file of the present section.
+    /// The file of the current section.
     file: Option<u32>,
-    /// Files with requests of POSIX.
+    /// Files with POSIX requests.
     posix: BTreeSet<u32>,
-    /// Requests of modules above POSIX.
+    /// Requests of layers above POSIX.
     above: Vec<Record>,
     skipped: u64,
 }
@@ -94,7 +95,7 @@ impl LineParser for Darshan {
         let [rank, op, _segment, offset, length, start, end] = columns;
         if !module.starts_with(b"X_") || end.is_empty() {
             let allowed = "module rank read|write segment offset length start end";
-            return Err(format!("{} is no request; allowed: {allowed}", shown(line)));
+            return Err(format!("{} is not a request; allowed: {allowed}", shown(line)));
         }
         let write = match op {
             b"read" => false,
@@ -102,9 +103,7 @@ impl LineParser for Darshan {
             _ => return Err(format!("{} in column Wt/Rd is unknown; allowed: read, write", shown(op))),
         };
         let Some(file) = self.file else {
-            return Err(
-                "a request stands before the name of its file; allowed: behind \"# DXT, file_id: ...\"".to_owned()
-            );
+            return Err("a request precedes the name of its file; allowed: after \"# DXT, file_id: ...\"".to_owned());
         };
         let (start, end) = (nanos(start, "Start(s)", SECOND_NS)?, nanos(end, "End(s)", SECOND_NS)?);
         let record = Record {

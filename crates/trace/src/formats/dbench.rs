@@ -1,22 +1,21 @@
-//! `dbench`: what the clients of a file server do, one operation after another: dbench's loadfiles, or CSV made
-//! from one.
+//! `dbench`: the operations of a file server's clients: dbench's loadfiles, or CSV made from one.
 //!
-//! Source: dbench's manual and the comments in its example loadfiles (Tridgell; Sahlberg).
-//! A line is "[seconds] operation arguments... status"; names stand in quotes; # begins a comment. Requests are
+//! Source: dbench's manual and the comments in its example loadfiles (Tridgell; Sahlberg). A line is "[seconds]
+//! operation arguments... status"; names are quoted; # begins a comment. Requests are
 //!
 //! | back end | line |
 //! | --- | --- |
-//! | file, socket | `ReadX handle offset size done status`, `WriteX` and `Write` alike |
+//! | file, socket | `ReadX handle offset size done status`; the same with `WriteX` and `Write` |
 //! | | `NTCreateX "name" options disposition handle status` opens, `Close handle status` closes |
 //! | SMB, NFS | `READ "name" offset size status`, `READ3`; `WRITE "name" offset size status`, `WRITE3` with `stable` before the status |
 //!
-//! Of ReadX and WriteX the size is what was really moved, `done`; where that is 0, at the end of a file, and where
-//! the status is an error, the request is left out and counted. All other operations move nothing and are passed
-//! over. A file is a name, numbered in order of first appearance; a file that is deleted and created again, or
-//! renamed, counts as what its name says. One loadfile is one client, which dbench runs closed loop: times, where
-//! there are any, are the earliest times. Random offsets ("*") are refused: they are no trace.
+//! The size of ReadX and WriteX is what was actually moved, `done`. If it is 0, at the end of a file, or if the status
+//! is an error, the request is skipped and counted. All other operations move no data and are ignored. A file is a
+//! name, numbered in order of first appearance; a file that is deleted and created again, or renamed, is identified by
+//! its name. One loadfile is one client, which dbench runs closed loop: times, if any, are the earliest issue times.
+//! Random offsets ("*") are refused, because they do not form a trace.
 //!
-//! The CSV is `seq,op,pid,file,offset,size`: a place in the order, R or W, client, file, offset and size in bytes.
+//! The CSV is `seq,op,pid,file,offset,size`: sequence number, R or W, client, file, offset and size in bytes.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +51,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn detect(head: &[u8]) -> Option<Evidence> {
-    // Of a loadfile the first lines with the word of an operation decide; a comment alone could be of anything.
+    // The first lines of a loadfile must contain operations; a comment alone could be of any format.
     let is_operation =
         |line: &[u8]| line.starts_with(b"#") || Fields::new(line).is_some_and(|fields| fields.is_operation());
     let commented = || first_lines(head, |line| line.starts_with(b"#"));
@@ -76,14 +75,14 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     Ok(Box::new(LineReader::new(Lines::new(source), Loadfile { timed, ..Loadfile::default() })))
 }
 
-/// Most words of a line that are looked at.
+/// Maximum number of words of a line that are parsed.
 const WORDS_MAX: usize = 8;
 
-/// A line of a loadfile, taken apart.
+/// A parsed line of a loadfile.
 struct Fields<'a> {
     time: Option<&'a [u8]>,
     operation: &'a [u8],
-    /// What follows, the status last.
+    /// The remaining words, the status last.
     rest: [&'a [u8]; WORDS_MAX],
     count: usize,
 }
@@ -108,7 +107,7 @@ impl<'a> Fields<'a> {
         Some(fields)
     }
 
-    /// Whether the line begins as those of loadfiles do.
+    /// Whether the line begins like a line of a loadfile.
     fn is_operation(&self) -> bool {
         const OPERATIONS: &str = "NTCreateX Close ReadX WriteX Deltree Mkdir Rmdir Rename Unlink LockX UnlockX Flush \
             Sleep FIND_FIRST QUERY_PATH_INFORMATION QUERY_FILE_INFORMATION QUERY_FS_INFORMATION \
@@ -117,7 +116,7 @@ impl<'a> Fields<'a> {
         self.count > 0 && known.any(|known| known.as_bytes().eq_ignore_ascii_case(self.operation))
     }
 
-    /// The arguments, if there are as many; the status is the last word.
+    /// The arguments, if their number is right; the status is the last word.
     fn arguments<const COUNT: usize>(&self, form: &str) -> Result<[&'a [u8]; COUNT], String> {
         let mut arguments = [&b""[..]; COUNT];
         if self.count != COUNT {
@@ -128,14 +127,14 @@ impl<'a> Fields<'a> {
         Ok(arguments)
     }
 
-    /// Whether the operation was done.
+    /// Whether the operation succeeded.
     fn succeeded(&self) -> bool {
         let status = self.count.checked_sub(1).and_then(|last| self.rest.get(last)).copied().unwrap_or_default();
         matches!(status, b"NT_STATUS_OK" | b"SUCCESS" | b"*") || hexadecimal(status, "").is_ok_and(|code| code == 0)
     }
 }
 
-/// The next word of a line, without quotes, and what follows it.
+/// The next word of a line, without quotes, and the rest of the line.
 fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii_start();
     let (&first, after) = line.split_first()?;
@@ -160,7 +159,7 @@ struct Loadfile {
 }
 
 impl Loadfile {
-    /// Opens and closes; handles are decimal or, behind "0x", hexadecimal.
+    /// Opens and closes; handles are decimal or, after "0x", hexadecimal.
     fn create(&mut self, fields: &Fields) -> Result<(), String> {
         let form = "\"name\" options disposition handle status";
         let [name, _, _, handle, _] = fields.arguments(form)?;
@@ -170,7 +169,7 @@ impl Loadfile {
         Ok(())
     }
 
-    /// The request of a read or write, by handle or by name.
+    /// Parses a read or write, by handle or by name.
     fn request(&mut self, fields: &Fields, by: By, write: bool) -> Result<Option<Record>, String> {
         let (file, offset, size) = match by {
             By::Handle => {
@@ -209,11 +208,11 @@ impl Loadfile {
 enum By {
     Handle,
     Name,
-    /// By name, with the field that NFS has for how stable a write is.
+    /// By name, followed by NFS's field for the stability of a write.
     NameStable,
 }
 
-/// A number as C writes it: hexadecimal behind "0x".
+/// A number in C notation: hexadecimal after "0x".
 fn number(field: &[u8], column: &str) -> Result<u64, String> {
     if field.starts_with(b"0x") {
         hexadecimal(field, column)
@@ -253,7 +252,7 @@ impl LineParser for Loadfile {
         } else if is(b"NTCreateX") {
             self.create(&fields)?;
         } else if is(b"Close") {
-            // By name with SMB, which needs no handles.
+            // With SMB, files are named by path and no handle is needed.
             if let Ok(handle) = number(fields.rest[0], "handle") {
                 self.handles.remove(&handle);
             }

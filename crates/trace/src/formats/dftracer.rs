@@ -1,12 +1,13 @@
-//! `dftracer`: events of DFTracer (`.pfw`, `.pfw.gz`), one object of JSON a line, in Chrome's trace event format.
+//! `dftracer`: events of DFTracer (`.pfw`, `.pfw.gz`), one JSON object per line, in Chrome's trace event format.
 //!
-//! Source: the manual of DFTracer and its sources (Devarajan et al., "DFTracer: an analysis-friendly data flow tracer for
-//! AI-driven workflows", SC 2024), record with `DFTRACER_INC_METADATA=1`. `ts` and `dur` are microseconds unless an event `CM`
-//! names another `time_metric`. Requests are the calls of the categories POSIX and STDIO that move data, with the bytes that they
-//! returned; a file is `fhash`, whose path is in an event `FH`, or `fname` in older versions. Calls without an offset are
-//! at the position of the file, as opens, seeks and the calls before have left it in the same process. `read` and `write` without a
-//! count or a file, and calls that failed or returned 0, are left out and counted; mappings are not seen.
-//! Logs of several processes may follow one another: the whole trace is held and sorted.
+//! Source: the manual of DFTracer and its source code (Devarajan et al., "DFTracer: an analysis-friendly data flow
+//! tracer for AI-driven workflows", SC 2024); record with `DFTRACER_INC_METADATA=1`. `ts` and `dur` are microseconds
+//! unless an event `CM` names another `time_metric`. Requests are the calls of the categories POSIX and STDIO that move
+//! data, with the bytes that they returned; a file is `fhash`, whose path is in an event `FH`, or `fname` in older
+//! versions. Calls without an offset use the file position, which opens, seeks and earlier calls of the same process
+//! determine. `read` and `write` without a count or a file, and calls that failed or returned 0, are skipped and
+//! counted; mappings are not visible. Logs of several processes may be concatenated: the whole trace is held and
+//! sorted.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +55,7 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// Where a process is in a file.
+/// The position of a process in a file.
 #[derive(Default)]
 struct Position {
     offset: u64,
@@ -68,7 +69,6 @@ struct DfTracer {
     positions: BTreeMap<(u32, u32), Position>,
 }
 
-/// The arguments of a call.
 struct Arguments<'a>(Option<&'a Map<String, Value>>);
 
 impl Arguments<'_> {
@@ -80,7 +80,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// A number, which older versions write as text.
+    /// A number; older versions write it as a string.
     fn number(&self, key: &str) -> Option<i64> {
         match self.0?.get(key)? {
             Value::String(text) => text.parse().ok(),
@@ -90,7 +90,7 @@ impl Arguments<'_> {
 }
 
 impl DfTracer {
-    /// What a call on a file does: whether it writes, where, and how many bytes.
+    /// Decodes a call on a file: whether it writes, the offset, and the number of bytes.
     fn call(&mut self, name: &str, arguments: &Arguments, at: (u32, u32)) -> Option<(bool, u64, u64)> {
         let known_bytes = self.files.size_of(at.1);
         let position = self.positions.entry(at).or_default();
@@ -107,7 +107,7 @@ impl DfTracer {
             let whence = arguments.number("whence").unwrap_or(0);
             let base =
                 [0, position.offset, known_bytes].get(usize::try_from(whence).unwrap_or(0)).copied().unwrap_or(0);
-            // fseek returns no position.
+            // fseek does not return the position.
             let returned = returned.filter(|_| !name.starts_with("fseek"));
             let moved = returned.or_else(|| i64::try_from(base).ok()?.checked_add(relative));
             position.offset = moved.and_then(|moved| u64::try_from(moved).ok()).unwrap_or(position.offset);
@@ -197,7 +197,7 @@ impl LineParser for DfTracer {
             return Ok(None);
         }
         let problem =
-            |why: String| format!("{} is not an event: {why}; allowed: an object of JSON a line", shown(line));
+            |why: String| format!("{} is not an event: {why}; allowed: one JSON object per line", shown(line));
         match serde_json::from_slice(line).map_err(|error| problem(error.to_string()))? {
             Value::Object(event) => self.event(&event),
             _ => Err(problem("no object".to_owned())),

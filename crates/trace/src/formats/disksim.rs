@@ -1,11 +1,10 @@
-//! `disksim`: "time device block blocks flags" a line, DiskSim's default ASCII format.
+//! `disksim`: "time device block blocks flags" per line, DiskSim's default ASCII format.
 //!
 //! Source: Bucy, Schindler, Schlosser, Ganger: The DiskSim Simulation Environment, version 4.0, CMU-PDL-08-101, 2008,
-//! section on input traces. Milliseconds; blocks of 512 bytes; flags in hexadecimal, of which bit 0 says
-//! that it is a read. The device is the file.
-//! Where all addresses and sizes at the start of the file are multiples of 512, we take them for bytes, that is for
-//! the format `replayer`, which looks the same otherwise; a DiskSim trace of nothing but requests of 256 KiB and its
-//! multiples must be named, and so must one of times without a decimal point.
+//! section on input traces. Milliseconds; blocks of 512 bytes; hexadecimal flags, whose bit 0 marks a read. The device
+//! is the file. If all addresses and sizes at the start of the file are multiples of 512, we take them as bytes, that
+//! is as the format `replayer`, which otherwise looks the same. The format must be named for a DiskSim trace that only
+//! has requests of multiples of 256 KiB, and for one whose times have no decimal point.
 
 use super::columns::Separator;
 use super::fields::{Role, SECTOR_BYTES};
@@ -27,7 +26,7 @@ static LAYOUT: Layout = Layout {
 
 pub(crate) const FORMAT: Format = Format {
     name: "disksim",
-    summary: "\"time device block blocks flags\" a line, ms, 512-byte blocks; the device is the file",
+    summary: "\"time device block blocks flags\" per line, ms, 512-byte blocks; the device is the file",
     source: "DiskSim 4.0, default ASCII format",
     carries: Carries {
         time: true,

@@ -1,18 +1,18 @@
 //! `etw`: disk reads and writes of Windows' event tracing (ETW) as CSV, from xperf, tracerpt or Windows Performance
 //! Analyzer.
 //!
-//! Source: xperf's dumper and the traces of Microsoft's servers that it wrote (Kavalanekar et al., IISWC 2008, SNIA IOTTA);
-//! tracerpt(1) and the class DiskIo_TypeGroup1; the table "Disk Usage" of the Analyzer.
+//! Source: xperf's dumper and the traces of Microsoft's servers that it wrote (Kavalanekar et al., IISWC 2008, SNIA
+//! IOTTA); tracerpt(1) and the class DiskIo_TypeGroup1; the Analyzer's table "Disk Usage".
 //!
 //! | tool | a request |
 //! | --- | --- |
-//! | xperf | `DiskRead` or `DiskWrite`, TimeStamp (us), Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime (us), DiskNum, ...; the header between BeginHeader and EndHeader says where |
+//! | xperf | `DiskRead` or `DiskWrite`, TimeStamp (us), Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime (us), DiskNum, ...; the header between BeginHeader and EndHeader gives the columns |
 //! | tracerpt | `DiskIo, Read` or `Write`, ..., Clock-Time (100 ns), Kernel(ms), User(ms), DiskNumber, IrpFlags, TransferSize, Reserved, ByteOffset, ... |
-//! | Analyzer | columns IO Type, Size, Min Offset, Init Time (s), IO Time (us), Disk under a header |
+//! | Analyzer | a header with the columns IO Type, Size, Min Offset, Init Time (s), IO Time (us), Disk |
 //!
-//! An event is written when the request completes: it began ElapsedTime before. Of tracerpt only the end is known, and the
-//! process is that of the completion, so neither durations nor processes are carried. Flushes move no data; all other
-//! events are passed over. The disk is the file.
+//! An event is written when the request completes; the request began ElapsedTime earlier. tracerpt only gives the end,
+//! and the process of the completion, so neither durations nor processes are carried. Flushes move no data; all other
+//! events are ignored. The disk is the file.
 
 use headstart_types::Nanos;
 
@@ -26,7 +26,7 @@ use crate::number::{nanos, shown, whole_u32};
 use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError};
 
 const MICROSECOND_NS: u64 = 1_000;
-/// Added to times of ends: the first request began before it ended.
+/// Added to the end times: the first request began before it ended.
 const BEFORE_FIRST_NS: u64 = 3_600 * SECOND_NS;
 
 const CARRIES: Carries = Carries {
@@ -81,7 +81,7 @@ fn without_commas(field: &[u8]) -> Vec<u8> {
     field.iter().copied().filter(|&byte| byte != b',').collect()
 }
 
-/// The tool that wrote lines of events.
+/// The tool that wrote the events.
 #[derive(Clone, Copy, PartialEq)]
 enum Tool {
     Xperf,
@@ -113,7 +113,7 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
         return ANALYZER.open(source);
     }
     let tool = Tool::of(source.head()).unwrap_or(Tool::Xperf);
-    // Of xperf without a header: those of all its versions before Windows 8.
+    // For xperf without a header: the columns of all its versions before Windows 8.
     Ok(Box::new(LineReader::new(Lines::new(source), Etw { tool, places: [1, 2, 5, 6, 7, 8] })))
 }
 
@@ -122,7 +122,7 @@ const NAMES: [&[u8]; 6] = [b"TimeStamp", b"Process Name ( PID)", b"ByteOffset", 
 
 struct Etw {
     tool: Tool,
-    /// Where xperf's columns stand.
+    /// The indices of xperf's columns.
     places: [usize; 6],
 }
 
@@ -137,7 +137,7 @@ impl LineParser for Etw {
     }
 
     fn empty(&self) -> &'static str {
-        "no event is a read or write of a disk; allowed: a trace with DISK_IO (xperf -on DISK_IO)"
+        "no event is a disk read or write; allowed: a trace with DISK_IO (xperf -on DISK_IO)"
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
@@ -189,13 +189,13 @@ fn microseconds(columns: &[&[u8]], at: usize) -> Result<u64, String> {
     nanos(columns.get(at).copied().unwrap_or_default(), "TimeStamp", MICROSECOND_NS)
 }
 
-/// The number in "System (   4)"; 0 where the process is unknown, "(  -1)".
+/// The number in "System (   4)"; 0 if the process is unknown, "(  -1)".
 fn pid_of(process: &[u8]) -> u32 {
     let inside = process.rsplit(|&byte| byte == b'(').next().unwrap_or_default();
     whole_u32(inside.strip_suffix(b")").unwrap_or(inside), "").unwrap_or(0)
 }
 
-/// A line of tracerpt: 19 columns of the event, then those of the request.
+/// Parses a line of tracerpt: 19 columns of the event, then those of the request.
 fn tracerpt(line: &[u8], columns: &[&[u8]]) -> Result<Option<Record>, String> {
     const CLOCK: usize = 16;
     const DATA: usize = 19;

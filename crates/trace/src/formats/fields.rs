@@ -1,4 +1,4 @@
-//! What a field of a line holds, and how it is read.
+//! The meaning of a column, and how its fields are parsed.
 
 use headstart_types::Nanos;
 
@@ -8,14 +8,14 @@ use crate::clock::{clock, Days};
 use crate::number::{nanos, shown, whole, whole_u32};
 use crate::Record;
 
-/// Size of a sector, in every format that counts in sectors.
+/// Size of a sector in every format that counts in sectors.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
-/// Whether a number that was read as one of sectors, here in bytes, cannot count bytes: those of requests to a block device
-/// are multiples of 512.
+/// Whether a number that was read as sectors, here converted to bytes, cannot be a number of bytes: sizes and offsets
+/// of requests to a block device are multiples of 512.
 pub(super) fn no_count_of_bytes(scaled_bytes: u64) -> bool {
     scaled_bytes / SECTOR_BYTES % SECTOR_BYTES != 0
 }
@@ -23,41 +23,38 @@ pub(super) fn no_count_of_bytes(scaled_bytes: u64) -> bool {
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Issue time, in units of so many nanoseconds.
+    /// Issue time, in units of this many nanoseconds.
     Time(u64),
     Duration(u64),
     Think(u64),
-    /// A word or the letters of an operation; under a header also the code of a SCSI command in hexadecimal.
+    /// An operation as a word or letters; with a header also as a hexadecimal SCSI command code.
     Op {
         scsi: bool,
     },
-    /// 0 or 1; this one is a read.
+    /// 0 or 1; the given digit is a read.
     OpDigit(u8),
-    /// Flags in hexadecimal, of which bit 0 says that it is a read.
+    /// Hexadecimal flags, whose bit 0 marks a read.
     Flags,
     Process,
-    /// A process's name.
     ProcessName,
-    /// A file's number.
     File,
-    /// A file's name.
     FileName,
-    /// Address, in units of so many bytes.
+    /// Address, in units of this many bytes.
     Address(u64),
     Object,
-    /// Size, in units of so many bytes.
+    /// Size, in units of this many bytes.
     Size(u64),
     Ignored,
 }
 
-/// What the lines before have told.
+/// State carried over from earlier lines.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The files of a column of names.
     pub files: NamedFiles,
-    /// The name of the process that made the last record.
+    /// The name of the process that issued the last record.
     pub process: Vec<u8>,
-    /// How many days a clock without a date has gone through.
+    /// Counts the days of times without a date.
     pub days: Days,
 }
 
@@ -74,7 +71,7 @@ impl Role {
         }
     }
 
-    /// Reads a field of the column `name` into `record`; false where it says that the line is no read or write.
+    /// Parses a field of the column `name` into `record`; false if it shows that the line is not a read or write.
     #[inline]
     pub(super) fn set(self, record: &mut Record, name: &str, field: &[u8], known: &mut Known) -> Result<bool, String> {
         match self {
@@ -105,7 +102,7 @@ impl Role {
         Ok(true)
     }
 
-    /// Two columns of one kind are ambiguous.
+    /// Whether two columns have the same meaning, which makes a header ambiguous.
     pub(super) fn same_kind(self, other: Role) -> bool {
         let is_place = |role| matches!(role, Role::Address(_) | Role::Object);
         self != Role::Ignored
@@ -120,7 +117,7 @@ pub(super) fn scaled(field: &[u8], column: &str, unit: u64) -> Result<u64, Strin
     value.checked_mul(unit).ok_or_else(too_large)
 }
 
-/// A whole number, in hexadecimal behind "0x".
+/// A whole number, in hexadecimal after "0x".
 #[inline]
 pub(super) fn number(field: &[u8], column: &str) -> Result<u64, String> {
     match field.trim_ascii() {
@@ -136,12 +133,12 @@ fn is_write_digit(field: &[u8], column: &str, read: u8) -> Result<bool, String> 
         _ => {
             let (read, write) = if read == b'0' { (0, 1) } else { (1, 0) };
             let allowed = format!("allowed: {read} for read, {write} for write");
-            Err(format!("{} in column {column} is no operation; {allowed}", shown(field)))
+            Err(format!("{} in column {column} is not an operation; {allowed}", shown(field)))
         }
     }
 }
 
-/// A whole number of at most 64 bits in hexadecimal, "0x" before it or not.
+/// A hexadecimal number of at most 64 bits, with or without "0x".
 #[inline]
 pub(super) fn hexadecimal(field: &[u8], column: &str) -> Result<u64, String> {
     let text = field.trim_ascii();

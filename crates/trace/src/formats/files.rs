@@ -1,8 +1,8 @@
-//! The file table beside a CSV trace: `file,max_offset,disk_size,path`, one row a file, in the order of placement.
+//! The file table that accompanies a CSV trace: `file,max_offset,disk_size,path`, one row per file, in placement order.
 //!
-//! `max_offset` is the end of the file's last request, `disk_size` its size on disk, empty where it had gone by the
-//! time that sizes were taken. The size used is the larger of the two. The path is the rest of the line, commas
-//! included (recorded tables do not quote them); quotes around it are removed.
+//! `max_offset` is the end of the file's last request; `disk_size` is its size on disk, empty if the file was already
+//! deleted when sizes were recorded. The larger of the two is used. The path is the rest of the line including commas
+//! (recorded tables do not quote it); surrounding quotes are removed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,16 @@ use crate::number::{shown, whole, whole_u32};
 use crate::source::{without_compression_suffix, COMPRESSED_SUFFIXES};
 use crate::{FileEntry, Place, Source, TraceError};
 
-/// The header.
 pub(crate) const HEADER: &str = "file,max_offset,disk_size,path";
 
-/// Where the table of the trace at `trace` would be, uncompressed: "x.csv.xz" gives "x.files.csv".
+/// The uncompressed name of the table for the trace at `trace`: "x.csv.xz" gives "x.files.csv".
 pub(crate) fn table_path(trace: &Path) -> Option<PathBuf> {
     let name = trace.file_name()?.to_str()?;
     let name = without_compression_suffix(name);
     Some(trace.with_file_name(format!("{}.files.csv", name.strip_suffix(".csv").unwrap_or(name))))
 }
 
-/// The table beside a trace, in any compression; empty where there is none.
+/// The table for a trace, in any compression; empty if there is none.
 pub(crate) fn table_beside(trace: &Path) -> Result<Vec<FileEntry>, TraceError> {
     let Some(plain) = table_path(trace) else { return Ok(Vec::new()) };
     let compressed = COMPRESSED_SUFFIXES.iter().map(|suffix| {
@@ -34,7 +33,6 @@ pub(crate) fn table_beside(trace: &Path) -> Result<Vec<FileEntry>, TraceError> {
     found.map_or(Ok(Vec::new()), |path| read_table(Source::open(&path)?))
 }
 
-/// Reads a table.
 pub(crate) fn read_table(source: Source) -> Result<Vec<FileEntry>, TraceError> {
     let empty = source.bad(Place::File, format!("the file table is empty; allowed: the header {HEADER}"));
     let mut lines = Lines::new(source);

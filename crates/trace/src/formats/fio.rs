@@ -1,19 +1,20 @@
 //! `fio`: the log that fio writes with `write_iolog` and replays with `read_iolog`, versions 2 and 3.
 //!
-//! Source: fio's manual, "Trace file format" (versions 2 and 3; a first line "fio version 3 iolog").
-//! Version 2 has lines "file action [offset length]", version 3 the same behind a time stamp in microseconds.
-//! `read` and `write` are requests, in bytes. `sync`, `datasync` and `trim` move no data that a cache could hold: they are
-//! left out and counted, and so are requests of 0 bytes. `add`, `open` and `close` are no requests and are passed over.
-//! Files are numbered in order of first appearance.
+//! Source: fio's manual, "Trace file format" (versions 2 and 3; a first line "fio version 3 iolog"). Version 2 has
+//! lines "file action [offset length]"; version 3 precedes them with a timestamp in microseconds. `read` and `write`
+//! are requests, in bytes. `sync`, `datasync` and `trim` move no data that a cache could hold; they are skipped and
+//! counted, and so are requests of 0 bytes. `add`, `open` and `close` are not requests and are ignored. Files are
+//! numbered in order of first appearance.
 //!
-//! Jobs that name one log are appended to it, each with a first line of its own and times from its own start, in the order in
-//! which they end. They are read as one after another: the log does not say which ran at the same time.
+//! Jobs with the same log file append to it in the order in which they end, each with its own first line and times
+//! relative to its start. They are read as one after another, because the log does not tell which jobs ran
+//! concurrently.
 //!
-//! Version 2 has times only where it has lines "file wait ms ignored". They are read as fio's reader reads them
-//! (`read_iolog` and `read_iolog_get` in `iolog.c` of fio 3.x), which is not what the manual says (microseconds since the
-//! wait before): the number is the time in milliseconds since the start of the run before which nothing behind it is
-//! issued; a wait until a time that has passed does nothing. What fio's reader refuses with a message and then leaves
-//! out is left out and counted: a `wait` that has not four columns, and every `wait` of version 3.
+//! Version 2 only has times if it has lines "file wait ms ignored". They are read as fio's reader reads them
+//! (`read_iolog` and `read_iolog_get` in `iolog.c` of fio 3.x), which differs from the manual (microseconds since the
+//! previous wait): the number is the time in milliseconds since the start of the run before which no later request is
+//! issued; a wait until a time that has passed has no effect. Lines that fio's reader rejects with a message and skips
+//! are skipped and counted: a `wait` that does not have four columns, and every `wait` of version 3.
 
 use headstart_types::Nanos;
 
@@ -25,7 +26,7 @@ use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, Trac
 
 const VERSION_2: &[u8] = b"fio version 2 iolog";
 const VERSION_3: &[u8] = b"fio version 3 iolog";
-/// Time stamps of version 3 are in microseconds.
+/// Timestamps of version 3 are in microseconds.
 const TIME_UNIT_NS: u64 = 1_000;
 /// Waits of version 2 are in milliseconds.
 const WAIT_UNIT_NS: u64 = 1_000_000;
@@ -75,9 +76,9 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
 struct Fio {
     version: u8,
     files: Names,
-    /// When the job began: at the end of the one before.
+    /// When the job began: at the end of the previous one.
     began_ns: u64,
-    /// The time of the last request; of version 2, until when the last wait lasted.
+    /// The time of the last request; in version 2, the end of the last wait.
     time_ns: u64,
     skipped: u64,
 }
@@ -90,18 +91,18 @@ impl Fio {
         Ok(None)
     }
 
-    /// A time of the present job as one of the log.
+    /// Converts a time of the current job to a time of the log.
     fn since_start(&self, time_ns: u64) -> u64 {
         self.began_ns.saturating_add(time_ns)
     }
 
-    /// Counts a line that is left out.
+    /// Counts a skipped line.
     fn skip(&mut self) -> Option<Record> {
         self.skipped += 1;
         None
     }
 
-    /// How the lines look, for error texts.
+    /// The form of the lines, for error texts.
     fn allowed(&self) -> &'static str {
         match self.version {
             2 => "\"file action\" or \"file action offset length\"",

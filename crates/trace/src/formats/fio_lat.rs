@@ -1,10 +1,10 @@
-//! `fio-lat`: fio's latency logs with offsets, "ms, ns, direction, bytes, offset, priority, issue" a line.
+//! `fio-lat`: fio's latency logs with offsets, "ms, ns, direction, bytes, offset, priority, issue" per line.
 //!
-//! Source: fio's manual, "Log File Formats": `write_lat_log` with `log_offset=1`; the priority is 0 or 1, or hexadecimal with
-//! `log_prio=1`; the last column is there with `log_issue_time=1`, and then a request's time to the nanosecond. Otherwise a
-//! line is written when the request ends, and it began as much before as it took. 0 reads, 1 writes; trims (2) move no
-//! data. Versions of fio before 3.20 have no priority. Logs of bandwidth or IOPS look the same; what they have as a
-//! duration is none, and their names tell.
+//! Source: fio's manual, "Log File Formats": `write_lat_log` with `log_offset=1`; the priority is 0 or 1, or
+//! hexadecimal with `log_prio=1`. The last column exists with `log_issue_time=1` and gives the issue time in
+//! nanoseconds. Otherwise a line is written when the request ends, and the issue time is the end minus the duration. 0
+//! reads, 1 writes; trims (2) move no data. Versions of fio before 3.20 have no priority. Logs of bandwidth or IOPS
+//! look the same, but their second column is not a duration; only their file names distinguish them.
 
 use headstart_types::Nanos;
 
@@ -16,7 +16,7 @@ use crate::number::{nanos, shown, whole};
 use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError};
 
 const MILLISECOND_NS: u64 = 1_000_000;
-/// Added to the times of ends: the first request may have begun before the first whole millisecond.
+/// Added to the end times: the first request may have begun before the first whole millisecond.
 const BEFORE_FIRST_NS: u64 = 3_600_000_000_000;
 
 const CARRIES: Carries = Carries {
@@ -39,7 +39,11 @@ pub(crate) const FORMAT: Format = Format {
         let of_fio = |line: &[u8]| columns(line).is_some();
         let lines = || lines_of(head).take(8);
         let found = lines().next().is_some() && lines().all(of_fio) && lines().all(|line| line.contains(&b' '));
-        Evidence::form(found, "\"ms, ns, direction, bytes, offset, priority\", numbers behind a comma and a space")
+        Evidence::form(
+            found,
+            "\"ms, ns, direction, bytes, offset, priority\", numbers separated by a comma and a \
+        space",
+        )
     },
     open,
 };
@@ -55,12 +59,12 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
         return Err(source.bad(Place::File, EMPTY.to_owned()));
     }
-    // A fifth and last column is an offset in old versions, and otherwise a priority, which is 0 or 1.
+    // A fifth and last column is an offset in old versions, otherwise a priority, which is 0 or 1.
     let lines: Vec<Vec<&[u8]>> = lines_of(source.head()).filter_map(columns).collect();
     let counts = lines.iter().map(Vec::len);
     let priorities = lines.iter().all(|fields| fields.len() == 5 && matches!(fields[4], b"0" | b"1"));
     if counts.clone().max() == Some(4) || !lines.is_empty() && priorities {
-        let problem = "the log has no offsets; allowed: a log that was written with log_offset=1";
+        let problem = "the log has no offsets; allowed: a log written with log_offset=1";
         return Err(source.bad(Place::File, problem.to_owned()));
     }
     let issue = counts.max() == Some(7) && lines.iter().any(|fields| fields.len() == 7 && fields[6] != b"0");
@@ -70,9 +74,9 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
 }
 
 struct FioLat {
-    /// Whether the second column is how long a request took.
+    /// Whether the second column is the latency.
     latency: bool,
-    /// Whether the seventh column is when it was issued.
+    /// Whether the seventh column is the issue time.
     issue: bool,
 }
 
@@ -86,7 +90,7 @@ impl LineParser for FioLat {
     }
 
     fn empty(&self) -> &'static str {
-        "no line is of one request; allowed: a log that was written without log_avg_msec"
+        "no line is a single request; allowed: a log written without log_avg_msec"
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {

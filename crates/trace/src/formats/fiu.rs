@@ -1,8 +1,8 @@
-//! `fiu`: "ns pid process lba blocks R|W major minor md5" a line, block traces of Florida International University.
+//! `fiu`: "ns pid process lba blocks R|W major minor md5" per line, block traces of Florida International University.
 //!
-//! Source: Koller and Rangaswami, "I/O deduplication: utilizing content similarity to improve I/O performance", FAST 2010,
-//! and the description of its traces (SNIA IOTTA). Addresses and sizes in blocks of 512 bytes; the hashes of the data,
-//! one or several, are not used, and other sets of FIU have none. The device is the file, as major * 2^20 + minor.
+//! Source: Koller and Rangaswami, "I/O deduplication: utilizing content similarity to improve I/O performance", FAST
+//! 2010, and the description of its traces (SNIA IOTTA). Addresses and sizes in blocks of 512 bytes. The hashes of the
+//! data, one or several, are not used; other traces of FIU have none. The device is the file, as major * 2^20 + minor.
 
 use headstart_types::Nanos;
 
@@ -27,7 +27,7 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "fiu",
-    summary: "\"ns pid process lba blocks R|W major minor md5\" a line, 512-byte blocks; the device is the file",
+    summary: "\"ns pid process lba blocks R|W major minor md5\" per line, 512-byte blocks; the device is the file",
     source: "Koller and Rangaswami, FIU traces, FAST 2010",
     carries: CARRIES,
     detect: |head| {
@@ -67,7 +67,7 @@ impl LineParser for Fiu {
         }
         let Some([time, pid, _, lba, blocks, op, major, minor]) = columns(line) else {
             return Err(format!(
-                "{} is no request; allowed: ns pid process lba blocks R|W major minor md5",
+                "{} is not a request; allowed: ns pid process lba blocks R|W major minor md5",
                 shown(line)
             ));
         };

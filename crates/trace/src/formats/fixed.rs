@@ -1,6 +1,6 @@
-//! Text formats whose columns stand in an order that the format lays down, under a header or without one.
+//! Text formats with columns in a fixed order, with or without a header.
 //!
-//! Such a format is a [`Layout`]: a list of columns. A first line that repeats the columns' names is passed over.
+//! Such a format is a [`Layout`], a list of columns. A first line that repeats the columns' names is skipped.
 
 use super::columns::{Columns, Separator};
 use super::fields::Role;
@@ -8,7 +8,7 @@ use super::{first_lines, lines_of};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::{Carries, Evidence, Record, RecordReader, Source, TraceError};
 
-/// What a format lays down.
+/// The columns of a format.
 pub(super) struct Layout {
     /// Names and meanings, in order.
     pub columns: &'static [(&'static str, Role)],
@@ -18,17 +18,17 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Starts reading a trace that is nothing but its columns.
+    /// Starts reading a trace that only consists of these columns.
     pub fn open(&'static self, source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
         Ok(Box::new(LineReader::new(Lines::new(source), self.parser())))
     }
 
-    /// The parser, for formats that do more with a line than read its columns.
+    /// The parser, for formats that need more than the columns of a line.
     pub fn parser(&'static self) -> Fixed {
         Fixed { layout: self, columns: self.understood(), started: false }
     }
 
-    /// What shows that a file has these columns: it begins with the header, or its first lines have the form `form`.
+    /// Detects the columns: the file begins with the header, or its first lines have the form `form`.
     pub fn detect(&self, head: &[u8], form: &'static str) -> Option<Evidence> {
         let names = lines_of(head).next().is_some_and(|first| self.is_header(first));
         let columns = self.understood();
@@ -36,7 +36,7 @@ impl Layout {
             .or_else(|| Evidence::form(first_lines(head, |line| columns.resembles(line)), form))
     }
 
-    /// The first lines of a head as records, as far as their numbers are right.
+    /// The first lines of a head as records, skipping lines that do not parse.
     pub fn records<'a>(&self, head: &'a [u8]) -> impl Iterator<Item = Record> + use<'a> {
         let mut columns = self.understood();
         lines_of(head).filter_map(move |line| columns.record(line).ok().flatten())
@@ -46,7 +46,7 @@ impl Layout {
         Columns::fixed(self.columns, self.separator, self.more)
     }
 
-    /// Whether a line holds the columns' names, in any case.
+    /// Whether a line holds the columns' names, ignoring case.
     fn is_header(&self, line: &[u8]) -> bool {
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let names = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
@@ -57,11 +57,11 @@ impl Layout {
     }
 }
 
-/// Reads the lines of a [`Layout`].
+/// Parses the lines of a [`Layout`].
 pub(super) struct Fixed {
     layout: &'static Layout,
     columns: Columns,
-    /// Whether there was a record: the header stands before the first.
+    /// Whether there was a record: a header can only precede the first.
     started: bool,
 }
 

@@ -1,16 +1,16 @@
-//! `ftrace`: events of Linux's block layer as text: ftrace's `trace` and `trace_pipe`, `trace-cmd report`, `perf script`, and
-//! systrace's HTML, which has ftrace's text within.
+//! `ftrace`: events of Linux's block layer as text: ftrace's `trace` and `trace_pipe`, `trace-cmd report`, `perf
+//! script`, and systrace's HTML, which embeds ftrace's text.
 //!
 //! Source: the kernel's `Documentation/trace/ftrace.rst` and `include/trace/events/block.h`; perf-script(1). Lines are
 //!
 //! | tool | line |
 //! | --- | --- |
-//! | ftrace | `name-pid (tgid) [cpu] flags seconds: event: fields`, with and without tgid and flags |
+//! | ftrace | `name-pid (tgid) [cpu] flags seconds: event: fields`, with or without tgid and flags |
 //! | perf | `name pid/tid [cpu] seconds: period group:event: fields`, and other columns before the time |
 //!
-//! where the events are `block_bio_queue: major,minor flags sector + sectors [name]`, `block_rq_issue` and `block_rq_complete`,
-//! the latter two with further columns before the sector. They are read as the actions Q, D and C of blktrace
-//! (`blkparse`), to which they belong. All other events and lines are passed over.
+//! where the events are `block_bio_queue: major,minor flags sector + sectors [name]`, `block_rq_issue` and
+//! `block_rq_complete`; the latter two have further columns before the sector. They are the sources of blktrace's
+//! actions Q, D and C and are read as such (`blkparse`). All other events and lines are ignored.
 
 use headstart_types::Nanos;
 
@@ -22,9 +22,9 @@ use super::operation::{operation, Operation};
 use crate::number::{nanos, shown, whole_u32};
 use crate::{Carries, Evidence, Format};
 
-/// The problem of a text without requests.
+/// The error text for a text without requests.
 const NO_EVENTS: &str =
-    "no line is of a request; allowed: the events block_bio_queue, block_rq_issue or block_rq_complete";
+    "no line is a request; allowed: the events block_bio_queue, block_rq_issue or block_rq_complete";
 
 pub(crate) const FORMAT: Format = Format {
     name: "ftrace",
@@ -50,7 +50,7 @@ fn detect(head: &[u8]) -> Option<Evidence> {
     let page = html && [&b"System Trace"[..], b"trace-viewer", b"trace-data"].into_iter().any(contains);
     let tracer = contains(b"# tracer: ");
     let event = |line: &[u8]| Line::of(line).is_some();
-    // Backtraces may stand between events.
+    // There may be backtraces between events.
     let events = lines_of(head).take(8).any(event) && contains(b"block_");
     Evidence::mark(page, "a page of systrace")
         .or_else(|| Evidence::mark(tracer, "the text has \"# tracer: ...\", as ftrace's"))
@@ -59,7 +59,7 @@ fn detect(head: &[u8]) -> Option<Evidence> {
         })
 }
 
-/// An event's line, taken apart.
+/// A parsed event line.
 struct Line<'a> {
     before: &'a [u8],
     seconds: &'a [u8],
@@ -68,7 +68,8 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The first word "digits.digits:" is the time; the event is the next one that ends with a colon and is no number.
+    /// The first word "digits.digits:" is the time; the event is the next word that ends with a colon and is not a
+    /// number.
     fn of(line: &'a [u8]) -> Option<Self> {
         let digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
         let mut from = 0;
@@ -91,7 +92,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The thread: the number behind the last hyphen of ftrace's "name-pid", or the last number of perf's "pid/tid",
+    /// The thread: the number after the last hyphen of ftrace's "name-pid", or the last number of perf's "pid/tid",
     /// before the processor.
     fn pid(&self) -> u32 {
         let cpu = |word: &[u8]| word.starts_with(b"[") && word.ends_with(b"]");
@@ -105,14 +106,14 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The next word of a line from a place on: where it begins and ends.
+/// The start and end of the next word of a line from a position on.
 fn next_word(line: &[u8], from: usize) -> Option<(usize, usize)> {
     let start = from + line[from..].iter().position(|byte| !byte.is_ascii_whitespace())?;
     let length = line[start..].iter().position(u8::is_ascii_whitespace).unwrap_or(line.len() - start);
     Some((start, start + length))
 }
 
-/// The event of a line; `None` where it is of something else.
+/// Parses the event of a line; `None` for other lines.
 fn parse(line: &[u8]) -> Result<Option<Event>, String> {
     let Some(line) = Line::of(line) else { return Ok(None) };
     let action = match line.event {
@@ -127,7 +128,7 @@ fn parse(line: &[u8]) -> Result<Option<Event>, String> {
         return Err(format!("{} has no sectors; allowed: major,minor flags ... sector + sectors", shown(line.fields)));
     };
     let operation = operation(kind, "flags", false)?;
-    // A flush has no sectors, and -1 for where.
+    // A flush has no sectors, and address -1.
     let (offset, size) = match words.get(plus + 1) {
         Some(sectors) if operation != Operation::Other && *sectors != b"0" => {
             (scaled(words[plus - 1], "sector", SECTOR_BYTES)?, scaled(sectors, "sectors", SECTOR_BYTES)?)

@@ -1,13 +1,13 @@
-//! Headers: what a column is, by the name that people give it.
+//! Headers: the meanings of columns, by commonly used names.
 //!
-//! Case does not matter, spaces and hyphens count as underscores. A unit stands behind the name, as `_us`, `(us)` or
-//! `[us]`. Of columns with unknown names nothing is read.
+//! Case is ignored; spaces and hyphens count as underscores. A unit follows the name, as `_us`, `(us)` or `[us]`.
+//! Columns with unknown names are ignored.
 
 use super::fields::{Role, SECTOR_BYTES};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Names of columns and what they hold. Times without a unit are seconds, durations and think times too.
+/// Names of columns and their meanings. Times, durations and think times without a unit are in seconds.
 const ROLES: &[(&[&str], Role)] = &[
     (&["time", "timestamp", "ts", "datetime", "start", "start_time", "epoch"], Role::Time(SECOND_NS)),
     (
@@ -64,15 +64,15 @@ const BYTE_UNITS: &[(&[&str], u64)] = &[
     (&["sectors"], SECTOR_BYTES),
 ];
 
-/// What the header must have, for error texts.
+/// The required header, for error texts.
 pub(crate) const HEADER_ALLOWED: &str = "one of offset, lba, lbn, sector, block, id; optional: time or timestamp, \
     dur, duration or latency, think (each in s, or with _s, _ms, _us, _ns), op, pid, file, dev or device, size, nsect";
 
-/// The header of the traces that `headstart reproduce li07 programs` merges. Its figures rest on what was read of them:
-/// neither times nor writes.
+/// The header of the traces that `headstart reproduce li07 programs` merges. Its published figures rest on reading them
+/// without times and writes.
 const LI07_MERGED: &str = "time(s),op(r|w),pid,file,offset,size,dur_us";
 
-/// A column by its name.
+/// The meaning of a column by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Named {
     pub role: Role,
@@ -80,12 +80,12 @@ pub(super) struct Named {
     pub unit: bool,
 }
 
-/// Whether a header with these names is of the merged traces, whose operations are left out on purpose.
+/// Whether a header with these names is of the merged traces, whose operations are deliberately ignored.
 pub(super) fn is_li07_merged<'a>(names: impl Iterator<Item = &'a str>) -> bool {
     LI07_MERGED.split(',').eq(names)
 }
 
-/// The columns of a header with these names, in lower case.
+/// The columns of a header with these lower-case names.
 pub(super) fn roles<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Named> {
     let merged = is_li07_merged(names.clone());
     let ignored = |at| merged && at < 2;
@@ -94,7 +94,7 @@ pub(super) fn roles<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Nam
     all.map(|(at, name)| if ignored(at) { Named { role: Role::Ignored, unit: false } } else { named(name) }).collect()
 }
 
-/// Whether a name that is not known says that the column holds operations.
+/// Whether an unknown name suggests that the column holds operations.
 pub(super) fn says_operation(name: &str) -> bool {
     const PARTS: [&str; 8] = ["op", "rw", "rwbs", "operation", "opcode", "optype", "iotype", "direction"];
     let parts = |name: &str| name.split([' ', '-', '_', '(', ')', '.']).any(|part| PARTS.contains(&part));
@@ -116,14 +116,14 @@ fn role_of(name: &str) -> Option<Named> {
         Role::Think(_) => Role::Think(time()?),
         Role::Address(1) => Role::Address(bytes()?),
         Role::Size(1) => Role::Size(bytes()?),
-        // What stands in brackets behind another name is a remark: "op (R/W)".
+        // Text in brackets after another name is a remark: "op (R/W)".
         other if name.ends_with([')', ']']) => other,
         _ => return None,
     };
     Some(Named { role, unit: true })
 }
 
-/// "lat_(us)", "lat(us)", "lat[us]" and "lat_us" are "lat" in "us".
+/// Splits "lat_(us)", "lat(us)", "lat[us]" and "lat_us" into "lat" and "us".
 fn split_unit(name: &str) -> Option<(&str, &str)> {
     let closed = name.strip_suffix(')').map(|rest| (rest, '(')).or(name.strip_suffix(']').map(|rest| (rest, '[')));
     let (base, unit) = match closed {

@@ -1,18 +1,17 @@
-//! `headstart`: the project's own CSV, as its program traces were recorded: requests of processes to files.
+//! `headstart`: the project's own CSV, used for recorded program traces: requests of processes to files.
 //!
-//! The header is `time,op,pid,file,offset,size,dur_us`: issue time in seconds, R or W, process, file, offset and
-//! size in bytes within the file, service time in microseconds. Beside `NAME.csv` lies `NAME.files.csv`, which gives
-//! the files' sizes and paths; without it the file table is empty. Either may be compressed.
-//! It is the CSV of `csv.rs` with all columns that a recorded trace has, in this order.
+//! The header is `time,op,pid,file,offset,size,dur_us`: issue time in seconds, R or W, process, file, offset and size
+//! in bytes within the file, service time in microseconds. `NAME.files.csv` next to `NAME.csv` gives the files' sizes
+//! and paths; without it the file table is empty. Either may be compressed. The format is the CSV of `csv.rs` with all
+//! columns of a recorded trace, in this order.
 
 use super::csv;
 use crate::number::shown;
 use crate::{Carries, Evidence, Format};
 
-/// The header.
 pub(crate) const HEADER: &str = "time,op,pid,file,offset,size,dur_us";
 
-/// What such traces carry.
+/// The fields that such traces carry.
 pub(crate) const CARRIES: Carries = Carries {
     time: true,
     duration: true,
@@ -26,7 +25,7 @@ pub(crate) const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "headstart",
-    summary: "CSV time,op,pid,file,offset,size,dur_us, and NAME.files.csv beside it",
+    summary: "CSV time,op,pid,file,offset,size,dur_us, and NAME.files.csv next to it",
     source: "headstart",
     carries: CARRIES,
     detect,

@@ -1,9 +1,9 @@
-//! `hints`: what `headstart record` has seen a command read, page by page; see [`crate::hints`] and docs/hints-format.md.
+//! `hints`: what `headstart record` saw a command read, page by page; see [`crate::hints`] and docs/hints-format.md.
 //!
-//! A request is a reference of the recording: a read, a fault, or what a fault has mapped, hits of the page cache
-//! included. Pages that the kernel read ahead and that were never requested are left out and counted. Offsets are within files,
-//! metadata are requests of a file that stands for the block device. The service time is the wait for the device as recorded, so
-//! that think times are the gaps less the waits.
+//! A request is a reference of the recording: a read, a page fault, or an access to a mapped page, including hits in
+//! the page cache. Pages that the kernel read ahead and that were never requested are skipped and counted. Offsets are
+//! within files; metadata are requests to a file that stands for the block device. The service time is the recorded
+//! wait for the device, so think times are the gaps minus the waits.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The references of a recording that is in memory, as a trace; `name` is what errors call it.
+/// The references of an in-memory recording as a trace; `name` is its name in error texts.
 ///
 /// # Errors
 /// There are none.
@@ -47,10 +47,10 @@ pub fn recording_reader(recording: Recording, name: &Path) -> Result<Box<dyn Rec
     Ok(Box::new(Hints { origin_ns, ..Hints::new(name.to_owned(), recording) }))
 }
 
-/// What such a recording has and others lack.
+/// What such a recording contains and other traces lack.
 const SEEN: &str =
-    "every page that was used is in it, through calls and mappings, cached or not; a trace of system calls \
-                    has no mappings, one of a device nothing that was cached";
+    "contains every page used, through calls and mappings, cached or not; a trace of system calls lacks mappings, a \
+    trace of a device lacks what was cached";
 
 struct Hints {
     name: PathBuf,
@@ -59,7 +59,7 @@ struct Hints {
     processes: Vec<ProcessEntry>,
     /// Time of the first reference.
     origin_ns: u64,
-    /// Reads handed out or left out.
+    /// Reads emitted or skipped.
     done: usize,
     skipped: u64,
 }
@@ -118,7 +118,7 @@ impl RecordReader for Hints {
 
     fn note(&self) -> Option<String> {
         let lost = self.recording.about.lost_events;
-        let lost = format!("; the kernel has dropped {lost} events while recording: reads may be missing");
+        let lost = format!("; the kernel dropped {lost} events while recording: reads may be missing");
         let lost = if self.recording.about.lost_events > 0 { lost } else { String::new() };
         Some(format!("{SEEN}{lost}"))
     }

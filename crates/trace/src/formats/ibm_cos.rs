@@ -1,9 +1,9 @@
-//! `ibm-cos`: "milliseconds operation object size first last" a line, traces of IBM's Cloud Object Storage.
+//! `ibm-cos`: "milliseconds operation object size first last" per line, traces of IBM's Cloud Object Storage.
 //!
-//! Source: Eytan, Harnik, Ofer, Friedman, Kat: "It's time to revisit LRU vs. FIFO", HotStorage 2020, and the description of
-//! its traces (SNIA IOTTA). `REST.GET.OBJECT` reads the object, or its bytes from `first` to `last` where these are there;
-//! `REST.PUT.OBJECT` writes it. All others (HEAD, DELETE, COPY within the store, ...) move no data, and
-//! so does a read without a size of an object that was not seen before. A file is an object.
+//! Source: Eytan, Harnik, Ofer, Friedman, Kat: "It's time to revisit LRU vs. FIFO", HotStorage 2020, and the
+//! description of its traces (SNIA IOTTA). `REST.GET.OBJECT` reads the object, or its bytes from `first` to `last` if
+//! they are given; `REST.PUT.OBJECT` writes it. All others (HEAD, DELETE, COPY within the store, ...) move no data, nor
+//! does a read without a size of an object that was not seen before. A file is an object.
 
 use headstart_types::Nanos;
 
@@ -29,7 +29,7 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "ibm-cos",
-    summary: "\"ms REST.GET.OBJECT object size first last\" a line; the object is the file",
+    summary: "\"ms REST.GET.OBJECT object size first last\" per line; the object is the file",
     source: "Eytan et al., IBM object store traces, HotStorage 2020",
     carries: CARRIES,
     detect: |head| {

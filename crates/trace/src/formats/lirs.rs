@@ -1,16 +1,15 @@
-//! `lirs`: one block number a line, as in the traces that the LIRS authors hand out.
+//! `lirs`: one block number per line, as in the traces published by the authors of LIRS.
 //!
 //! Source: Jiang and Zhang, "LIRS: an efficient low inter-reference recency set replacement policy", SIGMETRICS 2002;
-//! blocks of 8 KiB. A line "*" is a mark between phases and holds no reference; blank lines are passed over.
-//! The published traces were renumbered in order of first touch: they say nothing about distance on disk, and so
-//! nothing about sequential read-ahead.
+//! blocks of 8 KiB. A line "*" separates phases and holds no reference; blank lines are ignored. The published traces
+//! were renumbered in order of first touch: their numbers tell nothing about distance on disk, and hence nothing about
+//! sequential read-ahead.
 
 use super::{first_lines, is_text};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::whole;
 use crate::{Carries, Evidence, Format, Record};
 
-/// Size of a block.
 const BLOCK_BYTES: u64 = 8192;
 
 const CARRIES: Carries = Carries {
@@ -26,7 +25,7 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "lirs",
-    summary: "one block number (8 KiB blocks) a line",
+    summary: "one block number (8 KiB blocks) per line",
     source: "Jiang and Zhang, LIRS, SIGMETRICS 2002",
     carries: CARRIES,
     detect,
@@ -35,8 +34,8 @@ pub(crate) const FORMAT: Format = Format {
 
 fn detect(head: &[u8]) -> Option<Evidence> {
     let is_block = |line: &[u8]| line == b"*" || line.len() < 20 && line.iter().all(u8::is_ascii_digit);
-    // Digits at its start do not make a text of a binary file.
-    Evidence::form(is_text(head) && first_lines(head, is_block), "one whole number a line")
+    // A binary file may also begin with digits.
+    Evidence::form(is_text(head) && first_lines(head, is_block), "one whole number per line")
 }
 
 struct Lirs;
@@ -51,8 +50,8 @@ impl LineParser for Lirs {
     }
 
     fn note(&self) -> Option<String> {
-        let note = "the numbers are read as blocks, numbered in order of first touch: neighbours are unknown; \
-                    if they are byte offsets, --request-size (workload.request_size) says so";
+        let note = "the numbers are read as blocks, numbered in order of first touch: neighbours are unknown; if they \
+        are byte offsets, give the request size with --request-size (workload.request_size)";
         Some(note.to_owned())
     }
 

@@ -1,10 +1,10 @@
-//! `lis`: "start count ignored number" a line, as in the traces that the ARC authors hand out.
+//! `lis`: "start count ignored number" per line, as in the traces published by the authors of ARC.
 //!
-//! Source: Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003. A line asks for
-//! `count` consecutive pages of 512 bytes from page `start`; the other two columns are not used. One line is one
-//! record. Some files begin or end with blank lines, which are passed over.
-//! A trace whose first lines ask for one page each (of the published ones OLTP) holds numbers of objects in order of first
-//! use: neighbours in number are not neighbours on disk. The others hold addresses.
+//! Source: Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003. A line requests `count`
+//! consecutive pages of 512 bytes from page `start`; the other two columns are not used. One line is one record. Some
+//! files begin or end with blank lines, which are ignored. If the first lines request one page each (of the published
+//! traces, OLTP does), the numbers are objects in order of first use: adjacent numbers are not adjacent on disk.
+//! Otherwise they are addresses.
 
 use super::columns::spaced;
 use super::fields::scaled;
@@ -13,7 +13,6 @@ use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{shown, whole};
 use crate::{Carries, Evidence, Format, Record};
 
-/// Size of a page.
 const PAGE_BYTES: u64 = 512;
 
 const CARRIES: Carries = Carries {
@@ -29,7 +28,7 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "lis",
-    summary: "\"start count ignored number\" a line, 512-byte pages",
+    summary: "\"start count ignored number\" per line, 512-byte pages",
     source: "Megiddo and Modha, ARC, FAST 2003",
     carries: CARRIES,
     detect,
@@ -44,16 +43,16 @@ fn detect(head: &[u8]) -> Option<Evidence> {
     let four_numbers = |line: &[u8]| {
         spaced(line).count() == 4 && spaced(line).all(|field| field.len() < 20 && field.iter().all(u8::is_ascii_digit))
     };
-    // The last one numbers the requests, or both that are not used are 0.
+    // The last column numbers the requests, or both unused columns are 0.
     let last = |line| whole(spaced(line).last().unwrap_or_default(), "").unwrap_or_default();
     let numbered = lines_of(head).map(last).is_sorted_by(|one, next| one < next);
     let unused = || lines_of(head).all(|line| spaced(line).skip(2).all(|field| field == b"0"));
-    let form = "four whole numbers a line, the last one rising by lines, or two and 0 0";
+    let form = "four whole numbers per line, the last one rising by line, or two and 0 0";
     Evidence::form(first_lines(head, four_numbers) && (numbered || unused()), form)
 }
 
 struct Lis {
-    /// Whether the numbers are those of objects.
+    /// Whether the numbers are objects.
     objects: bool,
 }
 
@@ -63,7 +62,7 @@ impl LineParser for Lis {
     }
 
     fn note(&self) -> Option<String> {
-        let note = "every request is for one page: the numbers are taken for objects, whose neighbours are unknown";
+        let note = "every request is for one page: the numbers are taken as objects, whose neighbours are unknown";
         self.objects.then(|| note.to_owned())
     }
 

@@ -1,13 +1,13 @@
-//! `measured`: requests that were timed on a real drive, "R|W Hit|Miss|Doub|Trip sector sectors service next" a line.
+//! `measured`: requests timed on a real drive, "R|W Hit|Miss|Doub|Trip sector sectors service next" per line.
 //!
-//! Source: DiskSim's format "validate", in which the traces of its validation against real drives are handed out
-//! (Bucy, Schindler, Schlosser, Ganger: The DiskSim Simulation Environment, version 4.0, CMU-PDL-08-101, 2008).
-//! Sectors are of 512 bytes, times in microseconds. One request is outstanding at a time: `next` counts from the end
-//! of a request to the issue of the one after it, as DiskSim replays it. (It cannot count from the issue: in three
-//! of the four traces that we have, some requests take longer than `next`.) It is the think time here, and the time
-//! of a request is the sum of the services and think times before it. The second column says whether the drive's
-//! cache was thought to hold the data, or that a write left the bus two or three times (`Doub`, `Trip`); as DiskSim, we
-//! check that it is there and do not use it.
+//! Source: DiskSim's format "validate", in which the traces of its validation against real drives are distributed
+//! (Bucy, Schindler, Schlosser, Ganger: The DiskSim Simulation Environment, version 4.0, CMU-PDL-08-101, 2008). Sectors
+//! have 512 bytes, times are in microseconds. One request is outstanding at a time: `next` is the time from the end of
+//! a request to the issue of the next one, as DiskSim replays it. (It cannot start at the issue: in three of the four
+//! traces that we have, some requests take longer than `next`.) We read it as the think time; the issue time of a
+//! request is the sum of the service and think times before it. The second column tells whether the drive's cache was
+//! assumed to hold the data, or that a write left the bus two or three times (`Doub`, `Trip`). Like DiskSim, we check
+//! that it is there and do not use it.
 
 use headstart_types::Nanos;
 
@@ -34,23 +34,23 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "measured",
-    summary:
-        "\"R|W Hit|Miss|Doub|Trip sector sectors service next\" a line: requests timed on a drive, 512-byte sectors, us",
+    summary: "\"R|W Hit|Miss|Doub|Trip sector sectors service next\" per line: requests timed on a drive, 512-byte \
+        sectors, us",
     source: "DiskSim, the format of its validation traces",
     carries: CARRIES,
     detect,
     open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Measured { time_ns: 0 }))),
 };
 
-/// What a line must be, for error texts.
+/// The form of a line, for error texts.
 const LINE: &str = "6, \"R|W Hit|Miss|Doub|Trip sector sectors service_us next_us\"";
 
-/// Whether a word may stand in the column cache.
+/// Whether a word is valid in the column cache.
 fn is_cache(word: &[u8]) -> bool {
     matches!(word, b"Hit" | b"Miss" | b"Doub" | b"Trip")
 }
 
-/// By the two words alone, so that a wrong number is reported as one.
+/// Detection uses only the two words, so that an invalid number is reported as such.
 fn detect(head: &[u8]) -> Option<Evidence> {
     let begins_right = |line: &[u8]| {
         let mut fields = spaced(line);
@@ -92,7 +92,7 @@ impl LineParser for Measured {
         let write = match op {
             b"R" => false,
             b"W" => true,
-            _ => return Err(format!("{} in column op is no operation; allowed: R, W", shown(op))),
+            _ => return Err(format!("{} in column op is not an operation; allowed: R, W", shown(op))),
         };
         if !is_cache(cache) {
             return Err(format!("{} in column cache is unknown; allowed: Hit, Miss, Doub, Trip", shown(cache)));

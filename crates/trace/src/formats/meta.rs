@@ -2,14 +2,14 @@
 //!
 //! Source: CacheLib's user guide and the readers of cachebench.
 //!
-//! `meta-kv` has the columns key, op, size; op_time, op_count, key_size, cache_hits, ttl and others may be there, under a
-//! header, or without one as "key,op,size,op_count,key_size" with or without ttl. Whole seconds. An object is a hash of its
-//! key, and its size that of key and value. GET... reads, SET... writes; a line stands for op_count equal requests. A
-//! DELETE, and a GET whose value has 0 bytes, move no data.
+//! `meta-kv` has the columns key, op, size, and optionally op_time, op_count, key_size, cache_hits, ttl and others,
+//! with a header; or without one "key,op,size,op_count,key_size", with or without ttl. Whole seconds. An object is a
+//! hash of its key; its size is that of key and value. GET... reads, SET... writes; a line stands for op_count equal
+//! requests. A DELETE, and a GET whose value has 0 bytes, move no data.
 //!
-//! `meta-cdn` has timestamp, cacheKey, OpType, objectSize, responseSize, responseHeaderSize, rangeStart, rangeEnd, ... . The
-//! request is for the range, or the whole object where its bounds are negative, as far as the response went. Milliseconds
-//! where the times are too large for seconds. A file is an object.
+//! `meta-cdn` has timestamp, cacheKey, OpType, objectSize, responseSize, responseHeaderSize, rangeStart, rangeEnd, ...
+//! . The request is for the range, or for the whole object if its bounds are negative, limited to what the response
+//! contained. Times are milliseconds if they are too large for seconds. A file is an object.
 
 use headstart_types::Nanos;
 
@@ -77,7 +77,7 @@ pub(crate) const KEY_VALUE_FORMAT: Format = Format {
                 && operation(fields[1]).is_some()
                 && fields[2..].iter().all(|field| whole(field, "").is_ok())
         };
-        // Headers of other CSV have a key and a size too.
+        // Other CSV headers have a key and a size too.
         let other = [&b"op_count"[..], b"op_time", b"key_size"];
         let named = other.iter().any(|name| memchr::memmem::find(head, name).is_some());
         KEY_VALUE

@@ -1,4 +1,4 @@
-//! One file per trace format, and what they share: `columns` turns a line into a record, `fixed` makes a format of
+//! One file per trace format, and what they share: `columns` turns a line into a record, `fixed` defines a format by
 //! columns in a fixed order, `files` is the file table of the CSV formats, `names` numbers names, `scsi` and `bytes`
 //! are for binary records.
 
@@ -56,8 +56,8 @@ pub(crate) use biosnoop::lacks_sectors;
 pub(crate) use files::{read_table, table_beside, table_path, HEADER as TABLE_HEADER};
 pub(crate) use names::Processes;
 
-/// Whether the first bytes of a file can be text: UTF-8 without control characters. A character that `head` cuts is
-/// not looked at.
+/// Whether the first bytes of a file can be text: UTF-8 without control characters. A character cut off at the end of
+/// `head` is ignored.
 fn is_text(head: &[u8]) -> bool {
     let whole = match std::str::from_utf8(head) {
         Ok(_) => head,
@@ -67,22 +67,23 @@ fn is_text(head: &[u8]) -> bool {
     whole.iter().all(|byte| !byte.is_ascii_control() || byte.is_ascii_whitespace())
 }
 
-/// The lines of a head without blank ones and remarks. A line that `head` cuts is left out unless it is the only one.
+/// The lines of a head, without blank lines and remarks. A line cut off at the end of `head` is omitted unless it is
+/// the only one.
 fn lines_of(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |last| &head[..last]);
     let lines = whole.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !line.is_empty() && !is_remark(line))
 }
 
-/// Offset and size of a request for the bytes from `first` to `last` of an object of `size` bytes; of all of them, where
-/// there are none.
+/// Offset and size of a request for the bytes from `first` to `last` of an object of `size` bytes; without bounds, of
+/// the whole object.
 fn ranged(first: Option<u64>, last: Option<u64>, size: u64) -> (u64, u64) {
     let first = first.unwrap_or(0);
     let end = last.map_or(size, |last| size.min(last.saturating_add(1)));
     (first, end.saturating_sub(first))
 }
 
-/// A path of a URL without "%20" and the like.
+/// Resolves "%20" and other escapes in the path of a URL.
 fn unescaped(path: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     if !path.contains(&b'%') {
         return path.into();
@@ -110,14 +111,14 @@ fn first_lines(head: &[u8], accept: impl Fn(&[u8]) -> bool) -> bool {
     lines_of(head).next().is_some() && lines_of(head).take(8).all(accept)
 }
 
-/// Whether most of the first lines without those to `skip` are accepted: messages of the tool or of the traced program may
-/// stand between them.
+/// Whether most of the first lines, not counting those to `skip`, are accepted: messages of the tool or of the traced
+/// program may be in between.
 fn mostly(head: &[u8], skip: impl Fn(&[u8]) -> bool, accept: impl Fn(&[u8]) -> bool) -> bool {
     let lines = || lines_of(head).filter(|line| !skip(line)).take(32);
     2 * lines().filter(|line| accept(line)).count() > lines().count()
 }
 
-/// Whether a line is a comment or what a tracer says of itself, which may stand anywhere in the text of any tool.
+/// Whether a line is a comment or a remark of the tracer about itself, which may occur anywhere in a tool's text.
 pub(crate) fn is_remark(line: &[u8]) -> bool {
     // blkparse; bpftrace; bcc and perf-tools; the terminal.
     const BEGINNINGS: [&[u8]; 14] = [

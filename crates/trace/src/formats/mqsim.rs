@@ -1,10 +1,11 @@
-//! `mqsim`: "time device sector sectors read" a line, whole numbers, the input of the flash simulators MQSim and SSDsim.
+//! `mqsim`: "time device sector sectors read" per line, whole numbers, the input of the flash simulators MQSim and
+//! SSDsim.
 //!
-//! Source: Tavakkol et al., "MQSim", FAST 2018, and Hu et al., SSDsim, ICS 2011: the descriptions of their ASCII traces.
-//! Nanoseconds; sectors of 512 bytes; 1 reads, 0 writes. The device is the file. MQSim can be told that a trace counts
-//! in another unit of time; the trace does not say so.
-//! DiskSim's format and that of `replayer` have the same columns with times in milliseconds, which have a decimal point.
-//! Where all addresses and sizes are multiples of 512 they may count bytes: such a trace must be named.
+//! Source: Tavakkol et al., "MQSim", FAST 2018, and Hu et al., SSDsim, ICS 2011: the descriptions of their ASCII
+//! traces. Nanoseconds; sectors of 512 bytes; 1 reads, 0 writes. The device is the file. MQSim can be configured to
+//! read a trace in another unit of time; the trace does not tell. DiskSim's format and `replayer` have the same columns
+//! with times in milliseconds, which have a decimal point. If all addresses and sizes are multiples of 512 they may be
+//! bytes: the format of such a trace must be named.
 
 use super::columns::Separator;
 use super::fields::{no_count_of_bytes, Role, SECTOR_BYTES};
@@ -26,7 +27,7 @@ static LAYOUT: Layout = Layout {
 
 pub(crate) const FORMAT: Format = Format {
     name: "mqsim",
-    summary: "\"time device sector sectors read\" a line, whole ns, 512-byte sectors; the device is the file",
+    summary: "\"time device sector sectors read\" per line, whole ns, 512-byte sectors; the device is the file",
     source: "Tavakkol et al., MQSim, FAST 2018; Hu et al., SSDsim, ICS 2011",
     carries: Carries {
         time: true,
@@ -42,11 +43,11 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| LAYOUT.open(source),
 };
 
-/// More than a device moves in a nanosecond, a thousand times over: faster is a trace that counts in longer units.
+/// A thousand times what a device moves in a nanosecond: a trace with a higher rate is in a longer unit of time.
 const BYTES_A_NS_MAX: u64 = 1_000;
 
 fn detect(head: &[u8]) -> Option<Evidence> {
-    let form = "five whole numbers: ns at a rate of requests that can be, sectors not all multiples of 512, 0 or 1";
+    let form = "five whole numbers: ns at a plausible rate of requests, sectors not all multiples of 512, 0 or 1";
     let evidence = LAYOUT.detect(head, form)?;
     let whole = lines_of(head).all(|line| !line.contains(&b'.'));
     let (mut sectors, mut bytes, mut count, mut first_ns, mut last_ns) = (false, 0u64, 0, u64::MAX, 0);

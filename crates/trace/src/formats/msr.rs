@@ -1,9 +1,9 @@
-//! `msr`: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime" a line, as in the traces of MSR Cambridge.
+//! `msr`: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime" per line, as in the traces of MSR Cambridge.
 //!
-//! Source: Narayanan, Donnelly, Rowstron, "Write off-loading: practical power management for enterprise storage",
-//! FAST 2008, and the description of its traces (SNIA IOTTA). Timestamp and response time are in Windows "file time",
-//! units of 100 ns; Read or Write; offset and size in bytes. A disk of a host is a file; files are numbered in order
-//! of first appearance. The traces have no header; one that repeats the names is passed over.
+//! Source: Narayanan, Donnelly, Rowstron, "Write off-loading: practical power management for enterprise storage", FAST
+//! 2008, and the description of its traces (SNIA IOTTA). Timestamp and response time are in Windows "file time", units
+//! of 100 ns; Read or Write; offset and size in bytes. A disk of a host is a file; files are numbered in order of first
+//! appearance. The traces have no header; one with these names is skipped.
 
 use super::columns::Separator;
 use super::fields::Role;
@@ -12,7 +12,7 @@ use super::names::Names;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::{Carries, Format, Record};
 
-/// Windows file time counts in these.
+/// The unit of Windows file time.
 const TICK_NS: u64 = 100;
 
 static LAYOUT: Layout = Layout {

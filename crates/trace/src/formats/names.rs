@@ -1,14 +1,13 @@
 //! Names of files and devices, numbered in order of first appearance.
 //!
-//! Cost: a comparison where a name repeats the one before it, otherwise a search in a tree of the distinct names.
-//! Memory: the distinct names.
+//! Cost: a comparison if a name repeats the previous one, otherwise a search in a tree of the distinct names. Memory:
+//! the distinct names.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::hash::Build;
 use crate::{FileEntry, ProcessEntry, Record};
 
-/// The names seen.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     numbers: BTreeMap<Box<[u8]>, u32>,
@@ -17,7 +16,6 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The number of a name.
     #[inline]
     pub fn number(&mut self, name: &[u8]) -> Result<u32, String> {
         if self.last == name && !self.numbers.is_empty() {
@@ -39,16 +37,16 @@ impl Names {
     }
 }
 
-/// Processes that a trace names in its requests.
+/// The names of processes in a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     entries: Vec<ProcessEntry>,
-    /// By process, the entry of its present name.
+    /// For each process, the entry of its current name.
     present: HashMap<u32, usize, Build>,
 }
 
 impl Processes {
-    /// Takes note of the name under which a process makes a request.
+    /// Records the name under which a process issues a request.
     #[inline]
     pub fn meet(&mut self, record: &Record, name: &[u8]) {
         let known = self.present.get(&record.pid).map(|at| &self.entries[*at]);
@@ -65,7 +63,7 @@ impl Processes {
     }
 }
 
-/// Files that a trace names in its requests, with how far those reach.
+/// The names of files in a trace, with the largest end of their requests.
 #[derive(Debug, Default)]
 pub(super) struct NamedFiles {
     names: Names,
@@ -83,7 +81,7 @@ impl NamedFiles {
         Ok(file)
     }
 
-    /// Takes note of where a request ends; files that have only numbers are passed over.
+    /// Records the end of a request; files that have only numbers are ignored.
     #[inline]
     pub fn reaches(&mut self, record: &Record) {
         if let Some(entry) = self.entries.get_mut(record.file as usize) {
@@ -91,21 +89,21 @@ impl NamedFiles {
         }
     }
 
-    /// The file has this path.
+    /// Sets the path of a file.
     pub fn rename(&mut self, file: u32, path: String) {
         if let Some(entry) = self.entries.get_mut(file as usize) {
             entry.path = path;
         }
     }
 
-    /// The file is at least so large.
+    /// Raises the size of a file to at least `bytes`.
     pub fn has_size(&mut self, file: u32, bytes: u64) {
         if let Some(entry) = self.entries.get_mut(file as usize) {
             entry.size_bytes = entry.size_bytes.max(bytes);
         }
     }
 
-    /// How large the file is, as far as is known.
+    /// The size of a file as far as known.
     pub fn size_of(&self, file: u32) -> u64 {
         self.entries.get(file as usize).map_or(0, |entry| entry.size_bytes)
     }

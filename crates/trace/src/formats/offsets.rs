@@ -1,7 +1,7 @@
-//! `offsets`: one offset in bytes a line and nothing else, decimal, or hexadecimal behind "0x"; the user gives the size of
-//! the requests. Lines that begin with "#" are passed over.
+//! `offsets`: one byte offset per line and nothing else, decimal, or hexadecimal after "0x"; the user gives the size of
+//! the requests. Lines that begin with "#" are ignored.
 //!
-//! Decimal numbers alone could be block numbers too (`lirs`): they are offsets only where a size is given.
+//! Decimal numbers alone could be block numbers too (`lirs`): they are taken as offsets only if a size is given.
 
 use super::fields::number;
 use super::first_lines;
@@ -22,7 +22,7 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "offsets",
-    summary: "one offset in bytes a line, decimal or 0x; the size is that of --request-size (workload.request_size)",
+    summary: "one offset in bytes per line, decimal or 0x; the size is that of --request-size (workload.request_size)",
     source: "headstart",
     carries: CARRIES,
     detect: |head| {

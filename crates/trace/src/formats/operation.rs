@@ -1,4 +1,4 @@
-//! What a request does, by the words and codes that logs have for it: one table for all formats.
+//! Operations: one table for all formats of the words and codes that logs use.
 //!
 //! Sources: `blk_fill_rwbs` of Linux (kernel/trace/blktrace.c) and `fill_rwbs` of blkparse for the letters of the block
 //! layer; the names of system calls; T10's SCSI Block Commands for codes.
@@ -6,12 +6,11 @@
 use super::scsi;
 use crate::number::shown;
 
-/// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Read,
     Write,
-    /// It moves no data: a discard, a flush, a command to the drive, an `open`. It is left out and counted.
+    /// It moves no data: a discard, a flush, a command to the drive, an `open`. It is skipped and counted.
     Other,
 }
 
@@ -89,7 +88,7 @@ const WORDS: &[(&[&str], Operation)] = &[
     ),
 ];
 
-/// The operation in a field; with `codes` also that of a SCSI command, in hexadecimal.
+/// Parses an operation; with `codes` also a hexadecimal SCSI command code.
 #[inline]
 pub(super) fn operation(field: &[u8], column: &str, codes: bool) -> Result<Operation, String> {
     let text = field.trim_ascii();
@@ -98,13 +97,13 @@ pub(super) fn operation(field: &[u8], column: &str, codes: bool) -> Result<Opera
         b"W" | b"Write" => Ok(Operation::Write),
         _ => letters(text).or_else(|| word(text)).or_else(|| code(text).filter(|_| codes)).ok_or_else(|| {
             let more = if codes { ", SCSI 28, 2a" } else { "" };
-            format!("{} in column {column} is no operation; allowed: R, W, read, write{more}", shown(field))
+            format!("{} in column {column} is not an operation; allowed: R, W, read, write{more}", shown(field))
         }),
     }
 }
 
-/// The letters of Linux's block layer: F for a flush before it, the operation, then flags (FUA, read-ahead, sync, metadata,
-/// atomic; of old kernels barrier).
+/// The letters of Linux's block layer: F for a preceding flush, the operation, then flags (FUA, read-ahead, sync,
+/// metadata, atomic; barrier in old kernels).
 #[inline]
 pub(super) fn letters(text: &[u8]) -> Option<Operation> {
     if let Some(operation) = text.strip_prefix(b"F").and_then(letters) {
@@ -115,7 +114,7 @@ pub(super) fn letters(text: &[u8]) -> Option<Operation> {
         [b'W', b'Z', flags @ ..] => (Operation::Other, flags),
         [b'W', flags @ ..] => (Operation::Write, flags),
         [b'D', b'E', flags @ ..] | [b'D' | b'N' | b'F', flags @ ..] => (Operation::Other, flags),
-        // Of zones: append; reset, reset of all, open, close, finish.
+        // Zone operations: append; reset, reset of all, open, close, finish.
         [b'Z', b'A', flags @ ..] => (Operation::Write, flags),
         [b'Z', b'R', b'A', flags @ ..] | [b'Z', b'R' | b'O' | b'C' | b'F', flags @ ..] => (Operation::Other, flags),
         _ => return None,

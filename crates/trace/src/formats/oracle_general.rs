@@ -1,9 +1,10 @@
-//! `oracleGeneral`: binary records of 24 bytes, little endian: u32 time in seconds, u64 object, u32 size, i64 next access.
+//! `oracleGeneral`: binary records of 24 bytes, little endian: u32 time in seconds, u64 object, u32 size, i64 next
+//! access.
 //!
-//! Source: libCacheSim's oracleGeneral format (Yang et al.). The next access is not read: headstart computes its
-//! own, over the blocks that the run really uses. Object traces commonly hold requests of size 0 (metadata, failed
-//! gets); they are left out and counted, as libCacheSim leaves them out by default.
-//! Cost: 40 million records a second and more from an uncompressed file in memory.
+//! Source: libCacheSim's oracleGeneral format (Yang et al.). The next access is not read: headstart computes its own,
+//! over the blocks that the run actually uses. Object traces commonly hold requests of size 0 (metadata, failed gets);
+//! they are skipped and counted, as libCacheSim skips them by default. Cost: at least 40 million records per second
+//! from an uncompressed file in memory.
 
 use headstart_types::Nanos;
 
@@ -11,9 +12,8 @@ use super::bytes::{u32_at, u64_at};
 use crate::packed::{PackedReader, RecordParser};
 use crate::{Carries, Evidence, Format, Record};
 
-/// Length of a record.
 pub(crate) const RECORD_BYTES: usize = 24;
-/// Objects have sizes of their own; this one is nominal, for turning counts into bytes.
+/// Objects have individual sizes; this nominal size converts counts to bytes.
 const OBJECT_BYTES_NOMINAL: u64 = 4096;
 
 const CARRIES: Carries = Carries {
@@ -29,7 +29,7 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "oracleGeneral",
-    summary: "binary, 24 bytes a record: time in s, object, size, next access",
+    summary: "binary, 24 bytes per record: time in s, object, size, next access",
     source: "libCacheSim",
     carries: CARRIES,
     detect,
@@ -43,7 +43,7 @@ fn detect(head: &[u8]) -> Option<Evidence> {
     )
 }
 
-/// Whether the first records can be such: times do not decrease, and the next access is later or never.
+/// Whether the first records are plausible: times do not decrease, and the next access is later or never.
 fn plausible(head: &[u8]) -> bool {
     const NEXT_MAX: i64 = 1 << 40;
     let mut time_last = 0;

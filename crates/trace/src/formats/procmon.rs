@@ -1,10 +1,11 @@
-//! `procmon`: the CSV that Process Monitor of Windows saves, "Time of Day","Process Name","PID","Operation","Path", ... .
+//! `procmon`: the CSV that Process Monitor of Windows saves, "Time of Day","Process Name","PID","Operation","Path", ...
+//! .
 //!
-//! Source: Sysinternals' Process Monitor; its columns are chosen by the user and stand in any order. Needed are Operation,
-//! Path and Detail, and Time of Day or Relative Time; Duration (seconds) and PID are read where they are there. `ReadFile` and `WriteFile`
-//! with a Result of SUCCESS are requests, with offset and length in the Detail; all other operations move no data. Reads
-//! and writes marked "Paging I/O" are what the cache does for other lines, and are left out, so that no read counts
-//! twice; with them go the reads of mapped files.
+//! Source: Sysinternals' Process Monitor; the user chooses its columns and their order. Operation, Path and Detail, and
+//! Time of Day or Relative Time are required; Duration (seconds) and PID are optional. `ReadFile` and `WriteFile` with
+//! a Result of SUCCESS are requests, with offset and length in the Detail; all other operations move no data. Reads and
+//! writes marked "Paging I/O" are caused by the cache on behalf of other lines and are skipped, so that no read counts
+//! twice; this also skips the reads of mapped files.
 
 use headstart_types::Nanos;
 
@@ -74,7 +75,7 @@ fn record(fields: &[&[u8]; 8], known: &mut Known) -> Result<Repeated, String> {
     .into())
 }
 
-/// A number behind `name` in a detail, without what separates thousands there: "Offset: 1,024, Length: 4,096, ...".
+/// The number after `name` in a detail, without thousands separators: "Offset: 1,024, Length: 4,096, ...".
 fn value(detail: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let from = memchr::memmem::find(detail, name)? + name.len();
     let rest = &detail[from..];
@@ -84,7 +85,7 @@ fn value(detail: &[u8], name: &[u8]) -> Option<Vec<u8>> {
         match byte {
             b'0'..=b'9' => digits.push(byte),
             b'-' if at == 0 => digits.push(byte),
-            // Comma, point, apostrophe or a space that does not break lines, as the locale has it.
+            // Comma, point, apostrophe or non-breaking space, depending on the locale.
             b',' | b'.' | b'\'' | 0xa0 | 0xaf if next.is_ascii_digit() => {}
             0xc2 | 0xe2 | 0x80 => {}
             _ => break,
@@ -93,12 +94,12 @@ fn value(detail: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     Some(digits)
 }
 
-/// A decimal number with a point, whatever the locale has.
+/// A decimal number with a point, regardless of the locale.
 fn with_point(field: &[u8]) -> Vec<u8> {
     field.iter().map(|&byte| if byte == b',' { b'.' } else { byte }).collect()
 }
 
-/// "3:04:05.1234567 PM", "15:04:05,1234567": since midnight, or since the start.
+/// Parses "3:04:05.1234567 PM" or "15:04:05,1234567": since midnight, or since the start.
 fn time(time_of_day: &[u8], relative: &[u8], known: &mut Known) -> Result<Nanos, String> {
     let (field, column) =
         if time_of_day.is_empty() { (relative, "Relative Time") } else { (time_of_day, "Time of Day") };
@@ -112,7 +113,10 @@ fn time(time_of_day: &[u8], relative: &[u8], known: &mut Known) -> Result<Nanos,
     let ns = clock(&padded, column).map_err(|problem| match half.is_empty() {
         true => problem,
         false => {
-            format!("{} in column {column} is no time; allowed: HH:MM:SS.fraction, with AM or PM or not", shown(field))
+            format!(
+                "{} in column {column} is not a time; allowed: HH:MM:SS.fraction, optionally with AM or PM",
+                shown(field)
+            )
         }
     })?;
     const HALF_DAY_NS: u64 = 12 * 3_600 * SECOND_NS;

@@ -1,9 +1,9 @@
-//! `replayer`: "time device offset size read" a line, the input of the trace replayers of flash-array studies.
+//! `replayer`: "time device offset size read" per line, the input of the trace replayers of flash-array studies.
 //!
 //! Source: Hao et al., LinnOS, OSDI 2020, and Li et al., IODA, SOSP 2021: the descriptions of their replayers.
-//! Milliseconds; offset and size in bytes; 1 reads, 0 writes. The device is the file.
-//! DiskSim's ASCII format looks the same but counts in blocks. What tells them apart is that offsets and sizes in
-//! bytes are multiples of 512, all of them.
+//! Milliseconds; offset and size in bytes; 1 reads, 0 writes. The device is the file. DiskSim's ASCII format looks the
+//! same but counts in blocks. They are distinguished by whether all offsets and sizes are multiples of 512, as those in
+//! bytes are.
 
 use super::columns::{spaced, Separator};
 use super::fields::{Role, SECTOR_BYTES};
@@ -26,7 +26,7 @@ static LAYOUT: Layout = Layout {
 
 pub(crate) const FORMAT: Format = Format {
     name: "replayer",
-    summary: "\"time device offset size read\" a line, ms, bytes; the device is the file",
+    summary: "\"time device offset size read\" per line, ms, bytes; the device is the file",
     source: "Hao et al., LinnOS, OSDI 2020",
     carries: Carries {
         time: true,
@@ -47,8 +47,8 @@ fn detect(head: &[u8]) -> Option<Evidence> {
     LAYOUT.detect(head, form).filter(|_| in_bytes(head) == Some(true))
 }
 
-/// Whether the third and fourth column of the whole lines of `head` count bytes; `None` where no line has a time with
-/// a decimal point before them: five whole numbers could be of anything.
+/// Whether the third and fourth columns of the complete lines of `head` are in bytes. `None` if no line has a time with
+/// a decimal point before them: five whole numbers could be of any format.
 pub(super) fn in_bytes(head: &[u8]) -> Option<bool> {
     let multiple = |field: &[u8]| whole(field, "").is_ok_and(|value| value % SECTOR_BYTES == 0);
     let (mut point, mut bytes) = (false, true);

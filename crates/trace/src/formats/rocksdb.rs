@@ -1,10 +1,10 @@
 //! `rocksdb`: RocksDB's trace of accesses to its block cache, as text.
 //!
 //! Source: RocksDB's wiki, "Block cache analysis and simulation tools": `block_cache_trace_analyzer` with
-//! `-human_readable_trace_file_path`. A line is 20 columns or 21: time in microseconds, block, type of block, size, column
-//! family and its name, level, number of the file, caller, ..., and the block's offset in newer versions. An object is a block;
-//! the size is that of the block without compression, so offsets and sizes together are no addresses. All accesses are
-//! reads of the cache, those of compactions too.
+//! `-human_readable_trace_file_path`. A line has 20 or 21 columns: time in microseconds, block, type of block, size,
+//! column family and its name, level, number of the file, caller, ..., and the block's offset in newer versions. An
+//! object is a block; the size is that of the uncompressed block, so offsets and sizes together are not addresses. All
+//! accesses are reads of the cache, including those of compactions.
 
 use headstart_types::Nanos;
 
@@ -51,7 +51,7 @@ pub(crate) const FORMAT: Format = Format {
     source: "RocksDB, block_cache_trace_analyzer",
     carries: CARRIES,
     detect: |head| {
-        // All but the name of the column family are numbers, and the type of a block is one of a few.
+        // All columns but the column family's name are numbers, and there are few types of blocks.
         let resembles = |line: &[u8]| {
             let fields: Vec<&[u8]> = line.split(|&byte| byte == b',').collect();
             let numbers = fields.iter().enumerate().all(|(at, field)| at == 5 || whole(field, "").is_ok());

@@ -1,14 +1,14 @@
 //! `s3-log`: server access logs of Amazon S3.
 //!
-//! Source: the S3 user guide, "Amazon S3 server access log format". Fields stand between spaces; the time in brackets,
-//! others in quotes: owner bucket [time] address requester id operation key "URI" status error bytes-sent object-size
-//! total-ms turn-around-ms "referer" "agent" version ... . `...GET.OBJECT` reads the bytes that were sent, and `...PUT.OBJECT`
-//! writes the object; HEAD, lists, deletes, copies, parts of uploads and errors move no data to be cached. The file is
-//! bucket/key. The time is that of the arrival; the duration is the total time.
+//! Source: the S3 user guide, "Amazon S3 server access log format". Fields are separated by spaces; the time is in
+//! brackets, others are quoted: owner bucket [time] address requester id operation key "URI" status error bytes-sent
+//! object-size total-ms turn-around-ms "referer" "agent" version ... . `...GET.OBJECT` reads the bytes that were sent,
+//! and `...PUT.OBJECT` writes the object; HEAD, lists, deletes, copies, parts of uploads and errors move no data to be
+//! cached. The file is bucket/key. The time is that of the arrival; the duration is the total time.
 //!
-//! The log does not say which part of an object a request with status 206 read. Parts of one object are put one behind the
-//! other, from its start again at its end; addresses are then not carried. The first [`SURVEY`] lines decide.
-//! Logs are not written in order: the whole trace is held and sorted.
+//! The log does not tell which part of an object a request with status 206 read. We place the parts of one object one
+//! after another, wrapping to its start at its end; addresses are then not carried. The first [`SURVEY`] lines decide
+//! this. Logs are not written in order: the whole trace is held and sorted.
 
 use headstart_types::Nanos;
 
@@ -20,11 +20,11 @@ use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole};
 use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
 
-/// Lines in which requests for parts are looked for.
+/// Number of lines searched for requests for parts.
 const SURVEY: usize = 65_536;
 const MILLISECOND_NS: u64 = 1_000_000;
 const PARTS: &str =
-    "S3 does not log which part of an object a request with status 206 read: parts count as one behind the other";
+    "S3 does not log which part of an object a request with status 206 read: parts are placed one after another";
 
 const CARRIES: Carries = Carries {
     time: true,
@@ -71,7 +71,7 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     Ok(Box::new(LineReader::new(Lines::new(source), parser)))
 }
 
-/// The first fields of a line: up to the turn-around time.
+/// The first fields of a line, up to the turn-around time.
 struct Fields<'a>([&'a [u8]; 14]);
 
 impl<'a> Fields<'a> {
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
         Some(Self(fields))
     }
 
-    /// "06/Feb/2019:00:00:38 +0000".
+    /// Parses "06/Feb/2019:00:00:38 +0000".
     fn time(&self) -> Result<u64, String> {
         dated(self.0[2], "time")
     }

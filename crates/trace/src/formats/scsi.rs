@@ -2,7 +2,7 @@
 
 use super::operation::Operation;
 
-/// What a command does; `None` for a code that is not of these.
+/// The operation of a command; `None` for other codes.
 pub(super) fn operation(code: u16) -> Option<Operation> {
     Some(match code {
         // READ (6), (10), (12), (16)

@@ -1,8 +1,8 @@
-//! `spc`: "ASU,LBA,size,opcode,timestamp" a line, as in the traces of the UMass repository (Financial, WebSearch).
+//! `spc`: "ASU,LBA,size,opcode,timestamp" per line, as in the traces of the UMass repository (Financial, WebSearch).
 //!
 //! Source: Storage Performance Council, SPC Trace File Format Specification, revision 1.0.1, 2002. The address counts
-//! sectors of 512 bytes from the start of the application storage unit (ASU), the size bytes; R or W in either case;
-//! seconds since the first request. Further fields may follow and are not read. The ASU is the file.
+//! sectors of 512 bytes from the start of the application storage unit (ASU); the size is in bytes; R or W in either
+//! case; seconds since the first request. Further fields may follow and are ignored. The ASU is the file.
 
 use super::columns::Separator;
 use super::fields::{no_count_of_bytes, Role, SECTOR_BYTES};
@@ -40,7 +40,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn detect(head: &[u8]) -> Option<Evidence> {
-    let form = "five columns or more: a number, sectors not all multiples of 512, bytes, R or W, seconds";
+    let form = "five or more columns: a number, sectors not all multiples of 512, bytes, R or W, seconds";
     let evidence = LAYOUT.detect(head, form)?;
     let offsets = || LAYOUT.records(head).map(|record| record.offset);
     let in_sectors = offsets().any(no_count_of_bytes) || offsets().all(|offset| offset == 0);

@@ -1,9 +1,9 @@
-//! `systor17`: "Timestamp,Response,IOType,LUN,Offset,Size" under that header, traces of virtual desktops.
+//! `systor17`: "Timestamp,Response,IOType,LUN,Offset,Size" with that header, traces of virtual desktops.
 //!
 //! Source: Lee et al., "Understanding storage traffic characteristics on enterprise virtual desktop infrastructure",
 //! SYSTOR 2017, and the description of its traces (SNIA IOTTA). Seconds since 1970 and response time in seconds, both
-//! good to the microsecond; R or W; offset and size in bytes. The LUN is the file. A request whose response the
-//! tracer lost has no type, and some no response time: such are left out and counted.
+//! with a resolution of a microsecond; R or W; offset and size in bytes. The LUN is the file. A request whose response
+//! the tracer lost has no type, and some have no response time: these are skipped and counted.
 
 use super::columns::Separator;
 use super::fields::Role;
@@ -47,7 +47,7 @@ struct Systor {
     unanswered: u64,
 }
 
-/// Whether the line is of a request without an answer: an empty second or third column.
+/// Whether the request has no response: an empty second or third column.
 fn unanswered(line: &[u8]) -> bool {
     let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).skip(1);
     fields.next().is_some_and(<[u8]>::is_empty) || fields.next().is_some_and(<[u8]>::is_empty)

@@ -1,5 +1,5 @@
-//! Text formats of which a few columns are read: by name under a header, in any order, or in an order that the format lays
-//! down. Such a format is a [`Table`], and what a line's fields mean is one function.
+//! Text formats of which only some columns are read: by name with a header, in any order, or in an order that the
+//! format defines. Such a format is a [`Table`], with one function that turns a line's fields into a request.
 
 use super::columns::{separated, unquoted, Separator};
 use super::fields::Known;
@@ -9,30 +9,31 @@ use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::shown;
 use crate::{Carries, Evidence, FileEntry, Place, Record, RecordReader, Source, TraceError};
 
-/// The place of a column that an order lacks.
+/// The index of an absent column.
 pub(super) const ABSENT: usize = usize::MAX;
 
-/// Most times that one line may stand for the same request. A guess, so that a few bytes are no endless trace.
+/// Maximum number of equal requests that one line may stand for. A guess; without a limit, a few bytes would be an
+/// endless trace.
 const REPEATS_MAX: u64 = 1_000_000;
 
 /// The columns of a format, of which `N` are read.
 pub(super) struct Table<const N: usize> {
     /// Their names in a header, in lower case.
     pub names: [&'static str; N],
-    /// So many of the first of them must be there; a missing one of the others is empty.
+    /// This many of the first columns are required; the others are empty if missing.
     pub needed: usize,
     pub separator: Separator,
-    /// Where they stand in lines without a header, by the number of columns.
+    /// Column indices in lines without a header, by the number of columns.
     pub orders: &'static [(usize, [usize; N])],
-    /// What a trace carries that has the columns that are true.
+    /// The fields that a trace carries if the columns marked true are present.
     pub carries: fn([bool; N]) -> Carries,
-    /// Size of an object, where there are objects of many sizes; 1 where bytes are counted.
+    /// Nominal size of an object for traces of objects; 1 for byte addresses.
     pub unit_bytes: u64,
-    /// The request of a line. One of 0 bytes moves no data.
+    /// Parses the request of a line. One of 0 bytes moves no data.
     pub record: fn(&[&[u8]; N], &mut Known) -> Result<Repeated, String>,
 }
 
-/// A request, and how many times it was made.
+/// A request and its repetitions.
 pub(super) struct Repeated {
     pub record: Record,
     pub times: u64,
@@ -45,7 +46,7 @@ impl From<Record> for Repeated {
 }
 
 impl Repeated {
-    /// As often as a column says.
+    /// Repeats a request as often as a column says.
     pub fn counted(record: Record, times: u64, column: &str) -> Result<Self, String> {
         if times > REPEATS_MAX {
             return Err(format!("{times} in column {column} is too large; allowed: up to {REPEATS_MAX}"));
@@ -55,12 +56,11 @@ impl Repeated {
 }
 
 impl<const N: usize> Table<N> {
-    /// Whether the first line is a header with the names that must be there.
+    /// Whether the first line is a header with the required names.
     pub fn detect(&'static self, head: &[u8], reason: &'static str) -> Option<Evidence> {
         Evidence::mark(self.header(head).is_some(), reason)
     }
 
-    /// Starts reading.
     pub fn open(&'static self, source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
         let header = self.header(source.head());
         let Some(first) = header.map(|(line, _)| line).or_else(|| lines_of(source.head()).next()) else {
@@ -79,8 +79,7 @@ impl<const N: usize> Table<N> {
         Ok(Box::new(LineReader::new(Lines::new(source), Rows { table: self, places, carries, header, known, again })))
     }
 
-    /// The header, and where the columns stand under it: the first line that is neither blank nor a comment, or a comment
-    /// above it.
+    /// The header and its column indices: the first line that is neither blank nor a comment, or a comment above it.
     fn header<'a>(&self, head: &'a [u8]) -> Option<(&'a [u8], [usize; N])> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
@@ -94,7 +93,7 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// The places of the columns under this header, if it has the names that must be there.
+    /// The column indices of this header, if it has the required names.
     fn named(&self, header: &[u8]) -> Option<[usize; N]> {
         let header = header.strip_prefix(b"#").unwrap_or(header).trim_ascii_start();
         let names: Vec<String> = separated(header, self.separator).map(plain_name).collect();
@@ -103,7 +102,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// A name of a header without quotes and the unit in brackets behind it, in lower case.
+/// A header's name in lower case, without quotes and without a unit in brackets.
 fn plain_name(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name).trim_matches(['"', ' ']).to_ascii_lowercase();
     match name.split_once(" (") {
@@ -112,15 +111,15 @@ fn plain_name(name: &[u8]) -> String {
     }
 }
 
-/// Reads the lines of a [`Table`].
+/// Parses the lines of a [`Table`].
 struct Rows<const N: usize> {
     table: &'static Table<N>,
     places: [usize; N],
     carries: Carries,
-    /// The header, until it was passed.
+    /// The header, until it was skipped.
     header: Option<Vec<u8>>,
     known: Known,
-    /// What the last line stands for, as often as it is still to be handed out.
+    /// The request of the last line and its remaining repetitions.
     again: Option<Repeated>,
 }
 

@@ -1,11 +1,11 @@
-//! `tencent`: "Timestamp,Offset,Size,IOType,VolumeID" a line, as in the block traces of Tencent Cloud.
+//! `tencent`: "Timestamp,Offset,Size,IOType,VolumeID" per line, as in the block traces of Tencent Cloud.
 //!
 //! Source: Zhang et al., "OSCA: an online-model based cache allocation scheme in cloud block storage systems", USENIX
 //! ATC 2020, and the description of its traces (SNIA IOTTA). Whole seconds since 1970; offset and size in sectors of
-//! 512 bytes; 0 reads, 1 writes. The volume is the file. With an open loop, all requests of a second arrive at its
-//! start. The traces have no header; one that repeats the names is passed over.
-//! Five numbers and a digit could be of anything. A file without the header is of this format if its times are whole
-//! seconds of this century and its offsets and sizes do not count bytes: those would all be multiples of 512.
+//! 512 bytes; 0 reads, 1 writes. The volume is the file. In an open loop, all requests of a second arrive at its start.
+//! The traces have no header; one with these names is skipped. Five numbers, one of them 0 or 1, could be of any
+//! format. A file without the header is taken as this format if its times are whole seconds of this century and its
+//! offsets and sizes are not all multiples of 512, as those in bytes would be.
 
 use super::columns::Separator;
 use super::fields::{no_count_of_bytes, Role, SECTOR_BYTES};

@@ -1,9 +1,9 @@
-//! `thesios`: CSV under a header with `filename`, `file_offset`, `op_type`, `request_io_size_bytes` and `start_time`,
-//! synthesized traces of Google's storage servers.
+//! `thesios`: CSV with a header that has `filename`, `file_offset`, `op_type`, `request_io_size_bytes` and
+//! `start_time`, synthesized traces of Google's storage servers.
 //!
 //! Source: Phothilimthana, Kadekodi, Ghodrati, Moon, Maas: "Thesios: synthesizing accurate counterfactual I/O traces
-//! from I/O samples", ASPLOS 2024, and the description of its traces. Seconds since 1970 and bytes; the file is a hash. The
-//! duration is `simulated_latency`, from the arrival at the server to the response.
+//! from I/O samples", ASPLOS 2024, and the description of its traces. Seconds since 1970 and bytes; the file is a hash.
+//! The duration is `simulated_latency`, from the arrival at the server to the response.
 
 use headstart_types::Nanos;
 
@@ -24,7 +24,7 @@ static TABLE: Table<6> = Table {
         let write = match *op {
             b"READ" => false,
             b"WRITE" => true,
-            _ => return Err(format!("{} in column op_type is no operation; allowed: READ, WRITE", shown(op))),
+            _ => return Err(format!("{} in column op_type is not an operation; allowed: READ, WRITE", shown(op))),
         };
         let duration = if latency.is_empty() { 0 } else { nanos(latency, "simulated_latency", SECOND_NS)? };
         Ok(Record {

@@ -1,9 +1,10 @@
-//! `twitter`: "timestamp,key,key size,value size,client id,operation,TTL" a line, traces of Twitter's in-memory caches.
+//! `twitter`: "timestamp,key,key size,value size,client id,operation,TTL" per line, traces of Twitter's in-memory
+//! caches.
 //!
-//! Source: Yang, Yue, Rashmi: "A large scale analysis of hundreds of in-memory cache clusters at Twitter", OSDI 2020, and
-//! the description of its traces. Whole seconds. An object is a hash of its key, and its size that of key and value, as in
-//! libCacheSim. get and gets read; set, add, replace, cas, append, prepend, incr and decr write; a delete and a get of no
-//! value move no data. The client is not carried: it is a service, not a process that waits.
+//! Source: Yang, Yue, Rashmi: "A large scale analysis of hundreds of in-memory cache clusters at Twitter", OSDI 2020,
+//! and the description of its traces. Whole seconds. An object is a hash of its key; its size is that of key and value,
+//! as in libCacheSim. get and gets read; set, add, replace, cas, append, prepend, incr and decr write; a delete and a
+//! get of no value move no data. The client is not carried, because it is a service, not a process that waits.
 
 use headstart_types::Nanos;
 
@@ -42,7 +43,7 @@ static TABLE: Table<5> = Table {
     },
 };
 
-/// The operations: two that read, one that moves nothing, the others write.
+/// The operations: two that read, one that moves nothing; the others write.
 const OPERATIONS: [&str; 11] =
     ["get", "gets", "delete", "set", "add", "replace", "cas", "append", "prepend", "incr", "decr"];
 

@@ -1,20 +1,20 @@
 //! `u32`: block numbers, 32 bits each, little endian, and nothing else.
 //!
-//! The barest form in which block traces are published; it has no specification. Numbers say nothing about distance on
-//! disk unless their author says so, hence they are objects; the size of one, 4 KiB, is nominal.
-//! Such a file has no mark. It is recognised last of all, where there are [`RECOGNISED_MIN`] numbers or more, zero
-//! bytes among them (text has none), and all are below 2^28, which of arbitrary bytes is not to be expected.
+//! The simplest form in which block traces are published; it has no specification. The numbers tell nothing about
+//! distance on disk unless their author says so, so they are objects; their size of 4 KiB is nominal. The format has no
+//! magic number. It is detected last, if there are at least [`RECOGNISED_MIN`] numbers, some bytes are zero (text has
+//! none), and all numbers are below 2^28, which is unlikely for arbitrary bytes.
 
 use super::bytes::u32_at;
 use crate::packed::{PackedReader, RecordParser};
 use crate::{Carries, Evidence, Format, Record};
 
 const RECORD_BYTES: usize = 4;
-/// Size of a block, for turning counts into bytes.
+/// Nominal size of a block, which converts counts to bytes.
 const BLOCK_BYTES_NOMINAL: u64 = 4096;
-/// Blocks up to a tebibyte's are recognised; larger numbers can be read where the format is named.
+/// Numbers within a tebibyte are detected; larger ones can be read if the format is named.
 const BLOCK_MAX: u32 = 1 << 28;
-/// Shorter files must be named. A guess.
+/// The format of shorter files must be named. A guess.
 const RECOGNISED_MIN: usize = 64;
 
 const CARRIES: Carries = Carries {

@@ -1,15 +1,15 @@
 //! `vscsi`: binary records of commands to a virtual SCSI disk, little endian, 32 or 40 bytes each.
 //!
 //! Source: CloudPhysics' traces (Waldspurger, Park, Garthwaite, Ahmad: "Efficient MRC construction with SHARDS", FAST
-//! 2015), laid out as in libCacheSim's reader:
+//! 2015), with the layout of libCacheSim's reader:
 //!
 //! | version | fields |
 //! | --- | --- |
 //! | 1 | u32 serial, u32 bytes, u32 segments, u16 command, u16 version, u64 sector, u64 us |
 //! | 2 | u16 command, u16 version, u32 serial, u32 bytes, u32 segments, u64 sector, u64 us, u64 response us |
 //!
-//! The version is the upper byte of its field, in every record; the first record decides which it is. Sectors are of 512 bytes. Commands that neither read
-//! nor write, and those of 0 bytes, are left out and counted. One file is one virtual disk.
+//! The version is the upper byte of its field, in every record; the first record decides. Sectors have 512 bytes.
+//! Commands that neither read nor write, and those of 0 bytes, are skipped and counted. One file is one virtual disk.
 
 use headstart_types::Nanos;
 
@@ -22,7 +22,7 @@ use crate::{Carries, Evidence, Format, Record};
 
 const TIME_UNIT_NS: u64 = 1_000;
 
-/// Where a version has what.
+/// The positions of a version's fields.
 struct Place {
     version: u16,
     record_bytes: usize,
@@ -35,7 +35,7 @@ struct Place {
 const V1: Place = Place { version: 1, record_bytes: 32, command: 12, bytes: 4, sector: 16, response: None };
 const V2: Place = Place { version: 2, record_bytes: 40, command: 0, bytes: 8, sector: 16, response: Some(32) };
 
-/// What a version carries.
+/// The fields that a version carries.
 const fn carries(duration: bool) -> Carries {
     Carries {
         time: true,
@@ -51,7 +51,7 @@ const fn carries(duration: bool) -> Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "vscsi",
-    summary: "binary, 32 bytes a record, or 40 with the response time: command, bytes, 512-byte sector, us",
+    summary: "binary, 32 bytes per record, or 40 with the response time: command, bytes, 512-byte sector, us",
     source: "CloudPhysics; Waldspurger et al., SHARDS, FAST 2015",
     carries: carries(true),
     detect,

@@ -1,8 +1,8 @@
-//! `webcachesim`: "time id size" a line, separated by spaces, as in traces of web caches and CDNs.
+//! `webcachesim`: "time id size" per line, separated by spaces, as in traces of web caches and CDNs.
 //!
-//! Source: Berger, Sitaraman, Harchol-Balter: "AdaptSize", NSDI 2017, and the manual of its simulator; that of LRB (Song et
-//! al., NSDI 2020) has further numbers behind these. The manuals call the time arbitrary: it has no unit, only an
-//! order, and is not carried. Sizes are bytes; an object may change its size.
+//! Source: Berger, Sitaraman, Harchol-Balter: "AdaptSize", NSDI 2017, and the manual of its simulator; the format of
+//! LRB's (Song et al., NSDI 2020) has further numbers after these. The manuals call the time arbitrary: it has no unit,
+//! only an order, and is not carried. Sizes are bytes; an object may change its size.
 
 use super::columns::spaced;
 use super::first_lines;
@@ -23,7 +23,7 @@ const CARRIES: Carries = Carries {
 
 pub(crate) const FORMAT: Format = Format {
     name: "webcachesim",
-    summary: "\"time id size\" a line; the time has no unit and is not used",
+    summary: "\"time id size\" per line; the time has no unit and is not used",
     source: "Berger et al., AdaptSize, NSDI 2017",
     carries: CARRIES,
     detect: |head| {
@@ -32,7 +32,7 @@ pub(crate) const FORMAT: Format = Format {
         let ordered = times.is_sorted_by_key(|time| whole(time, "").unwrap_or(0));
         Evidence::form(
             ordered && first_lines(head, numbers),
-            "three whole numbers a line, of which the first never decreases",
+            "three whole numbers per line, of which the first never decreases",
         )
     },
     open: |source| Ok(Box::new(LineReader::new(Lines::new(source), WebCacheSim))),

@@ -1,5 +1,5 @@
-//! The bytes of a recording: a line of JSON for people and tools, then columns of variable-length numbers under zstd,
-//! whose checksum tells whether all is there. Specified in docs/hints-format.md.
+//! The encoding of a recording: a line of JSON for people and tools, then columns of variable-length numbers compressed
+//! with zstd, whose checksum shows whether the file is complete. Specified in docs/hints-format.md.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
@@ -12,15 +12,15 @@ use super::{About, FileKind, Read, ReadKind, RecordedFile, RecordedProcess, Reco
 use crate::convert::Pending;
 use crate::{Place, Source, TraceError};
 
-/// How a recording begins; the version follows.
+/// The prefix of a recording; the version follows.
 pub(super) const MAGIC: &[u8] = b"headstart-hints ";
-/// Longest first line.
+/// Maximum length of the first line.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// Longest path and name.
+/// Maximum length of a path or name.
 const TEXT_BYTES_MAX: u64 = 1 << 16;
-/// Smallest and largest page of any machine.
+/// Smallest and largest page size of any machine.
 const PAGE_BYTES: std::ops::RangeInclusive<u64> = 512..=(1 << 24);
-/// What may stand in place of a wrong file.
+/// The allowed input, for error texts.
 const ALLOWED: &str = "a recording of `headstart record`";
 
 /// The first line.
@@ -101,7 +101,7 @@ pub(super) fn decode(source: Source) -> Result<Recording, TraceError> {
     let path = source.name().to_owned();
     let bad = |problem: String| TraceError::Bad { file: path.clone(), place: Place::File, problem };
     if !source.head().starts_with(MAGIC) {
-        return Err(bad(format!("is no recording; allowed: {ALLOWED}")));
+        return Err(bad(format!("is not a recording; allowed: {ALLOWED}")));
     }
     let mut input = BufReader::new(Input { source, failed: None });
     let line = first_line(&mut input).map_err(|problem| input.get_mut().problem(&path, problem))?;
@@ -140,14 +140,14 @@ fn check(header: &Header) -> Result<(), String> {
     Ok(())
 }
 
-/// A [`Source`] for readers of the standard library. Its own errors, which name the file, are kept.
+/// Makes a [`Source`] readable through the standard library's traits. Its own errors, which name the file, are kept.
 struct Input {
     source: Source,
     failed: Option<TraceError>,
 }
 
 impl Input {
-    /// The error of the source, if that was it, else `problem`.
+    /// The error of the source if it failed, otherwise `problem`.
     fn problem(&mut self, path: &Path, problem: String) -> TraceError {
         let bad = || TraceError::Bad { file: path.to_owned(), place: Place::File, problem };
         self.failed.take().unwrap_or_else(bad)
@@ -170,21 +170,21 @@ fn first_line(input: &mut impl BufRead) -> Result<String, String> {
     let mut line = Vec::new();
     input.take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
     if line.pop() != Some(b'\n') {
-        return Err(format!("is cut short; allowed: {ALLOWED}"));
+        return Err(format!("is truncated; allowed: {ALLOWED}"));
     }
     String::from_utf8(line).map_err(|_| format!("the first line is damaged (not UTF-8); allowed: {ALLOWED}"))
 }
 
-/// Refuses bytes where the end must be. Of the frame it checks the sum, too.
+/// Checks that the input ends here. This also verifies the frame's checksum.
 fn ended(input: &mut impl BufRead) -> Result<(), String> {
     match input.fill_buf() {
         Ok([]) => Ok(()),
-        Ok(_) => Err(format!("there are bytes behind the reads; allowed: {ALLOWED}")),
+        Ok(_) => Err(format!("there are bytes after the reads; allowed: {ALLOWED}")),
         Err(error) => Err(damaged(&error)),
     }
 }
 
-/// The numbers behind the first line.
+/// The numbers after the first line.
 struct Body<R> {
     input: R,
 }
@@ -255,7 +255,7 @@ impl<R: BufRead> Body<R> {
             read.file = u32::try_from(last_file).map_err(|_| wrong("a file"))?;
             index(read.file, files, "file")?;
         }
-        // How many pages there are is known only behind all starts.
+        // The number of pages is only known after all starts.
         let mut steps = Vec::new();
         for _ in 0..reads.len() {
             steps.push(unzigzag(self.number()?));
@@ -311,7 +311,7 @@ fn index(at: u32, rows: usize, what: &str) -> Result<(), String> {
     if (at as usize) < rows {
         return Ok(());
     }
-    Err(format!("a read is of {what} {at} of {rows}; allowed: {ALLOWED}"))
+    Err(format!("a read refers to {what} {at} of {rows}; allowed: {ALLOWED}"))
 }
 
 fn wrong(what: &str) -> String {
@@ -320,7 +320,7 @@ fn wrong(what: &str) -> String {
 
 fn damaged(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => format!("is cut short; allowed: {ALLOWED}"),
+        io::ErrorKind::UnexpectedEof => format!("is truncated; allowed: {ALLOWED}"),
         _ => format!("is damaged ({error}); allowed: {ALLOWED}"),
     }
 }
@@ -338,7 +338,7 @@ fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Small numbers of either sign as small numbers.
+/// Maps numbers of small magnitude, positive or negative, to small numbers.
 fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }

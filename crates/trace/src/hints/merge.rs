@@ -1,10 +1,11 @@
-//! Several recordings of one command as one: what recurs is kept.
+//! Merges several recordings of one command, keeping what recurs.
 //!
-//! A page is kept if it is referenced in at least a share of the recordings (one half unless told otherwise). Its place in the order, its
-//! time, wait and process are those of its first reference in the recording that has the most references of kept pages; pages that
-//! this one lacks follow with those of the next fullest recording that has them, at their times. Further references of a page are
-//! those of that same recording. Files are the same if path, device and inode are; of several sizes and times that of the
-//! last recording counts, and pages beyond its end are left out.
+//! A page is kept if it is referenced in at least a given share of the recordings (by default one half). Its position,
+//! time, wait and process are those of its first reference in the recording with the most references to kept pages.
+//! Kept pages missing from that recording are taken, with their times, from the next fullest recording that has them.
+//! Further references to a page come from the same recording as its first. Files are the same if path, device and inode
+//! match. If their sizes and times differ, those of the last recording are used, and pages beyond that size are
+//! dropped.
 //!
 //! Cost: logarithmic in the ranges for each read. Memory: the ranges of each file.
 
@@ -16,7 +17,7 @@ use headstart_types::KeyError;
 use super::{Read, RecordedFile, RecordedProcess, Recording};
 use crate::TraceError;
 
-/// Pages of a file by how many recordings reference them: the count from each page on, until the next.
+/// How many recordings reference each page of a file, stored as the count from each page on until the next entry.
 #[derive(Debug, Default)]
 struct Counts {
     steps: BTreeMap<u64, i64>,
@@ -55,17 +56,17 @@ impl Counts {
     }
 }
 
-/// What tells files apart.
+/// The identity of a file.
 type Key = (PathBuf, u32, u32, u64);
 
 fn key(file: &RecordedFile) -> Key {
     (file.path.clone(), file.major, file.minor, file.inode)
 }
 
-/// Merges recordings of one page size, in the order given; `share` is above 0 and at most 1.
+/// Merges recordings of one page size, in the given order; `share` is above 0 and at most 1.
 ///
 /// # Errors
-/// There are none, their pages differ in size, the share is out of range, or nothing recurs.
+/// If there are no recordings, their page sizes differ, the share is out of range, or nothing recurs.
 pub fn merge(recordings: &[Recording], share: f64) -> Result<Recording, TraceError> {
     if !(share > 0.0 && share <= 1.0) {
         return Err(KeyError::new("share", format!("is {share}"), "above 0 and at most 1").into());
@@ -74,9 +75,9 @@ pub fn merge(recordings: &[Recording], share: f64) -> Result<Recording, TraceErr
         return Err(KeyError::new("recordings", "are missing", "one or more").into());
     };
     if recordings.iter().any(|each| each.about.page_bytes != last.about.page_bytes) {
-        return Err(KeyError::new("recordings", "have pages of different sizes", "recordings of one machine").into());
+        return Err(KeyError::new("recordings", "have different page sizes", "recordings of one machine").into());
     }
-    // A recording that was merged itself counts as what it is made of.
+    // A recording that is itself merged counts as the recordings it was made of.
     let total: u64 = recordings.iter().map(|each| u64::from(each.about.recordings.max(1))).sum();
     let needed = ((total as f64 * share).ceil() as i64).max(1);
     let mut counts: BTreeMap<Key, Counts> = BTreeMap::new();
@@ -147,14 +148,14 @@ pub fn merge(recordings: &[Recording], share: f64) -> Result<Recording, TraceErr
     Ok(merged)
 }
 
-/// What of `start..end` is in `ranges`, which are in order.
+/// The parts of `start..end` in `ranges`, which are sorted.
 fn pieces(ranges: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
     let first = ranges.partition_point(|(_, stop)| *stop <= start);
     let overlapping = ranges[first..].iter().take_while(|(begin, _)| *begin < end);
     overlapping.map(|(begin, stop)| (start.max(*begin), end.min(*stop))).collect()
 }
 
-/// What of `start..end` is not in `ranges`, which are in order.
+/// The parts of `start..end` not in `ranges`, which are sorted.
 fn without(ranges: &[(u64, u64)], mut start: u64, end: u64) -> Vec<(u64, u64)> {
     let mut left = Vec::new();
     for (begin, stop) in pieces(ranges, start, end) {

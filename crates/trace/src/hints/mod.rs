@@ -1,10 +1,10 @@
 //! Recordings (`.hints`): the pages that a command has read, in the order in which it read them.
 //!
-//! `headstart record` writes them, `headstart run` prefetches from them, and as the trace format `hints` they are input to
-//! `simulate`, `compare` and `advise`. Files are identified by path, device, inode, size and time of modification, so that
-//! a later reader can tell whether a recording is still valid. docs/hints-format.md specifies the bytes.
+//! `headstart record` writes them, `headstart run` prefetches from them, and as the trace format `hints` they are input
+//! to `simulate`, `compare` and `advise`. Files are identified by path, device, inode, size and modification time, so
+//! that a later reader can check whether a recording is still valid. docs/hints-format.md specifies the format.
 //!
-//! Memory: 40 bytes for each read, in the file some 3 to 5.
+//! Memory: 40 bytes per read; some 3 to 5 bytes in the file.
 
 mod codec;
 mod merge;
@@ -19,30 +19,29 @@ use crate::{Source, TraceError};
 pub use merge::merge;
 pub use stale::{change, check, Change, Stale};
 
-/// The version that is written; the only one that is read.
+/// The version written, and the only one read.
 pub const VERSION: u32 = 1;
-/// Most files of a recording, and most processes.
+/// Maximum number of files of a recording, and of processes.
 pub const FILES_MAX: u64 = 1 << 22;
-/// Most reads of a recording. They take 1.3 GB.
+/// Maximum number of reads of a recording. They use 1.3 GB.
 pub const READS_MAX: u64 = 1 << 25;
 
-/// What a command has read.
+/// The reads of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
-    /// How it came about.
+    /// How it was recorded.
     pub about: About,
-    /// The processes that have read, in order of their first read.
+    /// The processes that read, in order of their first read.
     pub processes: Vec<RecordedProcess>,
     /// The files that were read, in order of their first read.
     pub files: Vec<RecordedFile>,
-    /// By time of issue.
+    /// Sorted by issue time.
     pub reads: Vec<Read>,
 }
 
-/// How a recording came about: the first line of the file, as JSON.
+/// How a recording was made: the first line of the file, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// The command and its arguments.
     pub command: Vec<String>,
     /// The folder in which it ran.
     pub folder: String,
@@ -58,30 +57,28 @@ pub struct About {
     pub page_bytes: u64,
     /// Whether the caches were dropped before.
     pub cold: bool,
-    /// Events that the kernel has dropped: so many reads may be missing.
+    /// Events dropped by the kernel: up to this many reads may be missing.
     pub lost_events: u64,
-    /// How many recordings this one was merged of; 1 if it was recorded.
+    /// Number of recordings that were merged into this one; 1 if it was recorded directly.
     pub recordings: u32,
 }
 
 /// A process of the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RecordedProcess {
-    /// Its number, of the thread that has read.
+    /// The id of the reading thread.
     pub pid: u32,
     /// Its short name; empty if the kernel no longer knew it.
     pub name: String,
 }
 
-/// What a [`RecordedFile`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileKind {
-    /// A regular file.
     Regular,
-    /// A directory or symbolic link whose pages the file system caches as those of a file.
+    /// A directory or symbolic link whose pages the file system caches like those of a file.
     Other,
-    /// A block device: the pages are the metadata of its file system. `major` and `minor` are the device's own.
+    /// A block device: its pages are the metadata of its file system. `major` and `minor` are the device's own.
     Device,
 }
 
@@ -89,22 +86,20 @@ impl FileKind {
     const ALL: [Self; 3] = [Self::Regular, Self::Other, Self::Device];
 }
 
-/// A file, as it was at the end of the recording.
+/// A file as it was at the end of the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedFile {
-    /// What it is.
     pub kind: FileKind,
-    /// Absolute; empty if it could not be found.
+    /// Absolute path; empty if it could not be determined.
     pub path: PathBuf,
-    /// The device number of the file system, as in `st_dev`.
+    /// The major device number of the file system, as in `st_dev`.
     pub major: u32,
-    /// The rest of it.
+    /// The minor device number.
     pub minor: u32,
-    /// The inode's number; 0 for a device.
+    /// The inode number; 0 for a device.
     pub inode: u64,
-    /// Bytes.
     pub size_bytes: u64,
-    /// Time of the last modification, since 1970. 0 for a device.
+    /// Modification time since 1970; 0 for a device.
     pub mtime_ns: i64,
 }
 
@@ -112,13 +107,14 @@ pub struct RecordedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadKind {
-    /// By `read` and its relatives, io_uring included, or by the file system for itself (metadata).
+    /// By `read` and related calls, including io_uring, or by the file system itself (metadata).
     Read,
-    /// By a fault of a mapped page that was not mapped by the fault around another one.
+    /// By a fault on a mapped page that an earlier fault-around did not map.
     Fault,
-    /// A fault has mapped what was cached of these pages: at least one of them was touched, others may have been since.
+    /// By a fault-around, which mapped these cached pages: at least one of them was accessed, others may have been
+    /// later.
     Map,
-    /// Pages that the kernel has read ahead or around and that were never requested. No reference: traces skip them.
+    /// Pages that the kernel read ahead and that were never requested. Not a reference: traces skip them.
     ReadAhead,
 }
 
@@ -129,9 +125,9 @@ impl ReadKind {
 /// A reference to consecutive pages of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read {
-    /// When it was issued, since the start of the command.
+    /// Issue time since the start of the command.
     pub time_ns: u64,
-    /// How long it waited for the device; 0 where the pages were cached.
+    /// Wait for the device; 0 if the pages were cached.
     pub wait_ns: u64,
     /// First page in the file.
     pub start: u64,
@@ -141,20 +137,19 @@ pub struct Read {
     pub process: u32,
     /// Index in [`Recording::files`].
     pub file: u32,
-    /// How it was read.
     pub kind: ReadKind,
-    /// Whether all of the pages were in the page cache before the command, or had been referenced by it.
+    /// Whether all pages were in the page cache before the command started, or had been referenced by it.
     pub hit: bool,
 }
 
 impl Read {
-    /// The page behind the last one.
+    /// The first page after the range.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.pages)
     }
 
-    /// Whether the command itself asked for it.
+    /// Whether the command itself requested it.
     #[must_use]
     pub fn is_reference(&self) -> bool {
         self.kind != ReadKind::ReadAhead
@@ -165,34 +160,33 @@ impl Recording {
     /// Reads a recording.
     ///
     /// # Errors
-    /// The file cannot be read, is no recording or one of another version, or is cut short or damaged.
+    /// If the file cannot be read, is not a recording or has another version, or is truncated or damaged.
     pub fn read(path: &Path) -> Result<Self, TraceError> {
         codec::decode(Source::open(path)?)
     }
 
-    /// Writes it; the file appears whole or not at all.
+    /// Writes the recording atomically.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     ///
     /// # Panics
-    /// It breaks a promise of its fields: an index without a row, times out of order, no pages.
+    /// If it breaks a promise of its fields: an index out of range, times out of order, no pages.
     pub fn write(&self, path: &Path) -> Result<(), TraceError> {
         codec::write(self, path)
     }
 
-    /// As [`Recording::read`], of a file that is open already.
+    /// As [`Recording::read`], for an open file.
     pub(crate) fn decode(source: Source) -> Result<Self, TraceError> {
         codec::decode(source)
     }
 
-    /// The references, in order.
     pub fn references(&self) -> impl Iterator<Item = &Read> {
         self.reads.iter().filter(|read| read.is_reference())
     }
 }
 
-/// Whether a file begins as a recording.
+/// Whether a file begins like a recording.
 pub(crate) fn resembles(head: &[u8]) -> bool {
     head.starts_with(codec::MAGIC)
 }

@@ -1,4 +1,4 @@
-//! Whether the files of a recording are still what they were.
+//! Checks whether the files of a recording have changed.
 
 use std::fs;
 use std::io;
@@ -8,33 +8,32 @@ use serde::Serialize;
 
 use super::{FileKind, RecordedFile, Recording};
 
-/// What has become different about a file.
+/// How a file has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// There is no file of that path, or it cannot be looked at.
+    /// No file has that path, or it cannot be accessed.
     Missing,
-    /// Another file has taken the path: another inode or device.
+    /// Another file has the path: the inode or device differs.
     Replaced,
-    /// It has another size.
+    /// The size differs.
     Size,
-    /// It was written since: another time of modification.
+    /// The modification time differs.
     Time,
 }
 
-/// A file that is not as it was.
+/// A changed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stale {
     /// Index in [`Recording::files`].
     pub file: usize,
-    /// What is different.
     pub change: Change,
-    /// Bytes of its references, a page counted as often as it was referenced.
+    /// Bytes of its references; a page counts as often as it was referenced.
     pub bytes: u64,
 }
 
-/// The files with a path that are not as they were. Of block devices, whose content changes all the time, only those are
-/// listed that are missing. Inodes and devices have other numbers after a copy: the first difference counts, the most severe first.
+/// The files with a path that have changed. Block devices change all the time and are only listed if they are missing.
+/// A copied file has another inode or device; the most severe difference is reported.
 #[must_use]
 pub fn check(recording: &Recording) -> Vec<Stale> {
     let mut bytes = vec![0u64; recording.files.len()];
@@ -45,7 +44,7 @@ pub fn check(recording: &Recording) -> Vec<Stale> {
     named.filter_map(|(file, row)| Some(Stale { file, change: change(row)?, bytes: bytes[file] })).collect()
 }
 
-/// What is different about a file.
+/// How a file has changed.
 #[must_use]
 pub fn change(file: &RecordedFile) -> Option<Change> {
     let found: io::Result<_> = fs::symlink_metadata(&file.path);
@@ -53,7 +52,7 @@ pub fn change(file: &RecordedFile) -> Option<Change> {
     if file.kind == FileKind::Device {
         return None;
     }
-    // As Linux packs them for user space (makedev(3)); the other way round of the numbers that are recorded.
+    // The encoding of Linux's user space (makedev(3)); recordings hold major and minor separately.
     let device = found.dev();
     let major = (device >> 8 & 0xfff | device >> 32 & 0xffff_f000) as u32;
     let minor = (device & 0xff | device >> 12 & 0xffff_ff00) as u32;

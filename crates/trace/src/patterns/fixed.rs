@@ -1,13 +1,13 @@
 //! `lfp` and `gfp`: sequential portions of regular length and spacing.
 //!
-//! Source: section 5.2. The stride is the distance from a portion's last block to the first block of the next
-//! (section 2), so that 1 would leave nothing out. Our guesses: portions of 10 blocks, as many as the processes read
-//! between two synchronisations, and a stride of 21, with which 2000 reads in all come to each of the 2000 blocks
-//! once (the file is a ring, and three goes round it meet the blocks left out before).
+//! Source: section 5.2. The stride is the distance from a portion's last block to the first block of the next (section
+//! 2), so a stride of 1 would skip nothing. Our guesses: portions of 10 blocks, as many as the processes read between
+//! two synchronisations, and a stride of 21, with which 2000 reads access each of the 2000 blocks once (the file is a
+//! ring, and three rounds cover the skipped blocks).
 //!
-//! The local portions lie "at different places in the file": process i begins `apart` * i blocks into it. 0, the
-//! default, stands for an even share of the file and one block more (a guess): with an even share alone all of 20
-//! processes would begin on the same one of 20 disks.
+//! The local portions lie "at different places in the file": process i begins `apart` * i blocks into it. The default
+//! of 0 stands for an even share of the file plus one block (a guess): with an even share alone, all 20 processes would
+//! begin on the same one of 20 disks.
 
 use headstart_types::{keys, read_keys, KeyTable};
 
@@ -15,7 +15,7 @@ use super::strings::{Builder, Pattern, PatternContext, Strings, BLOCKS_MAX, LENG
 
 pub(super) const LOCAL: Pattern = Pattern {
     name: "lfp",
-    summary: "each process reads portions of its own, of fixed length and spacing (lengths and places are guesses)",
+    summary: "each process reads its own portions, of fixed length and spacing (lengths and positions are guesses)",
     source: SOURCE,
     keys: KeyTable::of::<LfpKeys>(),
     build: |keys, context| {
@@ -51,7 +51,7 @@ keys! {
         /// From a portion's last block to the first of the next.
         #[schemars(range(min = 1, max = LENGTH_MAX))]
         stride: u64 = 21,
-        /// Process i begins i times so many blocks into the file; 0: an even share of it and one more.
+        /// Process i begins i times this many blocks into the file; 0: an even share of it plus one.
         #[schemars(range(max = LENGTH_MAX))]
         apart: u64 = 0,
     }

@@ -1,9 +1,9 @@
 //! `lrp` and `grp`: sequential portions of random length and spacing, which may overlap by coincidence.
 //!
-//! Source: section 5.2. How they are drawn is not printed. Our guesses: each string begins at a random block; lengths
-//! are uniform from 1 to 2 * `portion_mean` - 1, the blocks left out between two portions uniform from 0 to
-//! 2 * `gap_mean`; both means are 10. Each string has a stream of random numbers of its own, so that it stays what it
-//! is when others are added.
+//! Source: section 5.2, which does not give the distributions. Our guesses: each string begins at a random block;
+//! lengths are uniform from 1 to 2 * `portion_mean` - 1, the blocks skipped between two portions uniform from 0 to 2 *
+//! `gap_mean`; both means are 10. Each string has its own stream of random numbers, so that adding strings does not
+//! change the others.
 
 use headstart_types::{keys, read_keys, stream_seed, KeyError, KeyTable};
 use rand_chacha::rand_core::SeedableRng;
@@ -15,7 +15,7 @@ use crate::workloads::draw::below;
 
 pub(super) const LOCAL: Pattern = Pattern {
     name: "lrp",
-    summary: "each process reads portions of its own, of random length and spacing (distributions are guesses)",
+    summary: "each process reads its own portions, of random length and spacing (distributions are guesses)",
     source: SOURCE,
     keys: KeyTable::of::<RandomKeys>(),
     build: |keys, context| build(keys, context, false),
@@ -41,7 +41,7 @@ keys! {
         /// Mean length of a portion.
         #[schemars(range(min = 1, max = LENGTH_MAX))]
         portion_mean: u64 = 10,
-        /// Mean of the blocks left out between two.
+        /// Mean number of blocks skipped between two portions.
         #[schemars(range(max = LENGTH_MAX))]
         gap_mean: u64 = 10,
     }

@@ -1,49 +1,46 @@
-//! What the patterns share: what one needs, the strings that it makes, and how they are put together.
+//! Common parts of the patterns: their input, the strings they produce, and how strings are built.
 
 use headstart_types::{within_range, KeyError, KeyTable, Position};
 use toml::Table;
 
-/// What a pattern needs beside its keys.
+/// The input of a pattern besides its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatternContext {
-    /// Processes, at least 1.
     pub processes: u32,
-    /// Seed of everything random in the pattern.
+    /// Seed for all random draws of the pattern.
     pub seed: u64,
 }
 
-/// What the processes of a parallel program read: strings of block numbers within one file.
+/// The references of the processes of a parallel program: strings of block numbers within one file.
 ///
-/// Strings stand one after another; an index into `blocks` is a *position*.
+/// Strings are stored one after another; an index into `blocks` is a *position*.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strings {
     /// Every reference: a block of the file, below `file_blocks`.
     pub blocks: Vec<u32>,
     /// Where each string ends (exclusive), strictly ascending; the last is the number of references.
     pub string_ends: Vec<Position>,
-    /// Where each sequential portion ends (exclusive), strictly ascending; the end of every string is one.
+    /// Where each sequential portion ends (exclusive), strictly ascending; the end of every string is included.
     pub portion_ends: Vec<Position>,
     /// By process: the string that it reads.
     pub string_of: Vec<u32>,
-    /// The processes share one string; otherwise process i reads string i, alone.
+    /// Whether all processes share one string; otherwise process i reads string i alone.
     pub shared: bool,
-    /// Portions are of regular length and spacing: the next one is known before it has begun.
+    /// Whether portions have regular length and spacing, so that the next one is known before it begins.
     pub regular: bool,
     /// Size of the file in blocks.
     pub file_blocks: u32,
 }
 
-/// A pattern's row.
 pub struct Pattern {
     /// The name in scenarios.
     pub name: &'static str,
     /// One line for help.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// The publication.
     pub source: &'static str,
-    /// Its keys.
     pub keys: KeyTable,
-    /// Makes the strings.
+    /// Builds the strings.
     pub(super) build: Build,
 }
 
@@ -51,7 +48,7 @@ impl Pattern {
     /// The strings of this pattern. Keys that are not given have their defaults.
     ///
     /// # Errors
-    /// An unknown key, a value out of range, or no process.
+    /// An unknown key, a value out of range, or zero processes.
     pub fn strings(&self, given: Table, context: &PatternContext) -> Result<Strings, KeyError> {
         if context.processes == 0 {
             return Err(KeyError::new("count", "0 is out of range", "a whole number from 1"));
@@ -64,23 +61,23 @@ type Build = fn(Table, &PatternContext) -> Result<Strings, KeyError>;
 
 pub(super) const SOURCE: &str = "Kotz and Ellis, RAPID Transit, section 5.2";
 
-/// The most blocks of the file.
+/// Maximum number of blocks of the file.
 pub(super) const BLOCKS_MAX: u32 = u32::MAX - 1;
-/// The most reads: bounds the memory.
+/// Maximum number of reads; bounds the memory.
 pub(super) const READS_MAX: u64 = 1 << 28;
-/// The greatest length of a portion or distance between two.
+/// Maximum length of a portion or distance between two.
 pub(super) const LENGTH_MAX: u64 = 1 << 31;
 
-/// Strings under construction: one after another, portion after portion.
+/// Builds strings one after another, portion by portion.
 pub(super) struct Builder {
     pub(super) strings: Strings,
-    /// How many reads the strings have in all.
+    /// Total number of reads.
     pub(super) reads: u32,
     pub(super) processes: u32,
 }
 
 impl Builder {
-    /// Of the keys `blocks` and `reads`.
+    /// From the keys `blocks` and `reads`.
     pub(super) fn new(
         (file_blocks, reads): (u32, u32),
         context: &PatternContext,
@@ -88,7 +85,7 @@ impl Builder {
         regular: bool,
     ) -> Result<Self, KeyError> {
         let processes = context.processes;
-        // A process that reads nothing has no string.
+        // Each process must read at least once; an empty string is not possible.
         let reads_min = if shared { 1 } else { u64::from(processes) };
         within_range("reads", reads.into(), reads_min..=READS_MAX)?;
         let string_of = if shared { vec![0; processes as usize] } else { (0..processes).collect() };
@@ -104,12 +101,12 @@ impl Builder {
         Ok(Self { strings, reads, processes })
     }
 
-    /// Builds each string of portions. `portions` starts a string: given its number, it returns what gives the first
-    /// block (anywhere beyond the file's beginning) and the length, above zero, of one portion after another.
+    /// Builds each string from portions. `portions` starts the string with the given number; the function it returns
+    /// yields, for one portion after another, the first block (modulo the file's size) and the length, above zero.
     pub(super) fn build<P: FnMut() -> (u64, u64)>(mut self, mut portions: impl FnMut(u32) -> P) -> Strings {
         let count = if self.strings.shared { 1 } else { self.processes };
         for string in 0..count {
-            // The first strings are one read longer where the reads cannot be shared out evenly.
+            // If the reads cannot be divided evenly, the first strings are one read longer.
             let reads = self.reads / count + u32::from(string < self.reads % count);
             let end = self.strings.blocks.len() + reads as usize;
             let mut next = portions(string);

@@ -1,9 +1,8 @@
 //! `lw` and `gw`: the file from its beginning.
 //!
-//! Source: section 5.2. In `gw` the processes read the whole file together, each block once. In `lw` each process
-//! reads the same blocks, as many as make 2000 reads in all: 100 each of 20 processes (section 6.4), the local
-//! portion that overlaps entirely. Where there are more reads than blocks the file is read over again; each time is a
-//! portion.
+//! Source: section 5.2. In `gw` the processes read the whole file together, each block once. In `lw` each process reads
+//! the same blocks, with 2000 reads in all: 100 for each of 20 processes (section 6.4), so that the local portions
+//! overlap entirely. With more reads than blocks the file is read repeatedly; each pass is a portion.
 
 use headstart_types::{keys, read_keys, KeyError, KeyTable};
 use toml::Table;

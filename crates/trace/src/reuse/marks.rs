@@ -1,7 +1,8 @@
-//! A set of positions that counts those behind one of them: a bit each, and a Fenwick tree over groups of 512 of them.
+//! A set of positions that counts its members from a position on: one bit per position, and a Fenwick tree over groups
+//! of 512.
 //!
-//! Cost: logarithmic, of 1/512 of the positions: the tree of 16 million of them is 128 KiB and stays in the processor's cache.
-//! Memory: an eighth of a byte a position.
+//! Cost: logarithmic in 1/512 of the positions: the tree for 16 million is 128 KiB and stays in the processor's cache.
+//! Memory: an eighth of a byte per position.
 
 /// Words of 64 bits in a group.
 const WORDS: usize = 8;
@@ -18,7 +19,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Positions up to `capacity`, of which the first `marked` are in the set.
+    /// A set with room for `capacity` positions, whose first `marked` positions are members.
     pub(super) fn first(marked: usize, capacity: usize) -> Self {
         let groups = capacity.div_ceil(GROUP);
         let mut words = vec![0u64; groups * WORDS];
@@ -54,7 +55,7 @@ impl Marks {
         }
     }
 
-    /// Members at `at` and behind it.
+    /// Number of members at or after `at`.
     pub(super) fn from(&self, at: usize) -> u32 {
         let word = at / 64;
         let group = at / GROUP;
@@ -68,7 +69,7 @@ impl Marks {
         self.marked - before
     }
 
-    /// How many members are before each word.
+    /// Number of members before each word.
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut count = 0;
         let ranks = self.words.iter().map(|word| {
@@ -79,7 +80,7 @@ impl Marks {
         ranks.collect()
     }
 
-    /// Members before `at`, by the `ranks` of the set.
+    /// Number of members before `at`, using the set's `ranks`.
     pub(super) fn rank(&self, ranks: &[u32], at: usize) -> u32 {
         ranks[at / 64] + (self.words[at / 64] & ((1 << (at % 64)) - 1)).count_ones()
     }

@@ -1,54 +1,53 @@
 //! Stack distances of a sample of the blocks, scaled to all of them.
 //!
-//! A block belongs to the sample where its hash is below a limit, so that all or none of its references do. The share of
-//! the hashes below the limit is the rate R: a distance found in the sample stands for one 1/R as large, and a reference for
-//! 1/R of them. Of a sample of fixed size the limit falls to the largest hash whenever there are too many blocks
-//! (FAST 2015, section 4.2). That the sample has more or fewer references than its share is made good among the shortest
-//! distances (section 5.3: SHARDS-adj).
+//! A block is sampled if its hash is below a limit, so either all or none of its references are. The fraction of hashes
+//! below the limit is the rate R: a distance found in the sample stands for a distance larger by 1/R, and a reference
+//! for 1/R references. With a fixed sample size, the limit falls to the largest hash whenever there are too many blocks
+//! (FAST 2015, section 4.2). The difference between the sample's actual and expected number of references is added to
+//! the shortest distances (section 5.3: SHARDS-adj).
 //!
-//! Memory: 40 bytes a block of the sample, and the counts by distance: exact ones of all distances while R is 1, else of 256 steps
-//! between a power of two and the next, so that a distance is known to 0.4 %.
+//! Memory: 40 bytes per sampled block, and the histogram of distances: exact while R is 1, otherwise with 256 steps
+//! between powers of two, so that a distance is known to 0.4 %.
 
 use std::collections::BinaryHeap;
 
 use super::{Key, LruStack};
 
-/// Which blocks are looked at.
+/// Which blocks are sampled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sample {
-    /// All.
     All,
     /// This share of them, above 0 and at most 1.
     Rate(f64),
-    /// At most so many, at least 1: as many as there are, and a falling share beyond.
+    /// At most this many blocks, at least 1: all blocks while they fit, then a decreasing share.
     Blocks(usize),
 }
 
-/// Steps between a power of two and the next.
+/// Steps between consecutive powers of two.
 const STEPS: u64 = 256;
 
-/// The distances of one stream of references.
+/// Computes the distances of one stream of references.
 #[derive(Debug)]
 pub struct Shards {
     stack: LruStack<Key>,
     seed: u64,
-    /// Blocks whose hash is below it are looked at; `None`: all.
+    /// Blocks whose hash is below it are sampled; `None`: all.
     limit: Option<u64>,
     blocks_max: usize,
-    /// With a fixed size: the blocks of the sample, largest hash first.
+    /// With a fixed size: the sampled blocks, largest hash first.
     heap: BinaryHeap<(u64, Key)>,
-    /// By distance, from 1: references. Only while every block is looked at.
+    /// References by distance, from 1. Only used while every block is sampled.
     exact: Vec<u64>,
-    /// By step: references, estimated.
+    /// Estimated references by step.
     scaled: Vec<f64>,
     references: u64,
-    /// Sum of what the references looked at stand for, cold ones included.
+    /// Estimated number of references, including first references.
     weight: f64,
     first: f64,
 }
 
 impl Shards {
-    /// Nothing referenced yet. Samples of different seeds are independent.
+    /// An empty histogram. Samples with different seeds are independent.
     #[must_use]
     pub fn new(sample: Sample, seed: u64) -> Self {
         let (limit, blocks_max) = match sample {
@@ -70,20 +69,20 @@ impl Shards {
         }
     }
 
-    /// The share of the blocks that are looked at now.
+    /// The currently sampled share of the blocks.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.limit.map_or(1.0, rate_of)
     }
 
-    /// Whether `block` is looked at now.
+    /// Whether `block` is currently sampled.
     #[must_use]
     pub fn takes(&self, block: Key) -> bool {
         self.limit.is_none_or(|limit| hash(block, self.seed) < limit)
     }
 
-    /// References `block`. Returns its stack distance, estimated; `None` for a first reference, and for what is not
-    /// looked at.
+    /// References `block`. Returns its estimated stack distance; `None` for a first reference and for a block that is
+    /// not sampled.
     pub fn reference(&mut self, block: Key) -> Option<u64> {
         self.references += 1;
         let rate = match self.limit {
@@ -102,14 +101,14 @@ impl Shards {
         }
     }
 
-    /// `block` is written: it becomes the most recently used, and nothing is counted.
+    /// Writes `block`: it becomes the most recently used, and nothing is counted.
     pub fn touch(&mut self, block: Key) {
         if self.takes(block) && self.stack.reference(block).is_none() {
             self.remember(block);
         }
     }
 
-    /// `block` is looked at from now on.
+    /// Adds `block` to the sample.
     fn remember(&mut self, block: Key) {
         if self.blocks_max < usize::MAX {
             self.heap.push((hash(block, self.seed), block));
@@ -135,7 +134,7 @@ impl Shards {
         scaled
     }
 
-    /// Lowers the limit until there are no more blocks than allowed.
+    /// Lowers the limit until the sample has the allowed size.
     fn shrink(&mut self) {
         while self.heap.len() > self.blocks_max {
             let Some(&(largest, _)) = self.heap.peek() else { return };
@@ -148,25 +147,24 @@ impl Shards {
         }
     }
 
-    /// References so far.
     #[must_use]
     pub fn references(&self) -> u64 {
         self.references
     }
 
-    /// Distinct blocks; estimated where not all are looked at.
+    /// Number of distinct blocks; an estimate if only some are sampled.
     #[must_use]
     pub fn distinct(&self) -> u64 {
         (self.stack.len() as f64 / self.rate()).round() as u64
     }
 
-    /// Blocks looked at.
+    /// Number of sampled blocks.
     #[must_use]
     pub fn looked_at(&self) -> usize {
         self.stack.len()
     }
 
-    /// Misses of an LRU cache of `blocks` blocks, at least 1: references whose distance is larger, and first ones.
+    /// Misses of an LRU cache of `blocks` blocks, at least 1: references with a larger distance, and first references.
     #[must_use]
     pub fn misses(&self, blocks: u64) -> f64 {
         let within = usize::try_from(blocks).unwrap_or(usize::MAX).min(self.exact.len());
@@ -179,8 +177,8 @@ impl Shards {
         (self.references as f64 - exact as f64 - scaled - adjustment).clamp(0.0, self.references as f64)
     }
 
-    /// How many references have a distance of 1, of 2 and 3, of 4 to 7, and so on; those that are not looked at are
-    /// estimated. First references have none.
+    /// References with a distance of 1, of 2 and 3, of 4 to 7, and so on, without first references; estimates if only
+    /// some blocks are sampled.
     #[must_use]
     pub fn by_power_of_two(&self) -> Vec<u64> {
         let mut found = vec![0.0; 64];
@@ -194,14 +192,14 @@ impl Shards {
         found[..end].iter().map(|count| count.round() as u64).collect()
     }
 
-    /// First references, estimated where not all blocks are looked at.
+    /// Number of first references; an estimate if only some blocks are sampled.
     #[must_use]
     pub fn first_references(&self) -> u64 {
         self.first.round() as u64
     }
 }
 
-/// The hash of a block, alike on every machine and uniform over 64 bits: two finalisers of SplitMix64.
+/// The hash of a block, the same on every machine and uniform over 64 bits: two finalisers of SplitMix64.
 #[must_use]
 pub fn hash((file, at): Key, seed: u64) -> u64 {
     let mixed = mix(at ^ (u64::from(file) << 32 | u64::from(file)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -222,7 +220,7 @@ fn rate_of(limit: u64) -> f64 {
     limit as f64 / u64::MAX as f64
 }
 
-/// The step in which a distance is counted.
+/// The histogram step of a distance.
 fn step_of(distance: u64) -> usize {
     if distance < STEPS {
         return distance as usize;
@@ -256,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Blocks of a Zipf-like distribution: an index drawn twice.
+    /// Blocks with a Zipf-like distribution: an index drawn in two stages.
     fn references() -> impl Iterator<Item = Key> {
         (0..300_000u64).map(|index| {
             let uniform = mix(index) >> 11;

@@ -1,7 +1,7 @@
-//! The stack of LRU over time: each block is marked at its last reference.
+//! The LRU stack as a sequence of reference times: each block is marked at the time of its last reference.
 //!
-//! Cost: logarithmic a reference; the times are packed anew when they are used up, which is constant a reference in the mean.
-//! Memory: some 30 bytes a distinct block.
+//! Cost: logarithmic per reference; times are compacted when they are used up, which is constant per reference on
+//! average. Memory: some 30 bytes per distinct block.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,13 +9,13 @@ use std::hash::Hash;
 use super::marks::Marks;
 use crate::hash::Build;
 
-/// Times at the least, before they are packed.
+/// Minimum number of times between compactions.
 const TIMES_MIN: usize = 1 << 16;
 
-/// An LRU stack of blocks named by `K`.
+/// An LRU stack of blocks identified by `K`.
 #[derive(Debug)]
 pub struct LruStack<K> {
-    /// By block: the time of its last reference.
+    /// The time of each block's last reference.
     last: HashMap<K, u32, Build>,
     marks: Marks,
     now: u32,
@@ -47,26 +47,25 @@ impl<K: Hash + Eq + Copy> LruStack<K> {
         distance
     }
 
-    /// Takes `block` out of the stack, as if it had never been referenced.
+    /// Removes `block` from the stack, as if it had never been referenced.
     pub fn forget(&mut self, block: K) {
         if let Some(before) = self.last.remove(&block) {
             self.marks.remove(before as usize);
         }
     }
 
-    /// Distinct blocks.
+    /// Number of distinct blocks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.last.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last.is_empty()
     }
 
-    /// Numbers the times anew, without gaps, with room for three times as many.
+    /// Renumbers the times without gaps, with room for three times as many.
     fn pack(&mut self) {
         let ranks = self.marks.ranks();
         for time in self.last.values_mut() {
@@ -103,7 +102,7 @@ mod tests {
             repeats in 1usize..400,
         ) {
             let (mut stack, mut list) = (LruStack::default(), Vec::<u8>::new());
-            // Enough of them that times are packed.
+            // Enough repetitions that times are compacted.
             for (block, forget) in steps.iter().cycle().take(steps.len() * repeats) {
                 let place = list.iter().rev().position(|each| each == block);
                 list.retain(|each| each != block);

@@ -1,4 +1,4 @@
-//! Think times as users write them: "0s", "1ms" (constant) or "exp:1ms" (exponential of that mean).
+//! Think times in their textual form: "0s", "1ms" (constant) or "exp:1ms" (exponential with that mean).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,21 +13,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A distribution of think times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compute {
-    /// Always the same; zero for none.
+    /// Constant; zero for none.
     Constant(Nanos),
-    /// Exponential, of this mean.
+    /// Exponential with this mean.
     Exponential(Nanos),
 }
 
 impl Compute {
-    /// What a user may write.
+    /// The allowed forms, for error texts.
     pub const ALLOWED: &'static str =
-        "a time such as \"0s\" or \"1ms\", or \"exp:1ms\" for exponential times of that mean, at most 1000h";
+        "a time such as \"0s\" or \"1ms\", or \"exp:1ms\" for exponential times with that mean, at most 1000h";
 
-    /// No think time.
     pub const NONE: Self = Compute::Constant(Nanos::ZERO);
 
-    /// The think times of one process, in the run of `seed`: each process has a stream of its own.
+    /// A sampler for one process in the run with `seed`: each process has its own random stream.
     #[must_use]
     pub fn sampler(self, seed: u64, process: u64) -> ComputeSampler {
         ComputeSampler { compute: self, rng: ChaCha8Rng::seed_from_u64(stream_seed(seed, "think", process)) }
@@ -71,7 +70,7 @@ impl FromStr for Compute {
     /// # Errors
     /// What is wrong with the text.
     fn from_str(text: &str) -> Result<Self, String> {
-        // An exponential is at most 37 times its mean here (53 random bits): nothing overflows.
+        // A sample is at most 37 times the mean (53 random bits), so nothing overflows.
         const MEAN_MAX: Nanos = Nanos(1_000 * 3_600_000_000_000);
         let (mean, exponential) = match text.strip_prefix("exp:") {
             Some(mean) => (mean, true),
@@ -85,7 +84,6 @@ impl FromStr for Compute {
     }
 }
 
-/// Draws think times.
 #[derive(Debug, Clone)]
 pub struct ComputeSampler {
     compute: Compute,
@@ -93,7 +91,7 @@ pub struct ComputeSampler {
 }
 
 impl ComputeSampler {
-    /// The next think time: for an exponential, minus the mean times the logarithm of a uniform number in (0, 1],
+    /// The next think time. An exponential one is minus the mean times the logarithm of a uniform number in (0, 1],
     /// rounded to the nanosecond.
     #[inline]
     pub fn next_think(&mut self) -> Nanos {
@@ -127,7 +125,7 @@ mod tests {
         let draws: Vec<u64> = (0..200_000).map(|_| sampler.next_think().0).collect();
         let mean = draws.iter().sum::<u64>() as f64 / draws.len() as f64;
         assert!((mean / 1e6 - 1.0).abs() < 0.01, "{mean}");
-        // Half of an exponential lies below ln 2 of its mean, a share of e^-3 above three times the mean.
+        // Half of the exponential times are below ln 2 times the mean; a share of e^-3 is above three times the mean.
         let share = |bound: u64| draws.iter().filter(|draw| **draw < bound).count() as f64 / draws.len() as f64;
         assert!((share(693_147) - 0.5).abs() < 0.005);
         assert!((1.0 - share(3_000_000) - 0.0498).abs() < 0.002);

@@ -1,4 +1,4 @@
-//! Numbers that several generators need: uniform ones, and sizes spread evenly over files.
+//! Common draws of the generators: uniform numbers, and sizes spread evenly over files.
 
 use rand_chacha::rand_core::RngCore;
 use rand_chacha::ChaCha8Rng;
@@ -8,23 +8,23 @@ pub(crate) fn below(bound: u64, rng: &mut ChaCha8Rng) -> u64 {
     share(rng.next_u64(), bound)
 }
 
-/// Whether something happens that has this probability, 0 to 1.
+/// A random event with this probability, 0 to 1.
 pub(super) fn happens(probability: f64, rng: &mut ChaCha8Rng) -> bool {
     ((rng.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64
 }
 
-/// The place of `index` in a sequence that fills 0..1 evenly at every length: multiples of the golden ratio, less their
-/// whole part, in units of 2^-64. Sizes that are a function of it need no table, and have their mean almost exactly.
+/// Element `index` of a sequence that fills 0..1 evenly at every length: the fractional part of multiples of the golden
+/// ratio, in units of 2^-64. Sizes that are a function of it need no table, and their mean is almost exact.
 pub(super) fn even(index: u64) -> u64 {
     index.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// `part` 2^-64ths of `whole`, rounded down.
+/// `part` * 2^-64 of `whole`, rounded down.
 pub(super) fn share(part: u64, whole: u64) -> u64 {
     ((u128::from(part) * u128::from(whole)) >> 64) as u64
 }
 
-/// A size for file `index`, evenly spread from 1 to twice `mean` less 1.
+/// A size for file `index`, evenly spread from 1 to twice `mean` minus 1.
 pub(super) fn size_about(mean: u64, index: u64) -> u64 {
     1 + share(even(index), 2 * mean - 1)
 }

@@ -1,8 +1,8 @@
-//! `files`: files of one size, each read from start to end by a process of its own.
+//! `files`: files of one size, each read from start to end by its own process.
 //!
 //! The workload of E. Shriver, C. Small and K. A. Smith, "Why does file system prefetching work?", USENIX 1999,
-//! appendix A: sequential requests of one size, the last one cut off at the end of the file, and a think time after each
-//! (section 5). Records come file by file; who wants the files read side by side asks for `processes = "per-pid"`.
+//! appendix A: sequential requests of one size, the last one cut at the end of the file, and a think time after each
+//! (section 5). Records are ordered by file; use `processes = "per-pid"` to read the files concurrently.
 
 use headstart_types::{keys, read_keys, Bytes, KeyError, KeyTable};
 use toml::Table;
@@ -19,12 +19,12 @@ pub(super) const WORKLOAD: Workload = Workload {
     make: open,
 };
 
-/// More files than this would fill the memory with their table.
+/// Bounds the memory of the file table.
 const FILES_MAX: u64 = 1 << 24;
 keys! {
     /// Keys of `files`.
     struct FilesKeys {
-        /// Files, each read by a process of its own.
+        /// Files, each read by its own process.
         #[schemars(range(min = 1, max = FILES_MAX))]
         files: u32 = 1,
         /// Size of each file.

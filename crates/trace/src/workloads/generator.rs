@@ -1,4 +1,4 @@
-//! What every generator is: a row of the registry, and what it needs beside its keys.
+//! Common parts of the generators: the registry row, and their input besides the keys.
 
 use headstart_types::{as_text, property_names, within_range, Bytes, KeyError, KeyTable, Nanos};
 use schemars::JsonSchema;
@@ -7,15 +7,15 @@ use toml::Table;
 
 use crate::RecordReader;
 
-/// Blocks and counts of blocks fit in 32 bits everywhere in headstart.
+/// Block numbers and counts fit in 32 bits everywhere in headstart.
 pub(super) const BLOCKS_MAX: u64 = u32::MAX as u64 - 1;
 /// More requests than this would take weeks.
 pub(super) const REQUESTS_MAX: u64 = 1_000_000_000_000;
 /// More passes than this would take weeks.
 pub(super) const PASSES_MAX: u64 = 1_000_000_000;
 
-/// The size of a file, or of a part of one, from 1 byte. Files are no larger than any file system of its time held: that keeps
-/// the sum of all below 2^64.
+/// The size of a file, or of a part of one, from 1 byte. Bounded by the largest file systems of the time, so that the
+/// sum of all files stays below 2^64.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend("x-min" = "1B", "x-max" = "512GiB"))]
@@ -27,16 +27,16 @@ impl Size {
     }
 }
 
-/// A time of up to 1000 hours: longer ones would overflow when added up.
+/// A time of up to 1000 hours: longer ones could overflow when added up.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend("x-max" = "1000h"))]
 pub(super) struct Pause(#[serde(serialize_with = "as_text")] pub Nanos);
 
-/// The blocks that a generator's requests lie in.
+/// The blocks that a generator's requests cover.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Space {
-    /// How many there are.
+    /// Number of blocks.
     pub(super) blocks: u64,
     /// Blocks of a request, at most `blocks`.
     pub(super) request_blocks: u64,
@@ -44,51 +44,49 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// The keys `blocks` and `request_blocks`, which must fit together and into addresses.
+    /// From the keys `blocks` and `request_blocks`, which must be consistent and addressable.
     pub(super) fn new(blocks: u64, request_blocks: u64, context: &GeneratorContext) -> Result<Self, KeyError> {
         within_range("request_blocks", request_blocks, 1..=blocks)?;
         context.fits(blocks)?;
         Ok(Self { blocks, request_blocks, block_bytes: context.block_bytes })
     }
 
-    /// How many blocks a request can start at and still lie within the space.
+    /// Number of blocks at which a request can start and still lie within the space.
     pub(super) fn starts(&self) -> u64 {
         self.blocks - self.request_blocks + 1
     }
 }
 
-/// What a generator needs beside its keys.
+/// The input of a generator besides its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GeneratorContext {
-    /// Seed of everything random in the workload.
+    /// Seed for all random draws of the workload.
     pub seed: u64,
-    /// Size of a block in bytes, more than zero.
+    /// Block size in bytes, more than zero.
     pub block_bytes: u64,
 }
 
 impl GeneratorContext {
-    /// Refuses spaces of `blocks` blocks that have no addresses.
+    /// Refuses a space whose `blocks` blocks exceed the address range.
     pub(super) fn fits(&self, blocks: u64) -> Result<(), KeyError> {
         if blocks.checked_mul(self.block_bytes).is_some() {
             return Ok(());
         }
-        let problem = format!("{blocks} blocks of {} are too much", headstart_types::Bytes(self.block_bytes));
+        let problem = format!("{blocks} blocks of {} are too many", headstart_types::Bytes(self.block_bytes));
         Err(KeyError::new("blocks", problem, "below 2^64 bytes in all"))
     }
 }
 
-/// Starts a generator, from a complete set of keys.
+/// Starts a generator from a complete set of keys.
 type Make = fn(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError>;
 
-/// A workload generator.
 pub struct Workload {
     /// The name in a scenario.
     pub name: &'static str,
-    /// What it asks for, in a few words.
+    /// A short description.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// The publication, or "headstart".
     pub source: &'static str,
-    /// Its keys.
     pub keys: KeyTable,
     pub(super) make: Make,
 }
@@ -97,7 +95,7 @@ impl Workload {
     /// Starts generating. Keys that are not given have their defaults.
     ///
     /// # Errors
-    /// A key that it does not have, or a value out of its range.
+    /// An unknown key, or a value out of its range.
     pub fn open(&self, given: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
         let schema = self.keys.schema();
         let known = property_names(&schema);

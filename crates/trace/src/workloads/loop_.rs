@@ -1,4 +1,4 @@
-//! `loop`: all blocks in order, over and over, for a given number of requests. The worst case of LRU.
+//! `loop`: all blocks in order, repeatedly, for a given number of requests. The worst case of LRU.
 
 use headstart_types::{keys, read_keys, KeyError, KeyTable};
 use toml::Table;
@@ -11,7 +11,7 @@ use crate::RecordReader;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "loop",
-    summary: "all blocks in order, over and over, for `requests` requests",
+    summary: "all blocks in order, repeatedly, for `requests` requests",
     source: "headstart",
     keys: KeyTable::of::<LoopKeys>(),
     make: open,
@@ -23,10 +23,10 @@ keys! {
         /// Size of the address space in blocks.
         #[schemars(range(min = 1, max = BLOCKS_MAX))]
         blocks: u64 = 2000,
-        /// Requests in all.
+        /// Number of requests.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 100_000,
-        /// Blocks of a request, at most blocks.
+        /// Blocks per request, at most blocks.
         #[schemars(range(min = 1))]
         request_blocks: u64 = 1,
         /// The think time after each request.

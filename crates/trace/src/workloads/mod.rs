@@ -1,9 +1,9 @@
-//! Workload generators: one file and one row each. Same keys, same seed, same records on every machine.
+//! Workload generators: one file and one row each. The same keys and seed give the same records on every machine.
 //!
-//! A key that all know: `compute`, the think time after each request ("0s", "1ms", or "exp:1ms" for an exponential of
-//! that mean). Those without files have `blocks`, the size of the address space in blocks, and most of them
+//! All have the key `compute`, the think time after each request ("0s", "1ms", or "exp:1ms" for an exponential with
+//! that mean). Generators without files have `blocks`, the size of the address space in blocks, and most of them
 //! `request_blocks`, the size of a request; their addresses are bytes: block number times the block size of the run.
-//! Those with files count in bytes throughout, from the start of each file.
+//! Generators with files count in bytes throughout, from the start of each file.
 
 mod closed;
 mod compute;
@@ -27,7 +27,6 @@ use headstart_types::KeyError;
 
 use crate::RecordReader;
 
-/// All generators.
 pub static WORKLOADS: &[Workload] = &[
     synth::WORKLOAD,
     sequential::WORKLOAD,
@@ -57,7 +56,7 @@ pub static WORKLOADS: &[Workload] = &[
 /// Starts the generator `name`. Keys that are not given have their defaults.
 ///
 /// # Errors
-/// No such generator, a key that it does not have, or a value out of its range.
+/// An unknown generator or key, or a value out of its range.
 pub fn generate(name: &str, keys: toml::Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>, KeyError> {
     if context.block_bytes == 0 {
         return Err(KeyError::new("block_size", "is 0", "1 byte or more"));

@@ -1,9 +1,9 @@
-//! `lfp`, `lrp`, `lw`, `gfp`, `grp`, `gw`: the patterns of parallel programs as one stream of records with process
-//! ids, for use without the program.
+//! `lfp`, `lrp`, `lw`, `gfp`, `grp`, `gw`: the patterns of parallel programs as one stream of records with process ids,
+//! for use without the program model.
 //!
-//! A local pattern goes from process to process, one read each; a shared string is dealt out in the same way.
-//! Requests are of one block (section 5.4 of the patterns' source), as are the think times' defaults: exponential, of
-//! mean 30 ms.
+//! The reads of a local pattern alternate between the processes; a shared string is distributed in the same way. A
+//! request is one block, and think times are by default exponential with a mean of 30 ms (section 5.4 of the patterns'
+//! source).
 
 use headstart_types::{keys, property_names, read_keys, KeyError, Keys, Nanos};
 use toml::Table;
@@ -24,11 +24,11 @@ pub(super) const fn workload<const ROW: usize>() -> Workload {
     }
 }
 
-/// The most processes.
+/// Maximum number of processes.
 const COUNT_MAX: u32 = 1 << 20;
 
 keys! {
-    /// What the generators add to the patterns' keys.
+    /// The generators' keys in addition to the patterns'.
     struct DealtKeys {
         /// Processes.
         #[schemars(range(min = 1, max = COUNT_MAX))]
@@ -48,7 +48,7 @@ fn open<const ROW: usize>(keys: Table, context: &GeneratorContext) -> Result<Box
     Ok(Box::new(Dealt { strings, processes, compute, block_bytes: context.block_bytes, done: 0 }))
 }
 
-/// Strings whose references are dealt out to the processes, one each in turn.
+/// Strings whose references are distributed round-robin to the processes.
 struct Dealt {
     strings: Strings,
     processes: u32,
@@ -58,8 +58,8 @@ struct Dealt {
 }
 
 impl Dealt {
-    /// The position of the read that comes after `done` others. Where the strings are of unequal length, the longer
-    /// ones are the first.
+    /// The position of the read that follows `done` others. If the strings have unequal lengths, the longer ones come
+    /// first.
     fn position(&self) -> usize {
         if self.strings.shared {
             return self.done;

@@ -1,4 +1,4 @@
-//! `random`: requests at places drawn uniformly and independently, wholly within the blocks.
+//! `random`: requests at positions drawn uniformly and independently, entirely within the blocks.
 
 use headstart_types::{keys, read_keys, stream_seed, KeyError, KeyTable};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -12,7 +12,7 @@ use crate::RecordReader;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "random",
-    summary: "uniform random places",
+    summary: "uniform random positions",
     source: "headstart",
     keys: KeyTable::of::<RandomKeys>(),
     make: open,
@@ -21,18 +21,18 @@ pub(super) const WORKLOAD: Workload = Workload {
 keys! {
     /// Keys of `random`.
     struct RandomKeys {
-        /// Requests in all.
+        /// Number of requests.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 100_000,
         /// Size of the address space in blocks.
         #[schemars(range(min = 1, max = BLOCKS_MAX))]
         blocks: u64 = 10_000,
-        /// Blocks of a request, at most blocks.
+        /// Blocks per request, at most blocks.
         #[schemars(range(min = 1))]
         request_blocks: u64 = 1,
         /// The think time after each request.
         compute: Compute = Compute::NONE,
-        /// Share of the requests that write, drawn evenly.
+        /// Share of the requests that write, drawn independently.
         #[schemars(range(min = 0.0, max = 1.0))]
         write_share: f64 = 0.0,
     }
@@ -55,7 +55,7 @@ struct Random {
 impl Pattern for Random {
     #[inline]
     fn next(&mut self) -> (u64, u64) {
-        // Multiply and keep the high half; with fewer than 2^32 places the bias is below 2^-32.
+        // Multiply and keep the high half; with fewer than 2^32 positions the bias is below 2^-32.
         let product = u128::from(self.rng.next_u64()) * u128::from(self.space.starts());
         ((product >> 64) as u64, self.space.request_blocks)
     }

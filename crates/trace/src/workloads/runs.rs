@@ -1,15 +1,16 @@
-//! `runs`: requests that arrive by the clock, in runs of contiguous ones at places drawn uniformly.
+//! `runs`: open arrivals in runs of contiguous requests at uniformly drawn positions.
 //!
-//! The workload that E. Shriver, C. Small and K. A. Smith, "Why does file system prefetching work?", USENIX 1999, specify
-//! in Table 2: a rate, an arrival process (constant, Poisson or bursty), a span of data, a size of request and a run
-//! length. They validate closed processes that read whole files; the rest they take from their model of disks (Shriver,
-//! Merchant and Wilkes, SIGMETRICS 1998). Give `arrival = "open"` beside it: otherwise the times are not used, but think times are.
+//! The workload that E. Shriver, C. Small and K. A. Smith, "Why does file system prefetching work?", USENIX 1999,
+//! specify in Table 2: a rate, an arrival process (constant, Poisson or bursty), a span of data, a request size and a
+//! run length. They validate closed processes that read whole files; the rest comes from their model of disks (Shriver,
+//! Merchant and Wilkes, SIGMETRICS 1998). It needs `arrival = "open"`: otherwise the times are ignored and only think
+//! times are used.
 //!
-//! What the paper leaves open is ours. A run's length is geometric, so that each request goes on in its run with the same
-//! probability, but at the end of the span. A burst is requests of one instant, their number geometric too; bursts come
-//! as a Poisson process of a rate that leaves the mean interval between requests as it is.
+//! Our choices where the paper is silent: a run's length is geometric, so that each request continues its run with the
+//! same probability, except at the end of the span. A burst is a set of simultaneous requests with a geometric size;
+//! bursts arrive as a Poisson process whose rate preserves the mean interval between requests.
 //!
-//! Cost: two or three random words a request.
+//! Cost: two or three random words per request.
 
 use headstart_types::{keys, read_keys, stream_seed, Bytes, KeyError, KeyTable, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -30,42 +31,42 @@ pub(super) const WORKLOAD: Workload = Workload {
     make: open,
 };
 
-/// When requests arrive.
+/// The arrival process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Timing {
-    /// One after each interval.
+    /// Constant intervals.
     Constant,
-    /// Intervals are exponential.
+    /// Exponential intervals.
     Poisson,
-    /// Requests of one instant, with exponential intervals between bursts.
+    /// Bursts of simultaneous requests, with exponential intervals between bursts.
     Bursty,
 }
 
-/// A burst or a run that is longer than this never ends.
+/// A longer burst or run practically never ends.
 const LENGTH_MAX: f64 = 1e9;
 
 keys! {
     /// Keys of `runs`.
     struct RunsKeys {
-        /// Requests in all.
+        /// Number of requests.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 10_000,
-        /// When requests arrive.
+        /// The arrival process.
         timing: Timing = Timing::Poisson,
         /// Mean time between two requests.
         interval: Pause = Pause(Nanos::from_millis(20)),
-        /// Mean number of requests of a burst, with `timing = "bursty"`.
+        /// Mean number of requests per burst, with `timing = "bursty"`.
         #[schemars(range(min = 1.0, max = LENGTH_MAX))]
         burst: f64 = 8.0,
-        /// Bytes over which runs lie, a multiple of `request`.
+        /// Bytes over which runs are spread, a multiple of `request`.
         span: Size = Size::bytes(1 << 30),
         /// Size of each request.
         request: Size = Size::bytes(8 << 10),
         /// Mean length of a run, in requests.
         #[schemars(range(min = 1.0, max = LENGTH_MAX))]
         run_length: f64 = 1.0,
-        /// The think time after each request, where they do not arrive by the clock.
+        /// The think time after each request, if arrivals are closed.
         compute: Compute = Compute::NONE,
     }
 }
@@ -74,7 +75,7 @@ fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>
     let keys: RunsKeys = read_keys(keys)?;
     let (Size(Bytes(span)), Size(Bytes(request_bytes)), Pause(interval)) = (keys.span, keys.request, keys.interval);
     if span % request_bytes != 0 {
-        let problem = format!("{} is no whole number of requests", Bytes(span));
+        let problem = format!("{} is not a multiple of the request size", Bytes(span));
         return Err(KeyError::new("span", problem, format!("a multiple of {}", Bytes(request_bytes))));
     }
     let burst = if keys.timing == Timing::Bursty { keys.burst } else { 1.0 };
@@ -85,7 +86,7 @@ fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>
         requests: keys.requests,
         places: span / request_bytes,
         request_bytes,
-        // The stream of think times is another.
+        // Think times use another stream.
         gaps: gaps.sampler(context.seed, 1),
         compute: keys.compute.sampler(context.seed, 0),
         bursts: Geometric::new(burst, rng("bursts")),
@@ -97,10 +98,10 @@ fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>
     }))
 }
 
-/// Whether a length drawn from a geometric distribution ends here.
+/// Draws whether a length with a geometric distribution ends here.
 struct Geometric {
     rng: ChaCha8Rng,
-    /// Of 2^32: that it goes on.
+    /// Probability of continuing, in units of 2^-32.
     share: u64,
 }
 
@@ -116,7 +117,7 @@ impl Geometric {
 
 struct Runs {
     requests: u64,
-    /// Requests that the span has room for.
+    /// Number of requests that fit in the span.
     places: u64,
     request_bytes: u64,
     gaps: ComputeSampler,
@@ -125,7 +126,7 @@ struct Runs {
     runs: Geometric,
     rng: ChaCha8Rng,
     time: Nanos,
-    /// The place behind the last request.
+    /// The position after the last request.
     next: Option<u64>,
     done: u64,
 }
@@ -135,11 +136,11 @@ impl Runs {
         if self.done > 0 && !self.bursts.goes_on() {
             self.time += self.gaps.next_think();
         }
-        // Drawn for each request, so that one of the processes does not change with the length of the other.
+        // Drawn for each request, so that the run length does not change the other random streams.
         let goes_on = self.runs.goes_on();
         let place = match self.next.filter(|next| goes_on && *next < self.places) {
             Some(next) => next,
-            // Multiply and keep the high half: the bias is below 2^-64 of a place.
+            // Multiply and keep the high half: the bias is below 2^-64 per position.
             None => ((u128::from(self.rng.next_u64()) * u128::from(self.places)) >> 64) as u64,
         };
         self.next = Some(place + 1);
@@ -205,7 +206,8 @@ mod tests {
         assert!(gaps_of("timing = \"constant\"").iter().all(|gap| *gap == 2e6));
         let (mean, variation) = moments(&gaps_of("timing = \"poisson\""));
         assert!((mean / 2e6 - 1.0).abs() < 0.01 && (variation - 1.0).abs() < 0.03, "{mean} {variation}");
-        // A share 1 - 1/4 of gaps is zero, the others are exponential of mean 8 ms: 2 * 64 / 4 less 4, over 4.
+        // A share of 1 - 1/4 of the gaps is zero, the others are exponential with mean 8 ms: 2 * 64 / 4 minus 4, over
+        // 4.
         let bursty = gaps_of("timing = \"bursty\"\nburst = 4.0");
         let (mean, variation) = moments(&bursty);
         assert!((mean / 2e6 - 1.0).abs() < 0.02 && (variation - 7.0).abs() < 0.5, "{mean} {variation}");
@@ -221,9 +223,9 @@ mod tests {
         assert!(all.iter().all(|record| record.offset % 16384 == 0 && record.offset + record.size <= 64 << 20));
         let starts: Vec<f64> = all.iter().map(|record| record.offset as f64).collect();
         let (mean, variation) = moments(&starts);
-        // Uniform: the middle, and a third of the mean's square.
+        // Uniform: the mean is the middle, the variance a third of the mean's square.
         assert!((mean / f64::from(32 << 20) - 1.0).abs() < 0.03 && (variation - 1.0 / 3.0).abs() < 0.02);
-        // Runs of one request: none follows but by chance.
+        // Runs of one request: requests are contiguous only by chance.
         let single = records("requests = 10000");
         assert!(single.windows(2).filter(|pair| pair[1].offset == pair[0].offset + 8192).count() < 3);
     }

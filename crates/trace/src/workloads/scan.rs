@@ -1,9 +1,9 @@
-//! Scans from the first block to the last, over and over: the pattern of `synth`, `sequential` and `loop`.
+//! Repeated scans from the first block to the last: the pattern of `synth`, `sequential` and `loop`.
 
 use super::generator::Space;
 use super::stream::Pattern;
 
-/// Consecutive requests; the last one of a pass is shorter where the request size does not divide the blocks.
+/// Consecutive requests; the last one of a pass is shorter if the request size does not divide the blocks.
 pub(super) struct Scan {
     space: Space,
     /// Block at which the next request starts.

@@ -23,10 +23,10 @@ keys! {
         /// Size of the address space in blocks.
         #[schemars(range(min = 1, max = BLOCKS_MAX))]
         blocks: u64 = 10_000,
-        /// Times that all blocks are read.
+        /// Number of times that all blocks are read.
         #[schemars(range(min = 1, max = PASSES_MAX))]
         passes: u64 = 1,
-        /// Blocks of a request, at most blocks.
+        /// Blocks per request, at most blocks.
         #[schemars(range(min = 1))]
         request_blocks: u64 = 1,
         /// The think time after each request.

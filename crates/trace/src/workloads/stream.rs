@@ -1,4 +1,4 @@
-//! What all generators share: a sequence of starts becomes batches of records with think times.
+//! Common to all generators: turns a sequence of starts into batches of records with think times.
 
 use headstart_types::{stream_seed, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -8,21 +8,21 @@ use super::generator::Space;
 use super::ComputeSampler;
 use crate::{Carries, Record, RecordReader, TraceError, BATCH};
 
-/// What a generator itself decides: where each request starts and how long it is.
+/// The generator's own part: the start and length of each request.
 pub(super) trait Pattern: Send {
     /// The next request: its first block and its number of blocks, within the space.
     fn next(&mut self) -> (u64, u64);
 }
 
-/// Which requests write: each with the same probability, drawn from a stream of its own.
+/// Draws which requests write: each with the same probability, from its own random stream.
 pub(super) struct Writes {
     rng: ChaCha8Rng,
-    /// Of 2^32.
+    /// Probability in units of 2^-32.
     share: u64,
 }
 
 impl Writes {
-    /// A share from 0 to 1.
+    /// `share` is 0 to 1.
     pub(super) fn new(share: f64, seed: u64) -> Option<Self> {
         let rng = || ChaCha8Rng::seed_from_u64(stream_seed(seed, "writes", 0));
         (share > 0.0).then(|| Self { rng: rng(), share: (share * 4_294_967_296.0) as u64 })
@@ -37,7 +37,7 @@ impl Writes {
 pub(super) struct Stream<P> {
     pattern: P,
     compute: ComputeSampler,
-    /// `None`: all read.
+    /// `None`: all requests read.
     writes: Option<Writes>,
     block_bytes: u64,
     done: u64,
@@ -45,12 +45,12 @@ pub(super) struct Stream<P> {
 }
 
 impl<P: Pattern + 'static> Stream<P> {
-    /// `requests` requests of `pattern`.
+    /// `requests` requests of `pattern`, all of them reads.
     pub(super) fn boxed(pattern: P, compute: ComputeSampler, space: Space, requests: u64) -> Box<dyn RecordReader> {
         Self::writing(pattern, compute, None, space, requests)
     }
 
-    /// The same, some of which write.
+    /// The same, with writes.
     pub(super) fn writing(
         pattern: P,
         compute: ComputeSampler,

@@ -1,12 +1,13 @@
-//! `zipf`: independent requests, the block of rank r drawn with a probability proportional to 1 / r^alpha.
+//! `zipf`: independent requests; the block of rank r is drawn with a probability proportional to 1 / r^alpha.
 //!
 //! Source: the independent reference model of Breslau, Cao, Fan, Phillips and Shenker, "Web caching and Zipf-like
-//! distributions", INFOCOM 1999. Drawing is by Walker's alias table (ACM TOMS 3(3), 1977) in Vose's construction
-//! (IEEE TSE 17(9), 1991): exact for every alpha from 0 (uniform) on, up to rounding of the probabilities to 32 bits.
-//! Ranks are scattered over the block numbers by a random permutation (Fisher and Yates), drawn from the seed, so
-//! that popular blocks are not neighbours. The permutation is folded into the table.
-//! Cost: one random word, one multiplication and one look into the table a request. Memory: 12 bytes a block, twice
-//! that while the table is built; hence the limit of 2^28 blocks.
+//! distributions", INFOCOM 1999. Blocks are drawn with Walker's alias table (ACM TOMS 3(3), 1977) in Vose's
+//! construction (IEEE TSE 17(9), 1991): exact for every alpha of 0 (uniform) or more, up to rounding of the
+//! probabilities to 32 bits. A random permutation (Fisher and Yates) from the seed maps ranks to block numbers, so that
+//! popular blocks are not adjacent. The permutation is folded into the table.
+//!
+//! Cost: one random word, one multiplication and one table look-up per request. Memory: 12 bytes per block, twice that
+//! while the table is built; hence the limit of 2^28 blocks.
 
 use headstart_types::{keys, read_keys, stream_seed, KeyError, KeyTable};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -28,13 +29,13 @@ pub(super) const WORKLOAD: Workload = Workload {
 
 /// Bounds the memory of the table.
 const BLOCKS_MAX: u64 = 1 << 28;
-/// Beyond this all but the first rank would be rarer than once in 10^30 requests.
+/// Beyond this, all ranks but the first would occur less than once in 10^30 requests.
 pub(super) const ALPHA_MAX: f64 = 100.0;
 
 keys! {
     /// Keys of `zipf`.
     struct ZipfKeys {
-        /// Requests in all.
+        /// Number of requests.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 100_000,
         /// Size of the address space in blocks.
@@ -43,12 +44,12 @@ keys! {
         /// The exponent of Zipf's law.
         #[schemars(range(min = 0.0, max = ALPHA_MAX))]
         alpha: f64 = 1.0,
-        /// Blocks of a request, at most blocks.
+        /// Blocks per request, at most blocks.
         #[schemars(range(min = 1))]
         request_blocks: u64 = 1,
         /// The think time after each request.
         compute: Compute = Compute::NONE,
-        /// Share of the requests that write, drawn evenly.
+        /// Share of the requests that write, drawn independently.
         #[schemars(range(min = 0.0, max = 1.0))]
         write_share: f64 = 0.0,
     }
@@ -67,7 +68,7 @@ fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>
 /// One column of the alias table.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// Share of `own` in this column, of 2^32; the rest is `alias`.
+    /// Share of `own` in this column, in units of 2^-32; the rest is `alias`.
     own_share: u32,
     own: u32,
     alias: u32,
@@ -86,19 +87,19 @@ impl Pattern for Zipf {
     }
 }
 
-/// Things that are drawn by Zipf's law, their ranks scattered.
+/// Items drawn by Zipf's law, with ranks assigned at random.
 pub(super) struct Ranks {
     slots: Vec<Slot>,
 }
 
 impl Ranks {
-    /// Of `count` things; which is how popular is drawn from `rng`. The caller guarantees that `count` is at least 1 and
-    /// at most [`BLOCKS_MAX`], and `alpha` from 0 to [`ALPHA_MAX`].
+    /// `count` items, with ranks assigned from `rng`. The caller guarantees that `count` is 1 to [`BLOCKS_MAX`], and
+    /// `alpha` 0 to [`ALPHA_MAX`].
     pub(super) fn new(count: usize, alpha: f64, rng: &mut ChaCha8Rng) -> Self {
         Self { slots: slots(count, alpha, rng) }
     }
 
-    /// One of them.
+    /// Draws an item.
     #[inline]
     pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> u32 {
         // One random word: the high half of the product is the column, the low half decides within it.
@@ -113,7 +114,7 @@ impl Ranks {
     }
 }
 
-/// The alias table over `count` ranks, each rank already replaced by its block. The caller guarantees that `count`
+/// The alias table over `count` ranks, with each rank already replaced by its block. The caller guarantees that `count`
 /// is at least 1 and fits in 32 bits.
 fn slots(count: usize, alpha: f64, rng: &mut ChaCha8Rng) -> Vec<Slot> {
     // Weight of each rank, in units of one column.
@@ -124,11 +125,11 @@ fn slots(count: usize, alpha: f64, rng: &mut ChaCha8Rng) -> Vec<Slot> {
 
     let blocks = permutation(count, rng);
     let mut slots: Vec<Slot> = blocks.iter().map(|&own| Slot { own_share: u32::MAX, own, alias: own }).collect();
-    // Weights fall with the rank: those of at least one column come first, the lighter ones after them.
+    // Weights fall with the rank: those of at least one column come first.
     let mut light = weights.partition_point(|weight| *weight >= 1.0);
     let mut heavy = 0;
     let heavies = light;
-    // A heavy rank that has given so much that it became light itself is settled at once, from the next heavy one.
+    // A heavy rank that became light by filling another column is itself filled up at once from the next heavy rank.
     let mut settle = |light: usize, heavy: usize, weights: &mut [f64]| {
         slots[light].own_share = (weights[light] * 4_294_967_296.0) as u32;
         slots[light].alias = blocks[heavy];

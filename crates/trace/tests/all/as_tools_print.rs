@@ -107,7 +107,7 @@ fn what_stands_above_and_between_the_lines_is_passed_over() {
     let (_, records, reader) = read("lost", &lost);
     assert_eq!(
         (records.len(), reader.note().unwrap().as_str()),
-        (2, "the tracer has lost events: requests may be missing")
+        (2, "the tracer lost events: requests may be missing")
     );
 }
 
@@ -121,7 +121,7 @@ fn prose_and_tables_without_places_are_no_headers() {
         "TIME(ms)     DISK ID        COMM             PID    LAT(ms)\n611 259 0 reader 4179 10\n",
     ] {
         let error = refused("prose", prose);
-        assert!(error.contains("the format is not recognised"), "{prose}: {error}");
+        assert!(error.contains("the format was not recognised"), "{prose}: {error}");
         let advised = error.contains("bpftrace's biosnoop.bt, which prints no sectors");
         assert_eq!(advised, prose.starts_with("TIME"), "{error}");
     }
@@ -131,7 +131,7 @@ fn prose_and_tables_without_places_are_no_headers() {
 fn operations_under_unknown_names_are_refused_and_other_columns_named() {
     for name in ["kind", "what", "io_op", "rw flag", "op.name", "x"] {
         let error = refused("op_unknown", &format!("{name},offset,size\nR,0,1\nW,1,1\n"));
-        let expected = format!("line 1: column \"{name}\" seems to say what is read and what is written");
+        let expected = format!("line 1: column \"{name}\" seems to hold operations");
         assert!(error.contains(&expected) && error.contains("allowed: op, with R, W"), "{error}");
     }
     // By the name alone, whatever stands there.
@@ -143,7 +143,7 @@ fn operations_under_unknown_names_are_refused_and_other_columns_named() {
         assert_eq!(records.iter().map(|record| record.write).collect::<Vec<_>>(), [false, true], "{name}");
     }
     let (_, records, reader) = read("ignored", "op,offset,size,cpu,Flags\nR,0,1,3,W\nW,1,1,4,R\n");
-    assert_eq!((records.len(), reader.note().unwrap().as_str()), (2, "columns that are not read: cpu, flags"));
+    assert_eq!((records.len(), reader.note().unwrap().as_str()), (2, "ignored columns: cpu, flags"));
 }
 
 #[test]
@@ -175,7 +175,10 @@ fn five_columns_are_told_apart_by_what_they_hold() {
         "5 0 7 400 1\n10 0 800 8 1\n",
     ] {
         let error = refused("five_not", content);
-        assert!(error.contains("the format is not recognised; nearest is csv, without a header"), "{content}: {error}");
+        assert!(
+            error.contains("the format was not recognised; nearest is csv, but there is no header"),
+            "{content}: {error}"
+        );
     }
 }
 

@@ -61,13 +61,11 @@ fn wrong_headers_list_what_is_allowed() {
     let header = |content: &str, format: &str| error("wrong_headers", "x.csv", content.as_bytes(), format);
     assert!(header("time,op\n1,R\n", "headstart").ends_with("allowed: time,op,pid,file,offset,size,dur_us"));
     let no_place = header("time,op\n1,R\n", "csv");
-    assert!(
-        no_place.starts_with(", line 1: the header \"time,op\" has no column that says where; allowed: one of offset")
-    );
+    assert!(no_place.starts_with(", line 1: the header \"time,op\" has no address column; allowed: one of offset"));
     assert!(header("time,op\n1,R\n", "auto").contains("not recognised; nearest is csv; its header needs a column"));
     assert!(header("offset,id,size\n1,1,1\n", "csv").contains("has both offset and id"));
     assert!(header("time,time_us,id\n1,1,1\n", "csv").contains("has both time and time_us"));
-    assert!(header("offset\n1\n", "csv").contains("has an offset and no size"));
+    assert!(header("offset\n1\n", "csv").contains("has an offset but no size"));
     assert!(header(&"id,".repeat(100), "csv").contains("has more than 64 columns"));
     assert!(error("wrong_headers", "x.csv", b"\xff\xfeid\n1\n", "csv").contains("is not UTF-8"));
 }
@@ -129,7 +127,7 @@ fn wrong_lines_of_block_traces_name_column_and_what_is_allowed() {
         ("fio", "fio version 3 iolog", "5 /f", "\"5 /f\" has too few columns; allowed: \"us file action\" or \"us file action offset length\""),
         ("fio", "fio version 3 iolog", "x /f read 0 1", "\"x\" in column time is not a number; allowed: a time, 0 or more"),
         ("blkparse", "8,0 1 1 0.5 9 Q R 8 + 8 [x]", "8,0 1 1 0.5 9 Q R x + 8 [x]", "\"x\" in column sector is not a whole number; allowed: 0 or more"),
-        ("blkparse", "8,0 1 1 0.5 9 Q R 8 + 8 [x]", "8 1 1 0.5 9 Q R 8 + 8 [x]", "\"8\" in column device is no device; allowed: major,minor"),
+        ("blkparse", "8,0 1 1 0.5 9 Q R 8 + 8 [x]", "8 1 1 0.5 9 Q R 8 + 8 [x]", "\"8\" in column device is not a device; allowed: major,minor"),
         ("blkparse", "8,0 1 1 0.5 9 Q R 8 + 8 [x]", "8,0 1 1 0.5", "\"8,0 1 1 0.5\" has no action; allowed: \"major,minor cpu sequence seconds pid action type sector + sectors\""),
         ("dbench", "READ \"/f\" 0 1 *", "READ \"/f\" * 1 *", "\"*\" in column offset is not a whole number; allowed: 0 or more"),
         ("dbench", "READ \"/f\" 0 1 *", "READ \"/f\" 0 *", "\"READ\" has 3 arguments; allowed: 4, \"name\" offset size status"),
@@ -186,7 +184,7 @@ fn empty_traces_are_errors_in_every_format() {
         for content in [&b""[..], &gzip(b""), &bzip2(b""), &xz(b""), &zstd(b"")] {
             let error = error("empty_traces", "x.trace", content, row.name);
             assert!(
-                [": the trace has no records", ": there is no header", ": is no recording"]
+                [": the trace has no records", ": there is no header", ": is not a recording"]
                     .iter()
                     .any(|problem| error.starts_with(problem)),
                 "{error}"
@@ -211,7 +209,7 @@ fn truncated_and_damaged_streams_say_so() {
             assert!(error.starts_with(&format!(": the {name} stream is ")), "{length} of {}: {error}", whole.len());
         }
         let error = error("truncated_half", "x.trace", &whole[..whole.len() / 2], "lirs");
-        assert_eq!(error, format!(": the {name} stream is cut short; allowed: a complete {name} file"));
+        assert_eq!(error, format!(": the {name} stream is truncated; allowed: a complete {name} file"));
     }
     let mut damaged = gzip(lines.as_bytes());
     let middle = damaged.len() / 2;
@@ -232,7 +230,7 @@ fn missing_files_directories_and_unknown_formats() {
     let names: Vec<&str> = FORMATS.iter().map(|row| row.name).collect();
     let names = names.join(", ");
     let error = headstart_trace::open(&path, "auto").err().unwrap().to_string();
-    assert!(error.ends_with(&format!("the format is not recognised; name it; allowed: {names}")), "{error}");
+    assert!(error.ends_with(&format!("the format was not recognised; name it; allowed: {names}")), "{error}");
     let error = headstart_trace::open(&path, "spc2").err().unwrap().to_string();
     assert!(error.contains("unknown trace format \"spc2\"") && error.contains(&names), "{error}");
 }
@@ -264,7 +262,7 @@ fn a_binary_file_is_never_taken_for_block_numbers() {
         [b"\x7fELF\x02\x01\x01\0\0", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n\0", &with_nul, b"12\x1b[2J\n", b"\xff\xfe1\0"];
     for content in cases {
         let error = error("binary", "x.trace", content, "auto");
-        assert!(error.starts_with(": the format is not recognised; name it"), "{error}");
+        assert!(error.starts_with(": the format was not recognised; name it"), "{error}");
     }
     assert_eq!(records(&file(&scratch("binary_not"), "x.trace", &digits), "auto").unwrap().len(), 2000);
 }
@@ -307,9 +305,9 @@ fn only_regular_files_are_opened() {
     let pipe = folder.join("pipe.csv");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for (path, what) in [
-        (pipe.as_path(), "no regular file"),
-        (std::path::Path::new("/dev/zero"), "no regular file"),
-        (std::path::Path::new("/dev/null"), "no regular file"),
+        (pipe.as_path(), "not a regular file"),
+        (std::path::Path::new("/dev/zero"), "not a regular file"),
+        (std::path::Path::new("/dev/null"), "not a regular file"),
         (folder.as_path(), "a directory"),
     ] {
         let expected = format!("{}: is {what}; allowed: a trace in a regular file", path.display());

@@ -74,7 +74,7 @@ fn msr_counts_in_100_ns_and_numbers_disks_by_first_appearance() {
     assert_eq!(all, expected);
     assert_eq!((carries, unit), (Carries { files: true, duration: true, ..BLOCKS }, 1));
     let mut reader = open(&file(&scratch("msr_note"), "trace", text), "auto").unwrap();
-    assert!(info(&mut *reader, None).unwrap().note.unwrap().contains("put in order of issue"));
+    assert!(info(&mut *reader, None).unwrap().note.unwrap().contains("sorted by issue time"));
 }
 
 #[test]
@@ -333,12 +333,12 @@ fn what_is_not_recognised_is_told_the_nearest_format_and_the_fix() {
         (b"{\"op\": \"read\"}\n", "looks like JSON; write it as CSV"),
         (b"PAR1\x15\x04", "looks like Parquet"),
         (b"\x07\x74\x61\x65\x01\0\0\0", "blkparse -i FILE"),
-        (b"R,4096,8192\nR,12288,8192\n", "nearest is csv, without a header; put one above the data"),
-        (b"when,what,read_length\n", "nearest is csv; its header needs a column that says where"),
+        (b"R,4096,8192\nR,12288,8192\n", "nearest is csv, but there is no header; add one above the data"),
+        (b"when,what,read_length\n", "nearest is csv; its header needs a column of addresses"),
     ];
     for (content, expected) in cases {
         let error = records_error(&file(&scratch("nearest"), "log", content));
-        assert!(error.contains("the format is not recognised; ") && error.contains(expected), "{error}");
+        assert!(error.contains("the format was not recognised; ") && error.contains(expected), "{error}");
         assert!(error.contains("; or name the format; allowed: headstart, hints, msr"), "{error}");
     }
 }

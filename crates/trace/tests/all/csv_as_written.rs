@@ -55,9 +55,9 @@ fn clocks_and_times_since_1970_in_any_unit() {
     assert_eq!(gap("csv_epoch", "2024-05-01T12:34:56.789Z", "2024-05-01T14:34:56.791+02:00"), ms(2));
     assert_eq!(gap("csv_epoch", "12:34:56", "12:34:56.002"), ms(2));
     let path = file(&scratch("csv_epoch_note"), "x.csv", "timestamp,offset,size\n1714566896789,0,1\n");
-    assert_eq!(open(&path, "auto").unwrap().note().unwrap(), "the times are taken for milliseconds");
+    assert_eq!(open(&path, "auto").unwrap().note().unwrap(), "the times are taken as milliseconds");
     let wrong = error("csv_epoch_wrong", "time,offset,size\n12:34,0,1\n");
-    assert!(wrong.contains("line 2: \"12:34\" in column time is no time; allowed: HH:MM:SS.fraction"), "{wrong}");
+    assert!(wrong.contains("line 2: \"12:34\" in column time is not a time; allowed: HH:MM:SS.fraction"), "{wrong}");
 }
 
 #[test]
@@ -98,11 +98,14 @@ fn offsets_without_sizes_take_the_size_that_is_given() {
     let hexadecimal = file(&directory, "hexadecimal.txt", "0x10\n0x20\n");
     assert!(refused(&hexadecimal, "auto", None)
         .ends_with("allowed: with a size, --request-size 4KiB (workload.request_size)"));
-    assert!(refused(&column, "auto", None).contains("an offset and no size"));
+    assert!(refused(&column, "auto", None).contains("an offset but no size"));
     assert!(refused(&bare, "auto", Some(0)).starts_with("request_size: is 0; allowed"));
     let sized = file(&directory, "sized.csv", "offset,size\n1,1\n");
-    assert!(refused(&sized, "auto", Some(1)).contains("has sizes; allowed: no request size"));
+    assert!(refused(&sized, "auto", Some(1)).contains("has a size column; allowed: no request size"));
     let fio = file(&directory, "fio.log", "fio version 2 iolog\n/f read 0 1\n");
     let error = refused(&fio, "auto", Some(1));
-    assert!(error.contains("format fio, which has sizes; allowed: no request_size, or one of the formats"), "{error}");
+    assert!(
+        error.contains("format fio, which carries sizes; allowed: no request_size, or one of the formats"),
+        "{error}"
+    );
 }

@@ -82,12 +82,9 @@ fn fio_latency_logs_are_written_at_the_end_of_requests() {
     let (all, ..) = read("fio_old", "fio-lat", "1, 1000, 0, 4096, 0\n2, 1000, 0, 4096, 8192\n");
     assert_eq!(all, [took(at(0, 0, 0, 4096), 1000), took(at(MS, 0, 8192, 4096), 1000)]);
     let no_offsets = error("0, 287348, 0, 4096, 0\n3, 3370187, 0, 4096, 0\n", "auto");
-    assert!(
-        no_offsets.ends_with("the log has no offsets; allowed: a log that was written with log_offset=1"),
-        "{no_offsets}"
-    );
+    assert!(no_offsets.ends_with("the log has no offsets; allowed: a log written with log_offset=1"), "{no_offsets}");
     let averages = error("500, 1000, 0, 0, 0, 0\n1000, 1000, 0, 0, 0, 0\n", "auto");
-    assert!(averages.ends_with("allowed: a log that was written without log_avg_msec"), "{averages}");
+    assert!(averages.ends_with("allowed: a log written without log_avg_msec"), "{averages}");
     let path = file(&scratch("fio_bw"), "x_bw.1.log", text);
     assert!(!open(&path, "auto").unwrap().carries().duration, "values of a bandwidth log are no durations");
 }
@@ -104,7 +101,7 @@ fn fiu_counts_in_blocks_and_nanoseconds() {
     assert_eq!(all, expected);
     assert_eq!((carries, unit), (Carries { processes: true, files: true, ..BLOCKS }, 512));
     let error = error(&text.replace(" R 8 16", " X 8 16"), "fiu");
-    assert!(error.contains("line 2: ") && error.contains("is no request; allowed: ns pid process lba"), "{error}");
+    assert!(error.contains("line 2: ") && error.contains("is not a request; allowed: ns pid process lba"), "{error}");
 }
 
 #[test]

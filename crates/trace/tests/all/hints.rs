@@ -78,7 +78,7 @@ fn as_a_trace_it_is_its_references() {
     let found = info(&mut *open(&path, "hints").unwrap(), Some(4096)).unwrap();
     assert_eq!((found.requests, found.distinct_blocks), (5, 18));
     // Which recorder sees what.
-    assert!(found.note.unwrap().starts_with("every page that was used is in it, through calls and mappings"));
+    assert!(found.note.unwrap().starts_with("contains every page used, through calls and mappings"));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn lost_events_are_a_note_and_no_references_an_error() {
     let mut recording = recording();
     recording.about.lost_events = 7;
     recording.write(&path).unwrap();
-    let note = "the kernel has dropped 7 events while recording: reads may be missing";
+    let note = "the kernel dropped 7 events while recording: reads may be missing";
     assert!(open(&path, "auto").unwrap().note().unwrap().ends_with(note));
     recording.reads.retain(|read| read.kind == ReadKind::ReadAhead);
     recording.processes.push(RecordedProcess { pid: 1, name: String::new() });
@@ -119,12 +119,12 @@ fn what_is_damaged_is_refused() {
         assert!(Recording::read(&path).map_or(true, |read| read == recording()), "byte {at}");
     }
     let tail = |text: String| text.split_once(": ").unwrap().1.to_owned();
-    assert_eq!(tail(refused(b"PNG")), "is no recording; allowed: a recording of `headstart record`");
+    assert_eq!(tail(refused(b"PNG")), "is not a recording; allowed: a recording of `headstart record`");
     assert_eq!(tail(refused(b"headstart-hints 9 {}\n")), "the version is 9; allowed: 1");
     let cut = &right[..right.len() - 5];
-    assert_eq!(tail(refused(cut)), "is cut short; allowed: a recording of `headstart record`");
+    assert_eq!(tail(refused(cut)), "is truncated; allowed: a recording of `headstart record`");
     let longer = [&right[..], b"x"].concat();
-    assert_eq!(tail(refused(&longer)), "there are bytes behind the reads; allowed: a recording of `headstart record`");
+    assert_eq!(tail(refused(&longer)), "there are bytes after the reads; allowed: a recording of `headstart record`");
 }
 
 /// A recording of the first file only: ranges of pages, 10 ns apart.

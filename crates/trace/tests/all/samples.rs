@@ -78,7 +78,7 @@ fn block_trace(name: &str, format: &str, counts: (u64, u64, u128), first: Seen, 
     assert_eq!((info.requests, info.reads, info.bytes), counts, "{name}");
     assert_eq!((info.writes, info.skipped), (counts.0 - counts.1, 0), "{name}");
     let note = info.note.as_deref();
-    assert!(note.is_none_or(|note| note.starts_with("columns that are not read: ")), "{name}: {note:?}");
+    assert!(note.is_none_or(|note| note.starts_with("ignored columns: ")), "{name}: {note:?}");
     let records = records(&sample(&format!("third-party/{name}"))?, "auto").unwrap();
     let ends = [records.first(), records.last()].map(|record| record.map(seen));
     assert_eq!(ends, [Some(first), Some(last)], "{name}");

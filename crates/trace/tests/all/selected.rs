@@ -61,17 +61,20 @@ fn what_fits_nothing_lists_what_there_is() {
     let lines = "0,7,python3,/b,0,10,1\n1,8,worker,/a,1,10,1\n2,8,worker,/a,2,10,1\n";
     let path = file(&directory, "t.csv", format!("{HEADER}{lines}"));
     let error = |selection: &Selection| read(&path, selection).unwrap_err().to_string();
-    assert_eq!(error(&selection(&["*.bin"], &[], &[])), "path: \"*.bin\" fits none of 3 requests; allowed: /a, /b");
-    assert_eq!(error(&selection(&[], &[9], &[])), "pid: 9 fits none of 3 requests; allowed: 8 (worker), 7 (python3)");
+    assert_eq!(error(&selection(&["*.bin"], &[], &[])), "path: \"*.bin\" matches none of 3 requests; allowed: /a, /b");
+    assert_eq!(
+        error(&selection(&[], &[9], &[])),
+        "pid: 9 matches none of 3 requests; allowed: 8 (worker), 7 (python3)"
+    );
     assert_eq!(
         error(&selection(&[], &[], &["cat"])),
-        "process: \"cat\" fits none of 3 requests; allowed: worker, python3"
+        "process: \"cat\" matches none of 3 requests; allowed: worker, python3"
     );
     let both = error(&selection(&["/b"], &[8], &[]));
     assert!(both.starts_with("path: \"/b\", together with the other conditions, fits none"), "{both}");
     let bare = file(&directory, "bare.csv", "offset,size\n0,10\n");
     for (selection, key) in [
-        (selection(&["*"], &[], &[]), "path: the trace tells no files apart"),
+        (selection(&["*"], &[], &[]), "path: the trace does not distinguish files"),
         (selection(&[], &[1], &[]), "pid: the trace carries no processes"),
         (selection(&[], &[], &["a"]), "process: the trace carries no processes"),
     ] {

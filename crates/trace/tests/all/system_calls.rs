@@ -76,8 +76,8 @@ fn a_script_of_python_with_all_that_strace_can_print() {
     let note = reader.note().unwrap();
     assert_eq!(
         note,
-        "calls left out: 1 on sockets, pipes, terminals and other streams, 1 on /proc and /sys; mappings of files: 1; reads \
-         through mappings are in no trace of system calls: headstart record sees them, cached or not"
+        "skipped calls: 1 on sockets, pipes, terminals and other streams, 1 on /proc and /sys; mappings of files: 1; traces \
+         of system calls do not show reads through mappings: headstart record does, cached or not"
     );
 }
 
@@ -163,7 +163,7 @@ read(3, "x"..., 5) = 5
     let (records, reader) = read("strace_stderr", &well_printed);
     assert_eq!(records.iter().map(seen).collect::<Vec<_>>(), expected);
     assert_eq!(records.iter().map(|record| record.pid).collect::<Vec<_>>(), [0, 11, 0, 0]);
-    assert!(reader.note().unwrap().ends_with("lines passed over that are no system calls: 1"));
+    assert!(reader.note().unwrap().ends_with("skipped lines that are not system calls: 1"));
 }
 
 #[test]
@@ -178,10 +178,10 @@ fn descriptors_that_were_open_before_count_from_their_first_use_or_are_left_out(
     assert!(reader
         .note()
         .unwrap()
-        .contains("calls left out: 1 on descriptors whose opening was not traced (strace -y names them)"));
+        .contains("skipped calls: 1 on descriptors whose opening was not traced (strace -y names them)"));
     let path = file(&scratch("strace_nothing"), "log", "close(3) = 0\nclose(4) = 0\n");
     let error = common::records(&path, "auto").unwrap_err().to_string();
-    assert!(error.contains(": the trace has no records: no call that is shown reads or writes a file"), "{error}");
+    assert!(error.contains(": the trace has no records: no call in it reads or writes a file"), "{error}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The reads of a drive with a segmented buffer: hits, misses and reading ahead.
+//! Reads of a drive with a segmented buffer: hits, misses and read-ahead.
 
 use headstart_types::Nanos;
 
@@ -10,12 +10,12 @@ use crate::models::segments::Buffer;
 use crate::models::stream::{Progress, Stream};
 use crate::{Request, Service};
 
-/// How the turn before the first sector was used.
+/// The use of the rotation before the first sector.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Around {
-    /// When the last sector of the request had passed.
+    /// When the last sector of the request has passed.
     pub(super) done: Nanos,
-    /// From where on the track has passed up to the request.
+    /// The first sector of the part of the track that passed before the request.
     kept: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ impl Segmented {
         if streams {
             self.read_on(parameters, request);
         } else if self.reading.is_some() {
-            // Only what needs the arm waits until it can move.
+            // Only a request that needs the arm waits until it can move.
             let leaves = if part { leaves } else { at };
             let progress = if leaves > at { self.settle(parameters, leaves) } else { progress };
             free = self.break_off(parameters, leaves, progress).at;
@@ -80,7 +80,7 @@ impl Segmented {
         Service { end, seek, rotation, transfer, overhead, wait, buffer_hit: true }
     }
 
-    /// Lets the stream go on as far as a hit by `request` allows.
+    /// Extends the stream as far as a hit by `request` allows.
     fn read_on(&mut self, parameters: &Parameters, request: &Request) {
         let Some(reading) = &mut self.reading else { return };
         let zone = &parameters.arm.zones[reading.stream.zone];
@@ -91,8 +91,8 @@ impl Segmented {
         reading.at_least = reading.at_least.max((request.end() + minimum).min(limit));
     }
 
-    /// When the stream has read all of `request`, and when the bus has taken what came late; where the stream must end
-    /// before that, the head goes on elsewhere.
+    /// When the stream has read all of `request`, and when the bus has moved the sectors that were read late. If the
+    /// stream must end earlier, the head continues elsewhere.
     fn follow(&mut self, parameters: &Parameters, now: Nanos, request: &Request) -> (Nanos, Nanos) {
         let Some(reading) = &mut self.reading else { return (now, Nanos::ZERO) };
         let zone = &parameters.arm.zones[reading.stream.zone];
@@ -111,7 +111,7 @@ impl Segmented {
         (passage.done, bus_end.max(passage.bus_end).max(passage.first + rest))
     }
 
-    /// Reads `from..request.end()` into `segment`, from `time` on, and on from there.
+    /// Reads `from..request.end()` into `segment`, from `time` on, and reads ahead from there.
     #[inline]
     fn fetch(
         &mut self,
@@ -135,8 +135,8 @@ impl Segmented {
         passage
     }
 
-    /// Reads ahead from a stopped segment, from `time` on, as far as a hit by `request` or a read before it allows: what
-    /// is there and has not been requested yet stays. As in DiskSim 4.0, the arm moves no sooner than for a miss.
+    /// Reads ahead from a stopped segment, from `time` on, as far as a hit by `request` or an earlier read allows: data
+    /// that have not been requested yet stay. As in DiskSim 4.0, the arm moves no sooner than for a miss.
     fn read_ahead_again(&mut self, parameters: &Parameters, time: Nanos, segment: usize, request: &Request) {
         let arm = &parameters.arm;
         let held = self.segments.end(segment);
@@ -150,7 +150,7 @@ impl Segmented {
         let (path, place) = zone.locate(held, Access::Read);
         let begun = zone.rotation.next(time + arm.movement(self.rest, place, Access::Read), path);
         let stop = limit.min(zone.run_end(held));
-        // Nothing has been read of it: it may be broken off before its first sector comes.
+        // Nothing of it has been read: it may be interrupted before its first sector passes.
         let piece = Piece { zone: index, from: held, start: path, begun, end: held, path, tick: begun };
         let stream = Stream::new(&piece, stop, zone.rotation.time(begun));
         self.rest = place;
@@ -186,7 +186,8 @@ impl Segmented {
         };
         let back = overheads.first_reselect + overheads.data_preparation;
         let transfers = marked.max(ready + overheads.read_disconnect[after]) + back;
-        // Each sector crosses once it is in: the first when the transfer starts, the others behind it or later.
+        // Each sector crosses the bus once it has been read: the first when the transfer starts, the others after it or
+        // later.
         let end = (transfers + bus.time(request.sectors, false)).max(done + bus_sector[0]).max(passage.bus_end);
         let end = end + overheads.read_completion;
         self.segments.set_asked(segment, request.end());
@@ -199,7 +200,8 @@ impl Segmented {
         Service { end, seek, rotation, transfer, overhead, wait: start - ready, buffer_hit: false }
     }
 
-    /// The segment for a read that none serves: that of the sequence which it continues, else the one used longest ago.
+    /// The segment for a read that no segment serves: that of the sequence which it continues, else the least recently
+    /// used.
     #[inline]
     fn segment_for_read(&mut self, request: &Request) -> usize {
         let (pending, among) = (&self.pending, self.buffer.read_segments());
@@ -224,8 +226,8 @@ impl Segmented {
         zone.rotation.time(zone.rotation.after(passage.last.begun, ticks))
     }
 
-    /// What passed while the head waited for the first sector on its track: what lies before it is in, and what of
-    /// the request lies behind the place where the head came down need not be waited for again.
+    /// What passes while the head waits for the first sector on its track: the sectors before the request are read too,
+    /// and sectors of the request after the head's landing position need not be waited for again.
     #[inline]
     pub(super) fn around(
         &self,
@@ -247,7 +249,7 @@ impl Segmented {
         let waited = (zone.rotation.least(passage.rotation + Nanos(1)) - 1).min(zone.track_sectors - 1);
         let within = zone.within_track(request.sector);
         let kept = Some(zone.sector_within(request.sector, within.saturating_sub(waited)));
-        // It came down behind the first sector, by so many.
+        // It landed this many sectors after the first.
         let skipped = zone.track_sectors - waited;
         let length = zone.path(request.end().min(zone.end) - 1) + 1 - zone.path(request.sector);
         let on_track = whole && within + length <= zone.track_sectors;
@@ -260,8 +262,8 @@ impl Segmented {
     }
 }
 
-/// The sector before which a read-ahead behind `request` stops, in a segment that starts at `start`, and the sectors of it
-/// that are read whatever comes. None where the head may not read ahead.
+/// The sector before which a read-ahead after `request` stops, in a segment that starts at `start`, and the number of
+/// those sectors that are read in any case. Zero if the head may not read ahead.
 #[inline]
 fn ahead(buffer: &Buffer, goes_on: bool, parameters: &Parameters, request: &Request, start: u64) -> (u64, u64) {
     match goes_on {

@@ -1,4 +1,4 @@
-//! The writes of a drive with a segmented buffer: behind the host's back, or through to the media.
+//! Writes of a drive with a segmented buffer: in the background, or through to the media.
 
 use headstart_types::Nanos;
 
@@ -10,13 +10,13 @@ use crate::models::segments::Reporting;
 use crate::models::stream::Progress;
 use crate::{Request, Service};
 
-/// How a write's data come into the buffer.
+/// How a write's data enter the buffer.
 #[derive(Debug, Clone, Copy)]
 struct Fill {
     /// When they begin to cross the bus, and how long they take.
     begun: Nanos,
     bus: Nanos,
-    /// Sectors that must be in before the head takes the first.
+    /// Sectors that must be in before the head writes the first.
     first: u32,
 }
 
@@ -48,7 +48,7 @@ impl Segmented {
             Some(_) => ready,
             None => ready.max(self.room(now)),
         };
-        // A run that goes on behind one that is being written has no least seek, and its segment is filled already.
+        // A run that continues one being written has no minimum seek, and its segment is already filled.
         let fill = Fill { begun, bus, first: if append.is_some() { 1 } else { overheads.fill(request.sectors) } };
         let least_seek = if append.is_some() { Nanos::ZERO } else { overheads.minimum_seek };
         let passage = self.pass_written(parameters, request, self.rest, begun.max(free), fill, least_seek);
@@ -72,7 +72,7 @@ impl Segmented {
         Service { end, seek, rotation, transfer: bus, overhead, wait: begun - ready, buffer_hit: true }
     }
 
-    /// The segment of the last write that is not out at `now`, if `request` goes on where that ends and fits.
+    /// The segment of the last write if it is still pending at `now` and `request` continues it and fits.
     pub(super) fn appends(&self, now: Nanos, request: &Request) -> Option<usize> {
         let last = self.pending.last().filter(|pending| pending.done > now)?.segment;
         let goes_on = self.buffer.combine && self.segments.end(last) == request.sector;
@@ -80,10 +80,10 @@ impl Segmented {
         (goes_on && fits()).then_some(last)
     }
 
-    /// From when on a write segment is free.
+    /// When a write segment becomes free.
     pub(super) fn room(&self, now: Nanos) -> Nanos {
         let most = if self.buffer.reporting == Reporting::Append { 1 } else { self.buffer.write_segments() };
-        // They are out in their order: so many must be before there is room for one more.
+        // They complete in order: this many must complete before there is room for one more.
         let over = (self.pending.iter().filter(|pending| pending.done > now).count() + 1).saturating_sub(most);
         match over {
             0 => now,
@@ -109,9 +109,10 @@ impl Segmented {
     ) -> Passage {
         let arm = &parameters.arm;
         let zone = &arm.zones[arm.zone_of(request.sector)];
-        // The head may not come to a sector that has not crossed the bus: neither the first nor, if it passed all others
-        // without a gap between tracks, the last. The gap would give a slow bus time, but the drives do not count on it:
-        // of 34 measured writes of the HP C2247A and C2490A that tell, 28 took the turn longer.
+        // The head may not reach a sector that has not crossed the bus: neither the first nor, if it passed all others
+        // without a gap between tracks, the last. The gap would give a slow bus time, but the drives do not rely on it:
+        // of 34 measured writes of the HP C2247A and C2490A that distinguish the cases, 28 took the additional
+        // revolution.
         let media = Nanos(zone.rotation.span(u64::from(request.sectors) - 1));
         let not_before = (begun + parameters.bus.time(first, true)).max((begun + bus).saturating_sub(media));
         let to = zone.locate(request.sector, Access::Write).1;
@@ -119,15 +120,15 @@ impl Segmented {
         let run = (request.sector, request.end());
         let mut passage = arm.pass((time + short, not_before), head, run, Access::Write);
         passage.seek += short;
-        // In whatever order, if all has crossed the bus when the head comes down.
+        // In any order, if everything has crossed the bus when the head lands.
         if time + passage.seek >= begun + bus {
             passage.done = self.around(parameters, request, &passage, Access::Write).done;
         }
         passage
     }
 
-    /// A write that is done when it is on the media, with the head free at `free.head` from `free.at` on: how it is
-    /// served, where the head is then, and from when on.
+    /// A write that is done when it is on the media, with the head free at `free.head` from `free.at` on: its service,
+    /// and where and when the head is free then.
     pub(super) fn through(
         &self,
         parameters: &Parameters,
@@ -154,7 +155,7 @@ impl Segmented {
         let ready = now + command;
         let begun = (now + crossing + overheads.data_preparation).max(free.at);
         let start = ready.max(free.at);
-        // The write before this one is on the media: the arm does not go on from it, even where this one follows on it.
+        // The previous write is on the media: the arm does not continue from it, even if this write follows it.
         let fill = Fill { begun, bus, first: overheads.fill(request.sectors) };
         let passage = self.pass_written(parameters, request, free.head, start, fill, overheads.minimum_seek);
         let end = passage.done.max(begun + bus + leaving) + back + overheads.write_completion;

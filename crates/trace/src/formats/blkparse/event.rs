@@ -9,7 +9,7 @@ use crate::formats::operation::{operation, Operation};
 use crate::number::{nanos, shown, whole, whole_u32};
 use crate::Record;
 
-/// The actions that matter here.
+/// The actions used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::formats) enum Action {
     Queued,
@@ -17,7 +17,7 @@ pub(in crate::formats) enum Action {
     Completed,
 }
 
-/// A line that matters.
+/// A queue, issue or completion event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::formats) struct Event {
     pub action: Action,
@@ -26,13 +26,13 @@ pub(in crate::formats) struct Event {
     pub device: u32,
     pub pid: u32,
     pub write: bool,
-    /// In bytes, both; the size is zero where no data is moved.
+    /// Offset and size in bytes; the size is zero if no data is moved.
     pub offset: u64,
     pub size: u64,
 }
 
 impl Event {
-    /// The request that begins here, with its process or without.
+    /// The request that begins with this event, with or without its process.
     pub fn record(&self, process: bool) -> Record {
         Record {
             time: self.time,
@@ -46,7 +46,7 @@ impl Event {
     }
 }
 
-/// Whether a line looks like one of blkparse: "major,minor cpu sequence seconds.ns pid action", whatever it is of.
+/// Whether a line looks like blkparse's output of any action: "major,minor cpu sequence seconds.ns pid action".
 pub(super) fn resembles(line: &[u8]) -> bool {
     let digits = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
     let mut fields = spaced(line);
@@ -57,10 +57,10 @@ pub(super) fn resembles(line: &[u8]) -> bool {
         && fields.next().is_some_and(|action| action.len() <= 2 && action.iter().all(u8::is_ascii_alphabetic))
 }
 
-/// The event of a line; `None` where it is of something else.
+/// Parses the event of a line; `None` for lines of other actions.
 pub(super) fn parse(line: &[u8]) -> Result<Option<Event>, String> {
     let mut fields = spaced(line);
-    // The summary begins its lines with words.
+    // Lines of the summary begin with words.
     let Some(first) = fields.next().filter(|first| first[0].is_ascii_digit()) else { return Ok(None) };
     let mut columns = [&b""[..]; 6];
     for column in &mut columns {
@@ -75,7 +75,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<Event>, String> {
         _ => return Ok(None),
     };
     let operation = operation(kind, "type", false)?;
-    // What has no "+" is no request for blocks: a flush, or a command that was passed through.
+    // Without "+" it is not a request for blocks: a flush, or a passed-through command.
     let (offset, size) = match (fields.next(), fields.next(), fields.next()) {
         (Some(sector), Some(b"+"), Some(sectors)) if operation != Operation::Other => {
             (scaled(sector, "sector", SECTOR_BYTES)?, scaled(sectors, "sectors", SECTOR_BYTES)?)
@@ -93,12 +93,12 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<Event>, String> {
     }))
 }
 
-/// Added to all times: some lie before the start that blkparse counts from.
+/// Added to all times, because some precede blkparse's time zero.
 const BEFORE_START_NS: u64 = DAY_NS;
 
-/// A time since a day before blkparse's start. blkparse prints a time before its start as the unsigned number that the
-/// difference is in 64 bits, its seconds cut to 32 bits or not: what is less than a day below such an end is before the start.
-/// No trace is 40 years long.
+/// Parses a time, relative to a day before blkparse's time zero. blkparse prints a time before its time zero as an
+/// unsigned 64-bit difference, with the seconds possibly cut to 32 bits. A value less than a day below either limit is
+/// therefore negative. No trace is 40 years long.
 fn time(seconds: &[u8]) -> Result<Nanos, String> {
     /// 2^64 ns with the seconds modulo 2^32.
     const END_CUT_NS: u64 = 1_266_874_889_709_551_616;
@@ -114,14 +114,14 @@ fn time(seconds: &[u8]) -> Result<Nanos, String> {
     ns.checked_add(BEFORE_START_NS).map(Nanos).ok_or_else(too_large)
 }
 
-/// What a line must be, for error texts.
+/// The form of a line, for error texts.
 const LINE: &str = "\"major,minor cpu sequence seconds pid action type sector + sectors\"";
 
-/// "major,minor" as Linux numbers devices within.
+/// Parses "major,minor", numbered as in Linux.
 pub(in crate::formats) fn device(field: &[u8]) -> Result<u32, String> {
     let comma = memchr::memchr(b',', field).unwrap_or(field.len());
     let number = device_number(&field[..comma], field.get(comma + 1..).unwrap_or_default());
-    number.map_err(|_| format!("{} in column device is no device; allowed: major,minor", shown(field)))
+    number.map_err(|_| format!("{} in column device is not a device; allowed: major,minor", shown(field)))
 }
 
 /// The number of a device: 12 bits of major, 20 of minor.

@@ -1,4 +1,4 @@
-//! Requests and their completions: which completion ends which request, and handing requests out in order of issue.
+//! Pairs requests with their completions and emits requests in order of issue.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -6,15 +6,15 @@ use super::event::Event;
 use crate::formats::fields::SECTOR_BYTES;
 use crate::Record;
 
-/// The requests that are not handed out yet.
+/// Requests not emitted yet.
 pub(super) struct Pairing {
-    /// In order of issue, each with whether it is complete.
+    /// Requests in order of issue, each with whether it is complete.
     waiting: VecDeque<(Record, bool)>,
-    /// Number of the first of them.
+    /// Sequence number of the first waiting request.
     first: u64,
-    /// (device, write, last sector, number) of those that are not complete.
+    /// (device, write, last sector, sequence number) of the incomplete requests.
     open: BTreeSet<(u32, bool, u64, u64)>,
-    /// How many may wait.
+    /// Maximum number of waiting requests.
     most: usize,
 }
 
@@ -23,14 +23,14 @@ impl Pairing {
         Self { waiting: VecDeque::new(), first: 0, open: BTreeSet::new(), most }
     }
 
-    /// A request is issued.
+    /// Adds an issued request.
     pub fn begin(&mut self, record: Record) {
         let number = self.first + self.waiting.len() as u64;
         self.open.insert((record.file, record.write, last_sector(&record), number));
         self.waiting.push_back((record, false));
     }
 
-    /// A completion ends, for each sector that it covers, the oldest request whose last sector that is.
+    /// Completes, for each sector that the completion covers, the oldest request whose last sector it is.
     pub fn complete(&mut self, event: &Event) {
         let start = event.offset / SECTOR_BYTES;
         let end = start + event.size / SECTOR_BYTES;
@@ -38,7 +38,7 @@ impl Pairing {
         while let Some(&found) = self.open.range(from..(event.device, event.write, end, 0)).next() {
             self.open.remove(&found);
             let (_, _, last, number) = found;
-            // Numbers of open requests are those of requests that wait.
+            // Incomplete requests are always among the waiting ones.
             if let Some((record, complete)) = self.waiting.get_mut((number - self.first) as usize) {
                 record.duration = event.time.saturating_sub(record.time);
                 *complete = true;
@@ -47,7 +47,7 @@ impl Pairing {
         }
     }
 
-    /// The first request, if it is complete, or too many wait, or `all` are wanted.
+    /// Removes the first request if it is complete, if too many wait, or if `all` is set.
     pub fn pop(&mut self, all: bool) -> Option<Record> {
         let (record, complete) = *self.waiting.front()?;
         if !(complete || all || self.waiting.len() > self.most) {

@@ -1,10 +1,10 @@
-//! Asynchronous requests: io_submit hands them over, io_getevents gives their results.
+//! Asynchronous requests: io_submit submits them, io_getevents returns their results.
 //!
-//! Source: io_submit(2), io_getevents(2), and strace's decoder of both. A request is issued when io_submit is called and ends
-//! when its result is collected; that is also how long a program waits for it at most. Which event belongs to which request
-//! says the program's own `aio_data`; of several with the same the one of the size that was moved is taken, then the oldest.
-//! The event's result is the size; a request that failed is none. Requests whose events do not show up (a program may read
-//! them from memory, without a call) are handed out with the size that was requested after [`PATIENCE`].
+//! Source: io_submit(2), io_getevents(2), and strace's decoder of both. A request is issued when io_submit is called
+//! and ends when its result is collected, which is the longest that the program can have waited for it. The program's
+//! `aio_data` tells which event belongs to which request; if several requests have the same value, we take the one
+//! whose size matches, then the oldest. The event's result is the size; a failed request is skipped. A program may read
+//! events from memory without a call; requests without an event are emitted with the requested size after [`PATIENCE`].
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,9 @@ use super::call::{descriptor, field, leading_number, members, Call};
 use super::{Calls, End, Issued, Place, Style, Target};
 use crate::Record;
 
-/// Shorter than what stands out of order may be late.
+/// Shorter than the allowed delay of records out of order.
 const PATIENCE: Nanos = Nanos(20_000_000_000);
-/// No more requests wait for their results.
+/// Maximum number of requests that wait for their results.
 const WAITING_MAX: usize = 1 << 16;
 
 /// Requests that wait for their results, in order of issue.
@@ -27,12 +27,12 @@ pub(super) struct Waiting {
     context: u64,
     data: u64,
     submitted: Nanos,
-    /// `None` for what reads and writes no file.
+    /// `None` if it does not read or write a file.
     record: Option<Record>,
 }
 
 impl Calls {
-    /// io_submit(context, count, [{...}, ...]) = how many were taken, from the front.
+    /// io_submit(context, count, [{...}, ...]) = number submitted, from the front.
     pub(super) fn submit(&mut self, issued: Issued, call: &Call, style: Style) -> Result<(), String> {
         let Some(taken) = call.number() else { return Ok(()) };
         if style == Style::Perf {
@@ -105,7 +105,7 @@ impl Calls {
                 (Some(record), Some(moved)) => {
                     let timed = record.duration > Nanos::ZERO || issued.duration > Nanos::ZERO;
                     let duration = if timed { ended.saturating_sub(record.time) } else { Nanos::ZERO };
-                    // A result cannot be larger than the request, unless the list of buffers was cut short.
+                    // A result cannot be larger than the request, unless the list of buffers was truncated.
                     let size = if record.offset.checked_add(moved).is_some() { moved } else { record.size };
                     self.give(Record { size, duration, ..record });
                 }
@@ -114,7 +114,7 @@ impl Calls {
         }
     }
 
-    /// What waits in a context that goes is handed out.
+    /// Emits the requests that wait in a destroyed context.
     pub(super) fn destroy(&mut self, call: &Call) {
         let context = leading_number(call.at(0)).unwrap_or_default();
         while let Some(at) = self.submitted.iter().position(|waiting| waiting.context == context) {
@@ -123,7 +123,7 @@ impl Calls {
         }
     }
 
-    /// Hands out what has waited too long.
+    /// Emits requests that have waited too long.
     pub(super) fn give_up(&mut self, now: Nanos) {
         let late = |first: &Waiting| now.saturating_sub(first.submitted) > PATIENCE;
         while self.submitted.len() > WAITING_MAX || self.submitted.front().is_some_and(late) {
@@ -132,7 +132,7 @@ impl Calls {
         }
     }
 
-    /// Hands out all that waits; at the end of the trace.
+    /// Emits all waiting requests at the end of the trace.
     pub(super) fn end(&mut self) {
         while let Some(waiting) = self.submitted.pop_front() {
             self.give_as_submitted(waiting.record);

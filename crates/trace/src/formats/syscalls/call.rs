@@ -1,21 +1,21 @@
 //! A system call as a tracer prints it: "name(arguments) = result".
 //!
-//! Arguments are cut at commas outside strings, brackets and the names that descriptors carry (`3</etc/passwd>`).
+//! Arguments are split at commas outside strings, brackets and the names attached to descriptors (`3</etc/passwd>`).
 
-/// Most arguments that are looked at.
+/// Maximum number of arguments that are parsed.
 const ARGUMENTS_MAX: usize = 8;
 
-/// A call, taken apart. What a tracer prints in two pieces is put together first.
+/// A parsed call. Calls printed in two pieces are joined first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call<'a> {
     pub name: &'a str,
     arguments: [&'a str; ARGUMENTS_MAX],
-    /// What stands behind "=".
+    /// The text after "=".
     pub result: &'a str,
 }
 
 impl<'a> Call<'a> {
-    /// Takes "name(arguments) = result" apart; `None` where the line is of another form.
+    /// Parses "name(arguments) = result"; `None` for a line of another form.
     pub fn parse(text: &'a str) -> Option<Self> {
         let open = text.find('(')?;
         let name = &text[..open];
@@ -36,24 +36,24 @@ impl<'a> Call<'a> {
         Some(Self { name, arguments, result })
     }
 
-    /// The argument at this place, counted from 0.
+    /// The argument at this index, from 0.
     pub fn at(&self, index: usize) -> &'a str {
         self.arguments.get(index).copied().unwrap_or_default()
     }
 
-    /// The argument of this name, as perf prints them ("count: 4096"); perf leaves out those that are 0.
+    /// The argument of this name, as perf prints them ("count: 4096"); perf omits those that are 0.
     pub fn named(&self, name: &str) -> Option<&'a str> {
         self.arguments.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// The result as a number; `None` for an error, or where there is none.
+    /// The result as a number; `None` for an error or a missing result.
     pub fn number(&self) -> Option<u64> {
         leading_number(self.result)
     }
 }
 
-/// Cuts `text` from `start` on at the commas outside strings, brackets and names, up to the bracket that closes; gives where
-/// that is, or `None` where there is none.
+/// Splits `text` from `start` on at the commas outside strings, brackets and names, up to the closing bracket; returns
+/// the bracket's position, or `None` if there is none.
 fn cut<'a>(text: &'a str, mut start: usize, mut put: impl FnMut(&'a str)) -> Option<usize> {
     let (bytes, mut at, mut depth) = (text.as_bytes(), start, 0_u32);
     loop {
@@ -78,7 +78,7 @@ fn cut<'a>(text: &'a str, mut start: usize, mut put: impl FnMut(&'a str)) -> Opt
     }
 }
 
-/// What stands in an array or a structure, "[a, b]" or "{a=1, b=2}"; empty where the text is of another form.
+/// The members of an array or structure, "[a, b]" or "{a=1, b=2}"; empty for text of another form.
 pub(super) fn members(text: &str) -> Vec<&str> {
     let mut members = Vec::new();
     if text.starts_with(['[', '{']) {
@@ -87,12 +87,11 @@ pub(super) fn members(text: &str) -> Vec<&str> {
     members
 }
 
-/// The field `name` of a structure.
 pub(super) fn field<'a>(members: &[&'a str], name: &str) -> Option<&'a str> {
     members.iter().find_map(|member| member.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// The digits, or hexadecimal digits behind "0x", with which a text begins.
+/// The leading digits of a text, or hexadecimal digits after "0x".
 pub(super) fn leading_number(text: &str) -> Option<u64> {
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
     let end = digits.bytes().position(|byte| !char::from(byte).is_digit(radix)).unwrap_or(digits.len());
@@ -108,8 +107,8 @@ fn end_of_string(bytes: &[u8], quote: usize) -> Option<usize> {
     Some(at)
 }
 
-/// The end of what stands between "<" and ">" behind a descriptor: names may hold brackets of their own
-/// (`</dev/null<char 1:3>>`) and arrows (`<TCP:[a->b]>`).
+/// The end of the text between "<" and ">" after a descriptor: names may contain brackets (`</dev/null<char 1:3>>`) and
+/// arrows (`<TCP:[a->b]>`).
 fn end_of_name(bytes: &[u8], open: usize) -> Option<usize> {
     let (mut at, mut depth) = (open, 0_u32);
     loop {
@@ -125,10 +124,10 @@ fn end_of_name(bytes: &[u8], open: usize) -> Option<usize> {
     }
 }
 
-/// A descriptor, "3" or "3</etc/passwd>", and its name where there is one.
+/// A descriptor, "3" or "3</etc/passwd>", with its name if it has one.
 pub(super) fn descriptor(text: &str) -> Option<(u32, Option<&str>)> {
     let number = u32::try_from(leading_number(text)?).ok()?;
-    // Directly behind the number: a duration stands behind a space.
+    // Directly after the number: a duration follows a space.
     let open = text.bytes().position(|byte| !byte.is_ascii_digit()).filter(|at| text.as_bytes()[*at] == b'<');
     let name = open.and_then(|open| Some(&text[open + 1..end_of_name(text.as_bytes(), open)?]));
     Some((number, name))

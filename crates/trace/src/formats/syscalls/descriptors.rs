@@ -2,55 +2,55 @@
 
 use std::collections::BTreeMap;
 
-/// What a descriptor leads to.
+/// What a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// A file, by its number.
     File(u32),
-    /// A file whose path the trace has not shown yet, by the number of its opening.
+    /// A file whose path the trace has not shown yet, by a sequence number.
     Unnamed(u64),
     /// A socket, a pipe, a terminal.
     Stream,
-    /// A file of the kernel's, below /proc or /sys.
+    /// A kernel file below /proc or /sys.
     Pseudo,
 }
 
-/// An open file: what descriptors that were copied from one another share.
+/// An open file description, shared by duplicated descriptors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opened {
     pub target: Target,
-    /// Where the next read or write begins, in bytes.
+    /// The offset of the next read or write, in bytes.
     pub offset: u64,
     /// Whether writes go to the end of the file.
     pub append: bool,
 }
 
 impl Opened {
-    /// Just opened.
+    /// A newly opened file.
     pub fn of(target: Target) -> Self {
         Self { target, offset: 0, append: false }
     }
 }
 
-/// An open file and the descriptors on it, in all tables.
+/// An open file and the number of descriptors on it, in all tables.
 #[derive(Debug)]
 struct Shared {
     opened: Opened,
     holders: u32,
 }
 
-/// A table: open files by descriptor.
+/// Open files by descriptor.
 type Table = BTreeMap<u32, u64>;
 
 /// The descriptors of all threads.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
-    /// The table of each thread. Threads of a process share one.
+    /// The table of each thread; threads of a process share one.
     table_of: BTreeMap<u32, u64>,
-    /// Tables, and how many threads use each.
+    /// Tables, and the number of threads that use each.
     tables: BTreeMap<u64, (Table, u32)>,
     files: BTreeMap<u64, Shared>,
-    /// Tables and files are numbered.
+    /// The next number of a table or file.
     next: u64,
 }
 
@@ -60,12 +60,12 @@ impl Descriptors {
         self.next
     }
 
-    /// A file without a path.
+    /// Opens a file without a path.
     pub fn unnamed(&mut self) -> Opened {
         Opened::of(Target::Unnamed(self.number()))
     }
 
-    /// A thread begins: it shares the table of its parent, or has a copy of it. One that is known is left as it is.
+    /// A thread starts: it shares its parent's table, or gets a copy of it. No effect for a known thread.
     pub fn begin(&mut self, pid: u32, parent: Option<u32>, shares: bool) {
         if self.table_of.contains_key(&pid) {
             return;
@@ -92,12 +92,11 @@ impl Descriptors {
         self.table_of.insert(pid, table);
     }
 
-    /// Whether the thread is known.
     pub fn knows(&self, pid: u32) -> bool {
         self.table_of.contains_key(&pid)
     }
 
-    /// A thread ends; with the last one of a table its descriptors close.
+    /// A thread exits; with the last thread of a table its descriptors close.
     pub fn end(&mut self, pid: u32) {
         let Some(number) = self.table_of.remove(&pid) else { return };
         let Some((_, users)) = self.tables.get_mut(&number) else { return };
@@ -108,7 +107,7 @@ impl Descriptors {
         }
     }
 
-    /// The table of a thread, made on first sight.
+    /// The table of a thread, created on first use.
     fn table(&mut self, pid: u32) -> u64 {
         if !self.knows(pid) {
             self.begin(pid, None, false);
@@ -133,14 +132,14 @@ impl Descriptors {
         }
     }
 
-    /// `fd` of a thread is this open file from now on.
+    /// Makes `fd` of a thread refer to this open file.
     pub fn open(&mut self, pid: u32, fd: u32, opened: Opened) {
         let file = self.number();
         self.files.insert(file, Shared { opened, holders: 1 });
         self.put(pid, fd, file);
     }
 
-    /// `to` is the same open file as `from` from now on.
+    /// Makes `to` refer to the same open file as `from`.
     pub fn copy(&mut self, pid: u32, from: u32, to: u32) {
         let table = self.table(pid);
         let file = self.tables.get(&table).and_then(|(table, _)| table.get(&from).copied());
@@ -156,7 +155,6 @@ impl Descriptors {
         }
     }
 
-    /// `fd` is closed.
     pub fn close(&mut self, pid: u32, fd: u32) {
         let table = self.table(pid);
         if let Some(file) = self.tables.get_mut(&table).and_then(|(table, _)| table.remove(&fd)) {
@@ -164,7 +162,6 @@ impl Descriptors {
         }
     }
 
-    /// The open file behind `fd`.
     pub fn find(&mut self, pid: u32, fd: u32) -> Option<&mut Opened> {
         let table = self.table_of.get(&pid)?;
         let file = self.tables.get(table)?.0.get(&fd)?;

@@ -1,18 +1,18 @@
-//! What tracers of system calls have in common: descriptors are files, calls on them are requests.
+//! Common to the tracers of system calls: descriptors refer to files, and calls on them are requests.
 //!
-//! - Files are told apart by path. A descriptor's offset is followed from its opening on: reads and writes move it, `lseek`
-//!   sets it, `dup`s share it. A child has a copy of its parent's table of descriptors with shared offsets, a thread the same
-//!   table (POSIX, fork(2), clone(2)).
-//! - read, pread64, readv, preadv and preadv2 read; write, pwrite64, writev, pwritev and pwritev2 write; sendfile, splice and
-//!   copy_file_range read from one descriptor and write to another (`transfer`), io_submit hands over a list of requests (`aio`).
-//!   The size is what was moved, not what was requested. Calls that fail move nothing; calls that move 0 bytes are left out and
-//!   counted.
-//! - A write to a file that was opened for appending goes to its end, pwrite64 included, as Linux has it.
-//! - Calls on sockets, pipes, terminals and other devices of characters, and on files below /proc and /sys, which no disk holds,
-//!   are left out and counted in the note.
-//! - Reads through mappings and through the rings of io_uring are no calls: both are counted in the note.
+//! - Files are distinguished by path. A descriptor's offset is tracked from its opening on: reads and writes advance
+//!   it, `lseek` sets it, `dup`s share it. A child has a copy of its parent's descriptor table with shared offsets, a
+//!   thread shares the table (POSIX, fork(2), clone(2)).
+//! - read, pread64, readv, preadv and preadv2 read; write, pwrite64, writev, pwritev and pwritev2 write; sendfile,
+//!   splice and copy_file_range read from one descriptor and write to another (`transfer`); io_submit submits a list of
+//!   requests (`aio`). The size is what was moved, not what was requested. Failed calls move nothing; calls that move 0
+//!   bytes are skipped and counted.
+//! - A write to a file that was opened for appending goes to its end, including pwrite64, as in Linux.
+//! - Calls on sockets, pipes, terminals and other character devices, and on files below /proc and /sys, which are not
+//!   on disk, are skipped and counted in the note.
+//! - Reads through mappings and through io_uring are not calls: both are counted in the note.
 //!
-//! Cost: logarithmic in the open descriptors and the files. Memory: those.
+//! Cost and memory: logarithmic and linear in the open descriptors and files.
 
 mod aio;
 mod call;
@@ -31,43 +31,42 @@ use descriptors::{Descriptors, Opened, Target};
 use super::names::NamedFiles;
 use crate::{FileEntry, Record};
 
-/// The calls that were left out, by reason.
+/// The skipped calls, by reason.
 #[derive(Debug, Default)]
 struct LeftOut {
     /// On sockets, pipes, terminals.
     streams: u64,
     /// On files below /proc and /sys.
     pseudo: u64,
-    /// On descriptors whose opening the trace does not show.
+    /// On descriptors whose opening is not in the trace.
     unknown: u64,
-    /// On files that were open before; they are kept.
+    /// On files that were already open when the trace began; they are kept.
     inherited: u64,
     /// Mappings of files.
     mappings: u64,
-    /// Calls on rings of io_uring.
+    /// Calls on io_uring rings.
     rings: u64,
-    /// Requests that io_submit has handed over and the tracer does not show.
+    /// Requests submitted by io_submit that the tracer does not show.
     hidden: u64,
-    /// Lines that are no calls.
+    /// Lines that are not calls.
     lines: u64,
 }
 
-/// Follows a machine's calls.
+/// Tracks a machine's system calls.
 #[derive(Debug, Default)]
 struct Calls {
     descriptors: Descriptors,
     files: NamedFiles,
-    /// Where files end at present, as far as the trace shows it.
+    /// The current ends of files, as far as known from the trace.
     ends: BTreeMap<u32, u64>,
     submitted: aio::Submitted,
-    /// Requests that are not handed out yet.
+    /// Requests not emitted yet.
     out: VecDeque<Record>,
     left_out: LeftOut,
-    /// Calls that moved 0 bytes.
     skipped: u64,
 }
 
-/// The thread of a call, when it began and how long it took.
+/// The thread of a call, its start and duration.
 #[derive(Debug, Clone, Copy)]
 struct Issued {
     pid: u32,
@@ -75,7 +74,7 @@ struct Issued {
     duration: Nanos,
 }
 
-/// Where a call reads or writes.
+/// The descriptor and position that a call reads or writes.
 #[derive(Debug, Clone, Copy)]
 struct End<'a> {
     fd: u32,
@@ -87,18 +86,18 @@ struct End<'a> {
 enum Place {
     /// At the descriptor's offset, which moves.
     Offset,
-    /// Here; the offset stays.
+    /// At this offset; the descriptor's offset does not move.
     At(u64),
-    /// At a place that the tracer does not show; the offset stays.
+    /// At an offset that the tracer does not show; the descriptor's offset does not move.
     Hidden,
 }
 
-/// How a call names its arguments.
+/// How a tracer prints arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// By their places.
+    /// By position.
     Strace,
-    /// By their names, without those that are 0.
+    /// By name, omitting those that are 0.
     Perf,
 }
 
@@ -110,14 +109,14 @@ impl Style {
         }
     }
 
-    /// The descriptor that a call is on.
+    /// The descriptor of a call.
     fn fd<'a>(self, call: &Call<'a>) -> Option<(u32, Option<&'a str>)> {
         descriptor(self.argument(call, 0, &["fd", "fildes"]))
     }
 }
 
 impl Calls {
-    /// Takes a call; what it requests is handed out by [`Calls::pop`].
+    /// Processes a call; [`Calls::pop`] returns the resulting requests.
     fn take(&mut self, issued: Issued, call: &Call, style: Style) -> Result<(), String> {
         self.give_up(issued.time);
         let (write, placed) = match call.name {
@@ -143,7 +142,7 @@ impl Calls {
             }
         };
         let (Some(size), Some((fd, name))) = (call.number(), style.fd(call)) else { return Ok(()) };
-        // preadv2 and pwritev2 take -1 for the offset of the descriptor.
+        // preadv2 and pwritev2 use the descriptor's offset if given -1.
         let position = placed.then(|| leading_number(style.argument(call, 3, &["pos", "pos_l", "offset"]))).flatten();
         let place = position.map_or(Place::Offset, Place::At);
         let appends = call.name == "pwritev2" && (4..6).any(|index| call.at(index).contains("RWF_APPEND"));
@@ -163,7 +162,7 @@ impl Calls {
         self.out.pop_front()
     }
 
-    /// Hands out a request.
+    /// Emits a request.
     fn give(&mut self, record: Record) {
         let end = self.ends.entry(record.file).or_default();
         *end = (*end).max(record.offset + record.size);
@@ -171,7 +170,7 @@ impl Calls {
         self.out.push_back(record);
     }
 
-    /// What a descriptor leads to; `None` where the trace shows neither its opening nor its name.
+    /// The target of a descriptor; `None` if the trace shows neither its opening nor its name.
     fn target_of(&mut self, pid: u32, end: End) -> Result<Option<Target>, String> {
         let End { fd, name, .. } = end;
         if self.descriptors.find(pid, fd).is_none() {
@@ -182,7 +181,7 @@ impl Calls {
         }
         let Some(opened) = self.descriptors.find(pid, fd) else { return Ok(None) };
         let Target::Unnamed(number) = opened.target else { return Ok(Some(opened.target)) };
-        // A name that turns up later than the opening.
+        // The name may appear later than the opening.
         let path = name.map_or_else(|| format!("(file {number})"), ToOwned::to_owned);
         let target = self.target(&path)?;
         if let Some(opened) = self.descriptors.find(pid, fd) {
@@ -191,7 +190,7 @@ impl Calls {
         Ok(Some(target))
     }
 
-    /// A request of `size` bytes of `file`, to which `end` leads; `appends` where the call itself asks for the end of the file.
+    /// Adds a request of `size` bytes of `file` at `end`; `appends` if the call itself writes at the end of the file.
     fn request(
         &mut self,
         issued: Issued,
@@ -226,7 +225,7 @@ impl Calls {
         } += 1;
     }
 
-    /// A call that opens, closes, copies or moves descriptors, or makes processes.
+    /// Processes a call that opens, closes, copies or moves descriptors, or creates processes.
     fn follow(&mut self, pid: u32, call: &Call, style: Style) -> Result<(), String> {
         let Some(result) = call.number() else { return Ok(()) };
         let made = u32::try_from(result).unwrap_or(u32::MAX);
@@ -319,7 +318,7 @@ impl Calls {
                 self.descriptors.open(pid, made, Opened::of(Target::Stream));
             }
             "clone" | "clone3" | "fork" | "vfork" if result > 0 => {
-                // perf does not show the flags of clone3, by which the C library makes threads.
+                // perf does not show the flags of clone3, with which the C library creates threads.
                 let thread = style == Style::Perf && call.name == "clone3";
                 let shares = thread
                     || (0..4).any(|index| call.at(index).contains("CLONE_FILES") || call.at(index).contains("|FILES"));
@@ -330,7 +329,7 @@ impl Calls {
         Ok(())
     }
 
-    /// The path that a call opens: below the directory that it names by a descriptor, if it is relative to one.
+    /// The path that a call opens; a relative path is resolved against the directory's descriptor if the call has one.
     fn within(&mut self, pid: u32, call: &Call, style: Style, path: &str) -> String {
         let directory = descriptor(style.argument(call, 0, &["dfd"]));
         let Some((fd, name)) = directory.filter(|_| call.name != "open" && !path.starts_with('/')) else {
@@ -347,7 +346,7 @@ impl Calls {
         self.target(path).map(Opened::of)
     }
 
-    /// What a path leads to.
+    /// The target of a path.
     fn target(&mut self, path: &str) -> Result<Target, String> {
         const CHARACTERS: [&str; 9] = ["tty", "pts/", "null", "zero", "full", "random", "urandom", "ptmx", "console"];
         let below = |root: &str| path.strip_prefix(root);
@@ -372,7 +371,7 @@ impl Calls {
         self.files.entries()
     }
 
-    /// What was left out, in words.
+    /// The note about what was skipped.
     fn note(&self, more: Option<&str>) -> Option<String> {
         let LeftOut { streams, pseudo, unknown, inherited, mappings, rings, hidden, lines } = self.left_out;
         let listed = |parts: &[(u64, &str)], between: &str| {
@@ -387,23 +386,20 @@ impl Calls {
         let calls = listed(&calls, ", ");
         let others = [
             (mappings, "mappings of files: #"),
-            (1, "reads through mappings are in no trace of system calls: headstart record sees them, cached or not"),
-            (
-                rings,
-                "calls on rings of io_uring: #; what is read and written through rings is in no trace of system calls",
-            ),
+            (1, "traces of system calls do not show reads through mappings: headstart record does, cached or not"),
+            (rings, "calls on rings of io_uring: #; traces of system calls do not show their reads and writes"),
             (hidden, "requests of io_submit that the trace does not show: # (strace -v shows all)"),
             (inherited, "descriptors open before the trace began: #; their offsets count from their first use"),
-            (lines, "lines passed over that are no system calls: #"),
+            (lines, "skipped lines that are not system calls: #"),
         ];
-        let calls = if calls.is_empty() { calls } else { format!("calls left out: {calls}") };
+        let calls = if calls.is_empty() { calls } else { format!("skipped calls: {calls}") };
         let parts = [more.unwrap_or_default().to_owned(), calls, listed(&others, "; ")];
         let note = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
         (!note.is_empty()).then_some(note)
     }
 }
 
-/// What stands in quotes.
+/// The text between quotes.
 fn unquoted(text: &str) -> Option<&str> {
     text.strip_prefix('"')?.strip_suffix('"')
 }

@@ -1,11 +1,11 @@
 //! `perf-trace`: the text that perf trace prints, "ms ( ms): command/thread call(name: value, ...) = result".
 //!
 //! Source: perf-trace(1) of Linux 6.1. Times are milliseconds, those in brackets are durations. A call that another
-//! thread interrupts is printed in two pieces, "call(...) ..." and " ... [continued]: call()) = result". Arguments that are 0 are
-//! not printed. What calls are requests: see the module above.
+//! thread interrupts is printed in two pieces, "call(...) ..." and " ... [continued]: call()) = result". Arguments that
+//! are 0 are not printed. The parent module defines which calls are requests.
 //!
-//! perf reads the path of a descriptor after the call, from /proc: where the process has gone on meanwhile, the path is missing
-//! or that of a later file. Descriptors without a path are files of their own, one at each opening.
+//! perf reads the path of a descriptor from /proc after the call: if the process has moved on, the path is missing or
+//! belongs to a later file. Each opening of a file without a path counts as a separate file.
 
 use std::collections::BTreeMap;
 
@@ -41,11 +41,11 @@ pub(crate) const FORMAT: Format = Format {
     open: |source| Ok(Box::new(LineReader::new(Lines::new(source), PerfTrace::default()))),
 };
 
-/// A line, taken apart.
+/// A parsed line.
 struct Line<'a> {
     /// "?" for a call that began before the trace.
     time: &'a str,
-    /// Empty where a call has not ended.
+    /// Empty if a call has not ended.
     duration: &'a str,
     command: &'a str,
     pid: u32,
@@ -62,7 +62,7 @@ impl<'a> Line<'a> {
         if !is_time || !(duration.is_empty() || duration.ends_with(" ms")) {
             return None;
         }
-        // "command/thread call(...": the command may hold spaces and slashes.
+        // "command/thread call(...": the command may contain spaces and slashes.
         let end =
             rest.find("... [continued]").or_else(|| rest[..rest.find('(')?].rfind(' ').map(|at| at + 1)).unwrap_or(0);
         let (command, rest) = rest.split_at(end);
@@ -72,7 +72,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether most of the first lines are perf's: messages of the program may stand between them.
+/// Whether most of the first lines are perf's: messages of the program may be in between.
 fn looks_like_perf(head: &[u8]) -> bool {
     mostly(head, |_| false, |line| Line::parse(line).is_some())
 }
@@ -82,7 +82,6 @@ struct PerfTrace {
     calls: Calls,
     /// First pieces of calls by thread, with their times.
     pending: BTreeMap<u32, (String, u64)>,
-    /// The command of the last line.
     command: String,
 }
 

@@ -1,12 +1,12 @@
 //! `strace`: the text that strace prints, with its options -f, -ff, -t, -tt, -ttt, -r, -T, -y, -yy in any combination.
 //!
-//! Source: strace(1), release 6. A line is "[pid] [time] call(arguments) = result [<seconds>]", with the process as `1234` or
-//! `[pid 1234]`; a call that another process interrupts is printed in two pieces, "... <unfinished ...>" and
-//! "<... call resumed>...". What calls are requests: see the module above. Records are in order of issue, a
-//! thread is a process.
+//! Source: strace(1), release 6. A line is "[pid] [time] call(arguments) = result [<seconds>]", with the process as
+//! `1234` or `[pid 1234]`; a call that another process interrupts is printed in two pieces, "... <unfinished ...>" and
+//! "<... call resumed>...". The parent module defines which calls are requests. Records are in order of issue; a thread
+//! is a process.
 //!
-//! Times are there with -t, -tt, -ttt or -r, durations with -T: then the rest between two requests is think time. strace
-//! makes each call slower, by some 10 to 100 us; that is in the think times.
+//! Times are available with -t, -tt, -ttt or -r, durations with -T; the remaining time between two requests is then
+//! think time. strace slows each call down by some 10 to 100 us, which is included in the think times.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +22,17 @@ use crate::number::nanos;
 use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Smaller times than this, in seconds, do not count from 1970: they are those of -r.
+/// Times below this, in seconds, are not since 1970: they come from -r.
 const EPOCH_MIN: u64 = 100_000_000;
-/// The problem of a log without requests.
+/// The error text for a log without requests.
 pub(super) const NO_REQUESTS: &str =
-    "the trace has no records: no call that is shown reads or writes a file; allowed: one or \
-    more (record with openat, close, lseek, read, pread64 and write: strace -f -y -ttt -T -e trace=%desc,%process,io_submit,io_getevents)";
+    "the trace has no records: no call in it reads or writes a file; allowed: one or more (record with openat, close, \
+    lseek, read, pread64 and write: strace -f -y -ttt -T -e trace=%desc,%process,io_submit,io_getevents)";
 
 pub(crate) const FORMAT: Format = Format {
     name: "strace",
-    summary: "strace's text, best of \"strace -f -y -ttt -T -e trace=%desc,%process,io_submit,io_getevents\": reads and writes of files",
+    summary: "strace's text, best of \"strace -f -y -ttt -T -e trace=%desc,%process,io_submit,io_getevents\": reads \
+    and writes of files",
     source: "strace(1)",
     carries: Carries {
         time: true,
@@ -47,31 +48,31 @@ pub(crate) const FORMAT: Format = Format {
     open,
 };
 
-/// Where in a line a message of strace's own begins that stands behind the beginning of a call: it is printed at once, even into
-/// an unfinished line.
+/// The position in a line of one of strace's own messages after the beginning of a call; strace prints messages at
+/// once, even into an unfinished line.
 fn message_at(line: &str) -> Option<usize> {
     const MESSAGES: [&str; 4] =
         ["strace: Process ", "strace: [ Process ", "strace: Exit of unknown pid ", "strace: WARNING: "];
     let at = MESSAGES.iter().filter_map(|message| line.rfind(message)).max()?;
-    // As strace was called: "/usr/bin/strace".
+    // strace's name as invoked: "/usr/bin/strace".
     let path = ["/usr/local/bin/", "/usr/bin/", "/bin/", "./"].iter().find(|path| line[..at].ends_with(**path));
     Some(at - path.map_or(0, |path| path.len()))
 }
 
-/// What stands before the mark of a call that is cut in two, at the end of the line: data may hold the mark too.
+/// The text before the mark of an unfinished call at the end of the line; data may contain the mark too.
 fn unfinished(rest: &str) -> Option<&str> {
     rest.trim_end().strip_suffix("<unfinished ...>")
 }
 
-/// A frame of the stack (-k).
+/// A stack frame (-k).
 fn is_frame(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"> ")
 }
 
-/// A number of a process, with its name (-Y): "1234", "1234<my app>". Gives it and the rest.
+/// A process id, optionally with its name (-Y): "1234", "1234<my app>". Returns it and the rest.
 fn process_of(text: &str) -> Option<(u32, &str)> {
     let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-    // No more digits than a process has; a time has a dot or a colon.
+    // At most as many digits as a process id has; a time has a dot or a colon.
     let pid = (end < 9).then(|| text[..end].parse().ok()).flatten()?;
     let rest = &text[end..];
     let rest = match rest.strip_prefix('<') {
@@ -81,7 +82,7 @@ fn process_of(text: &str) -> Option<(u32, &str)> {
     Some((pid, rest))
 }
 
-/// A line without what stands before the call.
+/// A line without what precedes the call.
 struct Line<'a> {
     pid: Option<u32>,
     time: Option<&'a str>,
@@ -112,7 +113,7 @@ impl<'a> Line<'a> {
         Some(Self { pid, time, rest })
     }
 
-    /// A call, whole or in pieces, or an end of a process or a signal.
+    /// Whether it is a complete call, a piece of one, a process's exit or a signal.
     fn is_of_strace(&self) -> bool {
         let begins = |texts: &[&str]| texts.iter().any(|text| self.rest.starts_with(text));
         begins(&["<... ", "+++ exited", "+++ killed", "--- SIG", "--- stopped", "strace: "])
@@ -122,7 +123,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether most of the first lines are strace's: a program's own messages may stand between them.
+/// Whether most of the first lines are strace's: messages of the program may be in between.
 fn looks_like_strace(head: &[u8]) -> bool {
     mostly(head, is_frame, |line| Line::parse(line).is_some_and(|line| line.is_of_strace()))
 }
@@ -131,7 +132,7 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
         return Err(source.bad(Place::File, EMPTY.to_owned()));
     }
-    // Whether there are times and durations, the calls of the first lines say.
+    // The calls of the first lines tell whether there are times and durations.
     let (mut timed, mut lasting, mut coarse) = (false, false, false);
     let mut seconds = Vec::new();
     for line in lines_of(source.head()).filter_map(Line::parse).filter(Line::is_of_strace) {
@@ -140,13 +141,13 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
         coarse |= line.time.is_some_and(|time| time.contains(':') && !time.contains('.'));
         seconds.extend(line.time.and_then(|time| nanos(time.as_bytes(), "", SECOND_NS).ok()));
     }
-    // -r begins with 0, and some call begins sooner after another than the ones before.
+    // With -r, the first time is 0, and some call follows the previous one sooner than the others do.
     let grow = seconds.len() > 1 && seconds[0] > 0 && seconds.is_sorted_by(|one, next| one < next);
     let parser = Strace { timed, lasting: timed && lasting, coarse, absolute: grow, ..Strace::default() };
     Ok(Box::new(LineReader::new(Lines::new(source), parser)))
 }
 
-/// The seconds that a call took, printed behind it in "<>".
+/// The seconds that a call took, printed after it in "<>".
 fn took(rest: &str) -> Option<&str> {
     let seconds = rest.trim_end().strip_suffix('>')?.rsplit_once(" <")?.1;
     let is_number = seconds.contains('.') && seconds.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -159,14 +160,14 @@ struct Strace {
     lasting: bool,
     /// Whether times are whole seconds.
     coarse: bool,
-    /// Whether small times count from some start, not from the line before.
+    /// Whether small times count from a common start, not from the previous line.
     absolute: bool,
     calls: Calls,
-    /// A line that a message of strace has cut: the next one goes on with it.
+    /// A line that a message of strace interrupted; the next line continues it.
     cut: Option<String>,
     /// First pieces of calls by process, with their times.
     pending: BTreeMap<u32, (String, u64)>,
-    /// The number that the first process has from the beginning of others on, where it had none.
+    /// The process id under which the first process appears once there are others, if it had none before.
     main: Option<u32>,
     /// Time of the last line.
     now_ns: u64,
@@ -174,7 +175,7 @@ struct Strace {
 }
 
 impl Strace {
-    /// The time of a line, since any origin.
+    /// The time of a line, from an arbitrary origin.
     fn time(&mut self, stamp: &str) -> Result<u64, String> {
         let now_ns = if stamp.contains(':') {
             self.days.since_first(clock(stamp.as_bytes(), "time")?)
@@ -188,8 +189,8 @@ impl Strace {
         Ok(now_ns)
     }
 
-    /// The process of a line; one that is new is a child of one that is making a child. The first process has number 0 where it
-    /// had none at first.
+    /// The process of a line; a new one is a child of a process that is creating one. The first process has number 0 if
+    /// it had no id at first.
     fn process(&mut self, pid: Option<u32>) -> u32 {
         let Some(pid) = pid.filter(|pid| self.main != Some(*pid)) else {
             self.calls.descriptors.begin(0, None, false);
@@ -201,7 +202,7 @@ impl Strace {
         let makes = |text: &str| ["clone", "fork", "vfork"].iter().any(|name| text.starts_with(name));
         let parent = self.pending.iter().find(|(_, (text, _))| makes(text));
         let parent = parent.map(|(parent, (text, _))| (*parent, text.contains("CLONE_FILES")));
-        // While the unnumbered process makes a child, strace tells the child's number before its first call.
+        // While the process without an id creates a child, strace prints the child's id before its first call.
         if self.main.is_none() && self.calls.descriptors.knows(0) && parent.is_none_or(|(parent, _)| parent == 0) {
             self.main = Some(pid);
             return 0;
@@ -210,7 +211,7 @@ impl Strace {
         pid
     }
 
-    /// "strace: Process 1234 attached": a child of the process that is making one.
+    /// "strace: Process 1234 attached": a child of the process that is creating one.
     fn attached(&mut self, text: &str) {
         let pid = text.split_once("strace: Process ").and_then(|(_, rest)| rest.trim_end().strip_suffix(" attached"));
         let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { return };
@@ -222,10 +223,10 @@ impl Strace {
         }
     }
 
-    /// A call that is whole.
+    /// Processes a complete call.
     fn call(&mut self, pid: u32, text: &str, time_ns: u64) -> Result<(), String> {
         let Some(call) = Call::parse(text) else {
-            // What strace was doing when it left a process.
+            // What strace was printing when it detached from a process.
             self.calls.left_out.lines += u64::from(!text.trim_end().ends_with("<detached ...>"));
             return Ok(());
         };
@@ -234,7 +235,7 @@ impl Strace {
         self.calls.take(Issued { pid, time: Nanos(time_ns), duration: Nanos(duration) }, &call, Style::Strace)
     }
 
-    /// A line that is whole.
+    /// Processes a complete line.
     fn line(&mut self, line: &str) -> Result<(), String> {
         let parsed = Line::parse(line.as_bytes())
             .filter(|line| line.time.is_some() || !self.timed || message_at(line.rest) == Some(0));
@@ -256,10 +257,10 @@ impl Strace {
             self.calls.descriptors.end(pid);
         } else if let Some(resumed) = rest.strip_prefix("<... ") {
             let (_, tail) = resumed.split_once(" resumed>").unwrap_or_default();
-            // The beginning may lie before the log.
+            // The beginning may precede the log.
             let Some((text, began_ns)) = self.pending.remove(&pid) else { return Ok(()) };
             match unfinished(tail).filter(|_| Call::parse(&format!("{text}{tail}")).is_none()) {
-                // It is cut once more.
+                // It is interrupted once more.
                 Some(piece) => drop(self.pending.insert(pid, (text + piece, began_ns))),
                 None => return self.call(pid, &(text + tail), began_ns),
             }
@@ -307,13 +308,13 @@ impl LineParser for Strace {
         };
         let whole = self.cut.take().map(|piece| piece + text);
         let text = whole.as_deref().unwrap_or(text);
-        // A message inside a line, unless the message is data of a call that is whole.
+        // A message inside a line, unless the message is data of a complete call.
         let is_whole = |text: &str| Line::parse(text.as_bytes()).is_some_and(|line| Call::parse(line.rest).is_some());
         match message_at(text).filter(|at| text[..*at].contains('(') && !is_whole(text)) {
             Some(at) => {
                 let (piece, message) = text.split_at(at);
                 if let Some(Line { pid, rest, .. }) = Line::parse(piece.as_bytes()) {
-                    // While it makes a process, it is the parent of one that is attached.
+                    // While it creates a process, it is the parent of any process that is attached.
                     let pid = self.process(pid);
                     self.pending.insert(pid, (rest.to_owned(), 0));
                     self.attached(message);

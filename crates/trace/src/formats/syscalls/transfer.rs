@@ -1,8 +1,8 @@
 //! Calls that move data from one descriptor to another: a read of the source and a write of the target.
 //!
-//! Source: sendfile(2), splice(2), tee(2), vmsplice(2), copy_file_range(2). Where an offset is given, the call reads or writes
-//! there and the descriptor's own offset stays; where it is NULL, the descriptor's offset is used and moves. Pipes and
-//! sockets have no place on a disk: of a splice from a file into a pipe the read remains. tee and vmsplice know pipes only.
+//! Source: sendfile(2), splice(2), tee(2), vmsplice(2), copy_file_range(2). If an offset is given, the call uses it and
+//! the descriptor's offset does not move; if it is NULL, the descriptor's offset is used and moves. Pipes and sockets
+//! are not on disk: of a splice from a file into a pipe only the read remains. tee and vmsplice only work on pipes.
 
 use super::call::{descriptor, leading_number, Call};
 use super::{Calls, End, Issued, Place, Style, Target};
@@ -43,7 +43,7 @@ impl Calls {
                 other => others.push(other),
             }
         }
-        // One end of these is a pipe or a socket by nature; of two files neither may be missing.
+        // One end of these is always a pipe or a socket; of two files, neither may be unknown.
         if of_files == 0 || call.name == "copy_file_range" {
             others.into_iter().take(1).for_each(|other| self.leave_out(other));
         } else if size == 0 {
@@ -53,7 +53,7 @@ impl Calls {
     }
 }
 
-/// Where a call moves data, by what stands for the pointer to an offset: "NULL", or the offset in brackets.
+/// The position of a transfer, from the printed pointer to an offset: "NULL", or the offset in brackets.
 fn place_of(pointer: &str) -> Place {
     match pointer.strip_prefix('[') {
         Some(offset) => leading_number(offset).map_or(Place::Hidden, Place::At),

@@ -1,14 +1,15 @@
-//! `cp` and `diff`: file utilities, each in a process of its own, once.
+//! `cp` and `diff`: file utilities, each run once in its own process.
 //!
 //! li07, section 6.1: cp "reads a source file chunk by chunk and copies the chunks into a destination file"; BSD diff
-//! "alternately accesses two files". On files of 5 and 50 MB; 2cp50 and 2diff50 are two at once, cp50+diff50 one of
-//! each: `copies` and `diffs` are keys of both generators.
+//! "alternately accesses two files". The files have 5 and 50 MB; 2cp50 and 2diff50 run two at once, cp50+diff50 one of
+//! each: both generators have the keys `copies` and `diffs`.
 //!
-//! Our readings: MB are MiB; the chunk is a page, what st_blksize of the time's file systems made stdio and cp read at
-//! once. Guesses: comparing and copying take no time (`compute`); the files lie in the order in which they are used,
-//! with `apart` bytes of other files between them. Where they lay is not printed, and it decides: next to each other
-//! the buffer segments of our IBM drive bridge most of the way. The 1 GiB was found by scanning: from 128 to 392 KiB
-//! `2diff50` then takes some 30 % less time, as the paper has it, with 0 B 6 %, with 4 GiB 40 %.
+//! Our readings: MB are MiB; the chunk is a page, which stdio and cp read at a time because of the st_blksize of
+//! contemporary file systems. Guesses: comparing and copying take no time (`compute`); the files lie in order of use,
+//! with `apart` bytes of other files between them. The paper does not give their positions, which decide the result: if
+//! files are adjacent, the buffer segments of our IBM drive bridge most of the distance. 1 GiB was found by scanning:
+//! from 128 to 392 KiB `2diff50` then takes some 30 % less time, as in the paper; with 0 B it takes 6 % less, with 4
+//! GiB 40 %.
 
 use headstart_types::{as_text, keys, read_keys, Bytes, KeyError, KeyTable};
 use rand_chacha::ChaCha8Rng;
@@ -21,7 +22,7 @@ use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const CP: Workload = Workload {
     name: "cp",
-    summary: "file utilities: copies of files, chunk by chunk, each by a process of its own; diffs beside them",
+    summary: "file utilities: copies of files, chunk by chunk, each in its own process; optionally with diffs",
     source: SOURCE,
     keys: KeyTable::of::<ToolKeys>().with("copies = 2"),
     make: open,
@@ -30,7 +31,7 @@ pub(in super::super) const CP: Workload = Workload {
 pub(in super::super) const DIFF: Workload = Workload {
     name: "diff",
     summary:
-        "file utilities: comparisons of two files, read in turns, each by a process of its own; copies beside them",
+        "file utilities: comparisons of two files read alternately, each in its own process; optionally with copies",
     source: SOURCE,
     keys: KeyTable::of::<ToolKeys>().with("diffs = 2"),
     make: open,
@@ -42,17 +43,17 @@ const TOOLS_MAX: u64 = 1 << 16;
 keys! {
     /// Keys of `cp` and `diff`, whose numbers of processes differ.
     struct ToolKeys {
-        /// Copies, each by a process of its own.
+        /// Copies, each in its own process.
         #[schemars(range(max = TOOLS_MAX))]
         copies: u64 = 0,
-        /// Comparisons of two files, each by a process of its own.
+        /// Comparisons of two files, each in its own process.
         #[schemars(range(max = TOOLS_MAX))]
         diffs: u64 = 0,
         /// Size of each file.
         size: Size = Size::bytes(50 << 20),
         /// Size of each read and write.
         chunk: Size = Size::bytes(4 << 10),
-        /// Bytes of other files between two.
+        /// Bytes of other files between two files.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "512GiB"))]
         apart: Bytes = Bytes(1 << 30),
@@ -60,7 +61,7 @@ keys! {
         compute: Compute = Compute::NONE,
     }
     impl check = |keys| match keys.copies + keys.diffs {
-        0 => Err(KeyError::new("copies", "is 0 beside diffs = 0", "one of the two above 0")),
+        0 => Err(KeyError::new("copies", "is 0, and diffs is 0 too", "one of the two above 0")),
         _ => Ok(()),
     };
 }

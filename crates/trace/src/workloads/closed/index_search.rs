@@ -1,17 +1,18 @@
-//! `index-search`: a search engine; each query looks up its words and reads their lists in turns.
+//! `index-search`: a search engine; each query looks up its words and reads their lists alternately.
 //!
-//! "Index searching" of li07, section 6.1: for each keyword a look-up in an index file of 522 MB gives the place and
-//! length of its list of matching pages; the lists of a query are read alternately, each in order; 18.5 GB in all. A
-//! search may end "when a desired number of matches are found" (section 3.1): lists are read in part.
+//! "Index searching" of li07, section 6.1: for each keyword, a look-up in an index file of 522 MB gives the position
+//! and length of its list of matching pages; the lists of a query are read alternately, each in order; 18.5 GB in all.
+//! A search may end "when a desired number of matches are found" (section 3.1), so lists are read in part.
 //!
-//! The lists' lengths, the queries' words and how much of a list is read are not printed. Guesses: KB, MB and GB are
-//! powers of ten; the dataset holds `lists` lists that people ask for, their lengths exponentially distributed; a
-//! query has from 1 to `words` words, each number as likely, drawn by Zipf's law with exponent `alpha`, whatever the
-//! length of the list; it reads each list from its start up to a share of its own, evenly distributed between 0 and
-//! `portion`, `read` bytes at a time; a look-up reads `lookup` bytes at a random place of the index. Each list is a
-//! file of its own, in place of an open file for each list: a read-ahead stops at its end. `lists` was found by scanning
-//! 3000 to 20,000: with the read-ahead `linux` and 1 to 64 clients, 392 KiB in place of 128 bring 14 to 22 % more of 3000
-//! lists (the paper has 10 to 28 % of its policy), 800 KiB 9 to 17 %; of 20,000 lists 2 % at most, and a loss.
+//! The paper does not give the lists' lengths, the queries' words and how much of a list is read. Guesses: KB, MB and
+//! GB are powers of ten; the dataset holds `lists` lists that are requested, with exponentially distributed lengths; a
+//! query has 1 to `words` words with equal probability, drawn by Zipf's law with exponent `alpha` independently of the
+//! list's length; it reads each list from its start up to a fraction drawn uniformly between 0 and `portion`, `read`
+//! bytes at a time; a look-up reads `lookup` bytes at a random position of the index. Each list is a separate file, in
+//! place of a separate open file for each list: a read-ahead stops at its end. `lists` was found by scanning 3000 to
+//! 20,000: with the read-ahead `linux` and 1 to 64 clients, 392 KiB instead of 128 KiB gains 14 to 22 % with 3000 lists
+//! (the paper has 10 to 28 % for its policy), 800 KiB gains 9 to 17 %; with 20,000 lists it gains at most 2 %, or
+//! loses.
 
 use headstart_types::{keys, read_keys, stream_seed, within_range, KeyError, KeyTable};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -34,7 +35,7 @@ pub(in super::super) const WORKLOAD: Workload = Workload {
     make: open,
 };
 
-/// More words than anybody searches for.
+/// More words than any query has.
 const WORDS_MAX: u64 = 1 << 10;
 
 keys! {
@@ -53,7 +54,7 @@ keys! {
         /// Lists that queries read.
         #[schemars(range(min = 1, max = FILES_MAX - 1))]
         lists: u64 = 3000,
-        /// Most words of a query.
+        /// Maximum number of words in a query.
         #[schemars(range(min = 1, max = WORDS_MAX))]
         words: u64 = 4,
         /// The exponent of Zipf's law.
@@ -75,7 +76,7 @@ fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>
     let keys: SearchKeys = read_keys(keys)?;
     let (index, lists) = (keys.index_size.0 .0, keys.lists);
     let of_lists = keys.size.0 .0.checked_sub(index).filter(|rest| *rest >= lists).ok_or_else(|| {
-        let problem = format!("leaves less than a byte for each of {lists} lists beside the index");
+        let problem = format!("leaves less than a byte for each of {lists} lists in addition to the index");
         KeyError::new("size", problem, "index_size and lists, or more")
     })?;
     within_range("words", keys.words, 1..=WORDS_MAX.min(lists))?;
@@ -96,7 +97,7 @@ fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>
 struct Search {
     index: u64,
     lists: u64,
-    /// Bytes of a list.
+    /// Mean bytes per list.
     mean: f64,
     words: u64,
     ranks: Ranks,
@@ -112,7 +113,7 @@ impl Search {
         ((-libm::log(uniform) * self.mean) as u64).max(1)
     }
 
-    /// The index is file 0, list n file n + 1.
+    /// The index is file 0, list n is file n + 1.
     fn run(&self, list: u32, rng: &mut ChaCha8Rng) -> Run {
         let length = self.length(list.into());
         let most = ((length as f64 * self.portion) as u64).clamp(1, length);
@@ -150,7 +151,7 @@ mod tests {
         let reader = opened("").expect("defaults");
         let total: u64 = reader.files().iter().map(|entry| entry.size_bytes).sum();
         assert_eq!(reader.files()[0].size_bytes, 522_000_000);
-        // The lengths are drawn: of 3000 the sum has a standard deviation of 1.8 %.
+        // The lengths are drawn: the sum of 3000 has a standard deviation of 1.8 %.
         assert!((total as f64 / 18.5e9 - 1.0).abs() < 0.02, "{total}");
     }
 
@@ -170,7 +171,7 @@ mod tests {
             let lists = &query[words..];
             let first: Vec<u32> = lists[..words].iter().map(|record| record.file).collect();
             assert!(first.is_sorted_by(|a, b| a < b) && lists[..words].iter().all(|record| record.offset == 0));
-            // Those that have not ended go on in the same order.
+            // The lists that have not ended continue in the same order.
             for (at, record) in lists.iter().enumerate().skip(words) {
                 let turn = record.offset / 65536;
                 let before = lists[..at].iter().filter(|other| other.file == record.file).count() as u64;

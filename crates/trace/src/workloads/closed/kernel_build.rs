@@ -1,11 +1,11 @@
 //! `kernel-build`: a compilation of many small files, and a link at its end.
 //!
 //! li07, section 6.1: "compiling and linking a Linux 2.6.10 kernel", which "involves reading from and writing to many
-//! small files". Nothing else is printed: all numbers are guesses. Each of `requests` units reads its source and
-//! `includes` headers, whole files one after another, compiles for `compile` and writes its object. Headers are drawn by
-//! Zipf's law with exponent `alpha`, so that most come from the cache. At its end each client (as of `make -j`) links
-//! the objects that it has made: reads them all and writes one file as large as their sum. Sizes are spread evenly
-//! from 1 byte to twice their mean. Sources lie before headers, objects behind them, the results last.
+//! small files". The paper gives no more: all numbers are guesses. Each of `requests` units reads its source and
+//! `includes` headers, whole files one after another, compiles for `compile` and writes its object. Headers are drawn
+//! by Zipf's law with exponent `alpha`, so that most come from the cache. At its end each client (as in `make -j`)
+//! links the objects that it has made: it reads all of them and writes one file as large as their sum. Sizes are
+//! uniform from 1 byte to twice their mean. On disk, sources precede headers, then objects, then the results.
 
 use headstart_types::{keys, read_keys, stream_seed, KeyError, KeyTable, Nanos};
 use rand_chacha::rand_core::SeedableRng;
@@ -29,10 +29,10 @@ pub(in super::super) const WORKLOAD: Workload = Workload {
 
 /// More headers than any unit includes; bounds the memory of a client.
 const INCLUDES_MAX: u64 = 1 << 16;
-/// Units and headers at most: with objects and results no more than files may be.
+/// Maximum number of units and headers: including objects and results they stay within the limit of files.
 const UNITS_MAX: u64 = FILES_MAX / 4;
 
-// No source or header is as large as 2 GiB: sums of objects stay below 2^64.
+// No source or header reaches 2 GiB, so sums of objects stay below 2^64.
 keys! {
     /// Keys of `kernel-build`.
     struct BuildKeys {
@@ -60,7 +60,7 @@ keys! {
         /// Mean size of an object.
         #[schemars(extend("x-max" = "2GiB"))]
         object_size: Size = Size::bytes(24 << 10),
-        /// How long a unit compiles.
+        /// How long the compilation of a unit takes.
         compile: Pause = Pause(Nanos::from_millis(400)),
         /// Size of each read.
         read: Size = Size::bytes(64 << 10),
@@ -115,7 +115,7 @@ impl Build {
         ((self.units + self.headers + unit) as u32, size_about(self.object_mean, unit))
     }
 
-    /// What a client links.
+    /// The file and size that a client links.
     fn result(&self, client: u64) -> (u32, u64) {
         let size = self.system.requests_of(client).map(|unit| self.object(unit).1).sum();
         ((2 * self.units + self.headers + client) as u32, size)

@@ -1,13 +1,13 @@
 //! `media-server`: a web server of media clips; each request reads a clip whole.
 //!
-//! "Apache hosting media clips" of li07, section 6.1: the video and audio clips of the 1998 World Cup. Printed there:
+//! "Apache hosting media clips" of li07, section 6.1: the video and audio clips of the 1998 World Cup. The paper gives:
 //! about 9 % of the clips are large (video), sizes from 24 to 1418 KB with an average of 152 KB, 20.4 GB in all; clips
 //! are chosen by Zipf's law. These five figures are keys.
 //!
-//! Guesses: KB and GB are 10^3 and 10^9 bytes, which makes 134,210 clips; video clips are spread evenly from
-//! `video_min` (400 kB) to the largest, audio clips evenly from the smallest to whatever gives the average (130 kB by
-//! default); large and small ones lie mixed; popularity has nothing to do with size, and its exponent is 1; the server
-//! reads 64 KiB at a time.
+//! Guesses: KB and GB are 10^3 and 10^9 bytes, which makes 134,210 clips; video clips are uniform from `video_min` (400
+//! kB) to the largest, audio clips uniform from the smallest to the size that gives the average (130 kB by default);
+//! large and small clips are interleaved; popularity is independent of size, with exponent 1; the server reads 64 KiB
+//! at a time.
 
 use headstart_types::{keys, read_keys, stream_seed, Bytes, KeyError, KeyTable};
 use rand_chacha::rand_core::SeedableRng;
@@ -23,7 +23,7 @@ use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
     name: "media-server",
-    summary: "closed system, a web server of media clips: whole files, popular by Zipf's law",
+    summary: "closed system, a web server of media clips: whole files, popularity by Zipf's law",
     source: SOURCE,
     keys: KeyTable::of::<MediaKeys>(),
     make: open,
@@ -73,13 +73,13 @@ fn open(keys: Table, context: &GeneratorContext) -> Result<Box<dyn RecordReader>
     }))
 }
 
-/// How large the clips are.
+/// The sizes of the clips.
 #[derive(Debug, Clone, Copy)]
 struct Clips {
     count: u64,
-    /// Video clips, of 2^64.
+    /// Share of video clips, in units of 2^-64.
     video: u64,
-    /// The least and the largest of each kind, in bytes.
+    /// The smallest and largest size of each kind, in bytes.
     video_sizes: (u64, u64),
     audio_sizes: (u64, u64),
 }
@@ -102,14 +102,14 @@ impl Clips {
         if !(smallest as f64..=video_min as f64).contains(&audio_max) {
             let problem =
                 format!("{} would need audio clips of up to {}", Bytes(mean), Bytes(audio_max as u64).rounded());
-            let allowed = "a mean for which that lies between smallest and video_min";
+            let allowed = "a mean for which this lies between smallest and video_min";
             return Err(KeyError::new("mean", problem, allowed));
         }
         let audio_sizes = (smallest, audio_max as u64);
         Ok(Self { count, video: (video * 2f64.powi(64)) as u64, video_sizes: (video_min, largest), audio_sizes })
     }
 
-    /// Of clip `index`: its place in the even sequence says which kind it is, and how large among them.
+    /// The size of clip `index`: its position in the even sequence determines its kind and its size within the kind.
     fn size(&self, index: u64) -> u64 {
         let place = even(index);
         let ((least, most), begin, end) = match place.checked_sub(self.video) {
@@ -121,7 +121,7 @@ impl Clips {
     }
 }
 
-/// The largest audio clip that gives all clips their `mean`, where a share `video` of them has `video_mean`.
+/// The largest audio clip that gives all clips their `mean`, if a share `video` of them has `video_mean`.
 fn audio_max(mean: u64, video: f64, video_mean: f64, smallest: u64) -> f64 {
     if video == 1.0 {
         return smallest as f64;

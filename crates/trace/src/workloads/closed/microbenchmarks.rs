@@ -1,14 +1,15 @@
 //! `one-whole`, `one-rand`, `two-rand`, `four-64kb`: servers of 6000 files of 4 MB, whose handlers read one or several.
 //!
-//! One-Whole-0, One-Rand-10, Two-Rand-0 and Four-64KB-0 of li07, section 6.1. Printed there: 6000 files of 4 MB, reads
-//! of 64 KB; the portion begins at the start of the file and its length is "evenly distributed between 64 KB and 4 MB";
-//! One-Rand-10 delays for 10 ms at four random access points of a request; Two-Rand-0 alternates between two files,
-//! each with a portion of its own; Four-64KB-0 reads one random block of 64 KB of each of four files.
+//! One-Whole-0, One-Rand-10, Two-Rand-0 and Four-64KB-0 of li07, section 6.1. The paper gives: 6000 files of 4 MB,
+//! reads of 64 KB; the portion begins at the start of the file and its length is "evenly distributed between 64 KB and
+//! 4 MB"; One-Rand-10 delays for 10 ms at four random access points of a request; Two-Rand-0 alternates between two
+//! files, with a portion of each; Four-64KB-0 reads one random block of 64 KB from each of four files.
 //!
-//! Our readings: 4 MB are 4 MiB, 64 KB 64 KiB; a portion is a whole number of reads, each number as likely; a delay
-//! follows a read, the four points are drawn independently (two may be the same and their delays add up: a request
-//! always delays four times 10 ms); two or four files are different ones; the random block lies at a multiple of its
-//! size; there is no time between a client's requests. `delay` and `delays` are keys of all four, "0s" but in one-rand.
+//! Our readings: 4 MB are 4 MiB, 64 KB 64 KiB; a portion is a whole number of reads with equal probability; a delay
+//! follows a read, and the four points are drawn independently (if two coincide, their delays add up, so a request
+//! always delays four times 10 ms); two or four files are distinct; the random block lies at a multiple of its size;
+//! there is no time between a client's requests. All four have the keys `delay` and `delays`; the default is "0s"
+//! except in one-rand.
 
 use headstart_types::{keys, read_keys, within_range, KeyError, KeyTable, Nanos};
 use rand_chacha::ChaCha8Rng;
@@ -26,18 +27,18 @@ enum Part {
     Whole,
     /// A random number of reads from the start.
     Portion,
-    /// One read anywhere.
+    /// One read at a random position.
     Block,
 }
 
-/// What tells the four apart.
+/// The differences between the four.
 struct Kind {
     name: &'static str,
     summary: &'static str,
-    /// Different files that a request reads in turns.
+    /// Distinct files that a request reads alternately.
     streams: u64,
     part: Part,
-    /// What differs from the defaults.
+    /// Defaults that differ.
     defaults: &'static str,
 }
 
@@ -65,14 +66,14 @@ static KINDS: [Kind; 4] = [
     },
     Kind {
         name: "four-64kb",
-        summary: "closed system, Four-64KB-0: a random block of 64 KiB of each of four random files",
+        summary: "closed system, Four-64KB-0: a random block of 64 KiB from each of four random files",
         streams: 4,
         part: Part::Block,
         defaults: "",
     },
 ];
 
-/// Requests that take a moment to simulate. Our choice.
+/// Chosen to simulate quickly; not from the paper.
 const REQUESTS: u64 = 256;
 /// More delays than any request has reads; bounds the memory of a client.
 const DELAYS_MAX: u64 = 1 << 16;
@@ -99,7 +100,7 @@ keys! {
         file_size: Size = Size::bytes(4 << 20),
         /// Size of each read.
         read: Size = Size::bytes(64 << 10),
-        /// How long each delay lasts.
+        /// Duration of each delay.
         delay: Pause = Pause(Nanos::ZERO),
         /// Delays of a request, each after a random read.
         #[schemars(range(max = DELAYS_MAX))]
@@ -136,7 +137,7 @@ struct Handler {
 }
 
 impl Handler {
-    /// As many different files as a request reads.
+    /// Draws the distinct files that a request reads.
     fn pick(&self, rng: &mut ChaCha8Rng) -> Vec<u32> {
         let mut picked = Vec::new();
         while picked.len() < self.streams as usize {
@@ -193,7 +194,7 @@ mod tests {
         all
     }
 
-    /// Reads of consecutive requests of a single client, by the key that tells how many there are.
+    /// Number of reads in each of a single client's consecutive requests, by a key that tells how many there are.
     fn starts(records: &[Record]) -> usize {
         records.iter().filter(|record| record.offset == 0).count()
     }
@@ -211,7 +212,7 @@ mod tests {
     fn one_rand_reads_every_length_as_often_and_delays_four_times() {
         let seen = records("one-rand", "requests = 4000");
         assert_eq!(starts(&seen), 4000);
-        // 1 to 64 reads: 32.5 on average, with a standard deviation of 18.5 a request.
+        // 1 to 64 reads: 32.5 on average, with a standard deviation of 18.5 per request.
         let mean = seen.len() as f64 / 4000.0;
         assert!((mean - 32.5).abs() < 4.0 * 18.5 / 4000f64.sqrt(), "{mean}");
         let think: u64 = seen.iter().map(|record| record.think.0).sum();

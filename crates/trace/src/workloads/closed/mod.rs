@@ -1,19 +1,20 @@
-//! Closed systems: so many clients, each of which issues its next request when its last one is done.
+//! Closed systems: a fixed number of clients, each of which issues its next request when its last one is done.
 //!
 //! The workloads of C. Li, K. Shen and A. E. Papathanasiou, "Competitive prefetching for concurrent sequential I/O",
-//! EuroSys 2007, section 6.1. There a server spawns a thread for each request, its handler, and a load generator holds
-//! the number of simultaneous requests; here a client is one process (`pid`), and handler after handler is that
-//! process, so that a scheduler that watches processes knows a client longer than the paper's knew a thread. Who wants
-//! the clients side by side asks for `processes = "per-pid"` and `issue = "whole"` (a read of several blocks is one
-//! request). Records come round by round, one of each client that is not done, so that merged they alternate too.
+//! EuroSys 2007, section 6.1. There a server spawns a thread, the handler, for each request, and a load generator keeps
+//! the number of concurrent requests constant. Here a client is one process (`pid`) that runs one handler after
+//! another, so a scheduler with per-process state knows a client for longer than the paper's scheduler knew a thread.
+//! Use `processes = "per-pid"` to run the clients concurrently, and `issue = "whole"` to issue a read of several blocks
+//! as one request. Records are generated round by round, one from each client that is not done, so that they alternate
+//! in a merged order too.
 //!
-//! Keys that all have: `concurrency`, the clients; `requests`, of all clients together, dealt out in turn; `compute`, the
-//! think time after each read or write, beside what the workload itself pauses. Request n is drawn from the seed and n
-//! alone: the same requests come at every concurrency. Clients end at different times; of ten requests each and more
-//! that matters little.
+//! Common keys: `concurrency`, the number of clients; `requests`, of all clients together, assigned round-robin;
+//! `compute`, the think time after each read or write, in addition to the workload's own pauses. Request n is drawn
+//! only from the seed and n: the requests are the same at every concurrency. Clients end at different times, which
+//! matters little with ten or more requests each.
 //!
-//! Cost: constant per record, a few draws a request. Memory: what is left of one request for each client; the file table
-//! is made on demand.
+//! Cost: constant per record, a few draws per request. Memory: the rest of one request per client; the file table is
+//! made on demand.
 
 mod file_tools;
 mod index_search;
@@ -41,44 +42,44 @@ use stage::{Run, Stage};
 use super::{Compute, ComputeSampler, GeneratorContext};
 use crate::{Carries, FileEntry, Record, RecordReader, TraceError, BATCH};
 
-/// Where the workloads are described.
+/// The description of the workloads.
 const SOURCE: &str = "Li, Shen and Papathanasiou, EuroSys 2007, section 6.1";
-/// More files than this would fill the memory with their table.
+/// Bounds the memory of the file table.
 const FILES_MAX: u64 = 1 << 24;
-/// As many processes as the patterns of parallel programs have at most.
+/// The same limit as for the patterns of parallel programs.
 const CLIENTS_MAX: u64 = 1 << 20;
 
-/// What the clients ask for.
+/// The requests that clients issue.
 trait Server: Send + Sync {
-    /// All files, in the order in which they lie.
+    /// All files, in placement order.
     fn files(&self) -> Vec<FileEntry>;
 
-    /// What request `number` (from 0) does, one stage after the other; what is random in it is drawn from `rng`.
+    /// The stages of request `number` (from 0), in order; random choices are drawn from `rng`.
     fn request(&self, number: u64, rng: &mut ChaCha8Rng) -> Vec<Stage>;
 
-    /// What a client does after its last request.
+    /// The stages of a client after its last request.
     fn finish(&self, _client: u64) -> Vec<Stage> {
         Vec::new()
     }
 
-    /// Whether some of it is written.
+    /// Whether some requests write.
     fn writes(&self) -> bool {
         false
     }
 }
 
-/// Who asks.
+/// The clients.
 #[derive(Debug, Clone, Copy)]
 struct System {
     seed: u64,
     concurrency: u64,
-    /// Of all clients together.
+    /// Requests of all clients together.
     requests: u64,
     compute: Compute,
 }
 
 impl System {
-    /// Of the keys that all have.
+    /// From the common keys.
     fn new(concurrency: u64, requests: u64, compute: Compute, context: &GeneratorContext) -> Result<Self, KeyError> {
         within_range("concurrency", concurrency, 1..=CLIENTS_MAX.min(requests))?;
         Ok(Self { seed: context.seed, concurrency, requests, compute })
@@ -89,7 +90,7 @@ impl System {
         (client..self.requests).step_by(self.concurrency as usize)
     }
 
-    /// What request `number` is drawn from.
+    /// The random stream of request `number`.
     fn draws(&self, number: u64) -> ChaCha8Rng {
         ChaCha8Rng::seed_from_u64(stream_seed(self.seed, "request", number))
     }
@@ -109,14 +110,14 @@ impl System {
     }
 }
 
-/// A client and what is left of its request.
+/// A client and the rest of its request.
 struct Client {
     /// The number of its next request.
     next: u64,
-    /// It does what it does after its last one.
+    /// Whether it has started its final stages.
     finished: bool,
     stages: VecDeque<Stage>,
-    /// Of its request.
+    /// The random stream of its request.
     rng: ChaCha8Rng,
     compute: ComputeSampler,
 }
@@ -127,9 +128,9 @@ struct Closed<S> {
     system: System,
     files: OnceLock<Vec<FileEntry>>,
     clients: Vec<Client>,
-    /// Those that are not done; the first is the next to ask.
+    /// The clients that are not done; the first one is next.
     order: VecDeque<u32>,
-    /// Requests begun, of those that clients finish with none.
+    /// Requests begun, excluding the final stages.
     done: u64,
 }
 
@@ -197,7 +198,7 @@ fn entries(first: u32, files: impl IntoIterator<Item = (String, u64)>) -> Vec<Fi
     (first..).zip(files).map(entry).collect()
 }
 
-/// The same with `apart` bytes of other files between any two, which are never read and only take up space.
+/// Inserts `apart` bytes of other files, which are never read, between each two files.
 fn spread(files: Vec<FileEntry>, apart: u64) -> Vec<FileEntry> {
     let count = files.len() as u32;
     let other = |file: u32| FileEntry { file: count + file, size_bytes: apart, path: format!("other{file}") };

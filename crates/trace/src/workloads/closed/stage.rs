@@ -1,4 +1,4 @@
-//! What a client does with one or several files: it takes turns among them, a chunk each.
+//! What a client does with one or several files: it alternates between them chunk by chunk.
 
 use std::collections::VecDeque;
 
@@ -8,21 +8,21 @@ use rand_chacha::ChaCha8Rng;
 use super::super::draw::below;
 use crate::Record;
 
-/// What is left to do in one file.
+/// The remaining accesses to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     file: u32,
     write: bool,
-    /// Bytes of each read or write, more than zero; the last one before the end is cut off there.
+    /// Bytes of each read or write, more than zero; the last one is cut at the end.
     chunk: u64,
     places: Places,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Places {
-    /// One chunk after another, `at..end`.
+    /// Consecutive chunks of `at..end`.
     Onward { at: u64, end: u64 },
-    /// `left` chunks of the first `end` bytes, each anywhere at a multiple of the chunk.
+    /// `left` chunks of the first `end` bytes, each at a random multiple of the chunk size.
     Anywhere { end: u64, left: u64 },
 }
 
@@ -42,7 +42,7 @@ impl Run {
         Self { file, write: false, chunk, places: Places::Anywhere { end: size, left: count } }
     }
 
-    /// Reads and writes that are left.
+    /// Remaining reads and writes.
     pub(super) fn chunks(&self) -> u64 {
         match self.places {
             Places::Onward { at, end } => (end - at).div_ceil(self.chunk),
@@ -67,30 +67,30 @@ impl Run {
     }
 }
 
-/// Runs that take turns, a chunk each, until all are at their end; and when the client pauses.
+/// Runs that alternate chunk by chunk until all have ended, with the client's pauses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stage {
     runs: VecDeque<Run>,
-    /// After how many chunks of the stage (1: after the first) it pauses, and how long; those to come last first.
+    /// The pauses as (number of chunks before the pause, from 1; duration), latest first.
     pauses: Vec<(u64, Nanos)>,
     done: u64,
 }
 
 impl Stage {
-    /// Without pauses. Runs without chunks are left out.
+    /// A stage without pauses. Empty runs are dropped.
     pub(super) fn new(runs: impl IntoIterator<Item = Run>) -> Self {
         let runs = runs.into_iter().filter(|run| run.chunks() > 0).collect();
         Self { runs, ..Self::default() }
     }
 
-    /// Pauses so long after each of the chunks in `after`, numbered from 1; twice as long if one is named twice.
+    /// Adds a pause after each of the chunks in `after`, numbered from 1; pauses after the same chunk add up.
     pub(super) fn pausing(mut self, after: impl IntoIterator<Item = u64>, pause: Nanos) -> Self {
         self.pauses.extend(after.into_iter().map(|after| (after, pause)));
         self.pauses.sort_unstable_by_key(|(after, _)| std::cmp::Reverse(*after));
         self
     }
 
-    /// Chunks that are left.
+    /// Remaining chunks.
     pub(super) fn chunks(&self) -> u64 {
         self.runs.iter().map(Run::chunks).sum()
     }

@@ -1,16 +1,16 @@
-//! `tpc-h`: stand-ins for queries of TPC-H on a database of 2 GB; not the queries themselves.
+//! `tpc-h`: substitutes for queries of TPC-H on a database of 2 GB; not the queries themselves.
 //!
-//! li07, section 6.1: 2 GB in all, the largest file 730 MB, the smallest 432 B; each query reads several files, in
-//! part, sequentially and at random mixed. Figure 5 shows that Q2 alternates between files, each read in order, and
-//! that Q16 has "a mixed pattern with a large amount of random accesses". How much they read is not printed.
+//! li07, section 6.1: 2 GB in all, the largest file 730 MB, the smallest 432 B; each query reads parts of several
+//! files, sequentially and at random. Figure 5 shows that Q2 alternates between files, each read in order, and that Q16
+//! has "a mixed pattern with a large amount of random accesses". The paper does not give how much they read.
 //!
-//! Three kinds stand in: alternating queries (Q2) take turns among part, partsupp and partsupp's index, each in order;
-//! mixed ones (Q16) go through part in order and after each read make `random` random ones of partsupp and as many of
+//! There are three kinds: alternating queries (Q2) alternate between part, partsupp and partsupp's index, each in
+//! order; mixed ones (Q16) read part in order and after each read make `random` random reads of partsupp and as many of
 //! its index; scans read lineitem or orders. `alternating` and `mixed` are their shares, the rest are scans; 1.0 makes
-//! all queries of one kind. What is read in order is read from the start of the file up to a share of its own, evenly
-//! distributed. All of that is guessed, as are the other files' sizes (rows of TPC-H at scale 1 and what a MySQL table
-//! takes for them; indexes fill up to 2 GB), the shares, the 16 KiB of a read, the time between reads (`compute`) and the
-//! `apart` bytes of other files between two files.
+//! all queries of one kind. A sequential read covers the file from its start up to a uniformly drawn fraction. All of
+//! this is guessed, as are the other files' sizes (rows of TPC-H at scale 1 times the size of a MySQL row; indexes fill
+//! up to 2 GB), the shares, the 16 KiB of a read, the time between reads (`compute`) and the `apart` bytes of other
+//! files between two files.
 
 use headstart_types::{as_text, keys, read_keys, Bytes, KeyError, KeyTable, Nanos};
 use rand_chacha::rand_core::RngCore;
@@ -25,13 +25,13 @@ use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
     name: "tpc-h",
-    summary: "stand-ins for TPC-H queries: alternating (Q2), mixed with random reads (Q16), scans",
+    summary: "substitutes for TPC-H queries: alternating (Q2), mixed with random reads (Q16), scans",
     source: SOURCE,
     keys: KeyTable::of::<TpcHKeys>(),
     make: open,
 };
 
-/// Names and bytes at 2 GB. The largest and the smallest are printed, as is the sum; the rest is a guess.
+/// Names and bytes at 2 GB. The paper gives the largest, the smallest and the sum; the rest is a guess.
 const FILES: [(&str, u64); 14] = [
     ("lineitem.data", 730_000_000),
     ("lineitem.index", 610_000_000),
@@ -55,7 +55,7 @@ const PARTSUPP: u32 = 4;
 const PARTSUPP_INDEX: u32 = 5;
 const PART: u32 = 6;
 
-/// More random reads for each sequential one would leave nothing of the mix.
+/// More random reads per sequential read would make the queries purely random.
 const RANDOM_MAX: u64 = 1 << 10;
 
 keys! {
@@ -75,12 +75,12 @@ keys! {
         /// Share of mixed queries; the rest are scans.
         #[schemars(range(min = 0.0, max = 1.0))]
         mixed: f64 = 0.3,
-        /// Random reads of each of two files for each sequential one, of mixed queries.
+        /// Random reads of each of two files per sequential read, in mixed queries.
         #[schemars(range(max = RANDOM_MAX))]
         random: u64 = 1,
         /// Size of each read.
         read: Size = Size::bytes(16 << 10),
-        /// Bytes of other files between two.
+        /// Bytes of other files between two files.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "512GiB"))]
         apart: Bytes = Bytes(1 << 30),
@@ -89,7 +89,7 @@ keys! {
     }
     impl check = |keys| match keys.alternating + keys.mixed > 1.0 {
         true => {
-            let problem = format!("{} and alternating = {} are more than all", keys.mixed, keys.alternating);
+            let problem = format!("{} and alternating = {} add up to more than 1", keys.mixed, keys.alternating);
             Err(KeyError::new("mixed", problem, "shares that add up to 1 at most"))
         }
         false => Ok(()),
@@ -113,10 +113,10 @@ struct Database {
     size: u64,
     alternating: f64,
     mixed: f64,
-    /// Random reads of each of two files for each sequential one.
+    /// Random reads of each of two files per sequential read.
     random: u64,
     read: u64,
-    /// Bytes of other files between two.
+    /// Bytes of other files between two files.
     apart: u64,
 }
 
@@ -126,7 +126,7 @@ impl Database {
         ((u128::from(bytes) * u128::from(self.size) / u128::from(TOTAL)) as u64).max(1)
     }
 
-    /// In order, from the start up to anywhere.
+    /// Reads in order, from the start up to a random position.
     fn in_order(&self, file: u32, rng: &mut ChaCha8Rng) -> Run {
         Run::read(file, (0, 1 + share(rng.next_u64(), self.bytes(file))), self.read)
     }
