@@ -175,6 +175,8 @@ def serve(
     writable: bool = False,
     direct: bool = False,
     depth: int | None = None,
+    connections: int | None = None,
+    memory: str | None = None,
     record: str | PathLike[str] | None = None,
     hints: str | PathLike[str] | None = None,
     hint_policy: str | None = None,

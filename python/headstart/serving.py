@@ -41,6 +41,8 @@ def serve(
     writable: bool = False,
     direct: bool = False,
     depth: int | None = None,
+    connections: int | None = None,
+    memory: str | None = None,
     record: str | PathLike[str] | None = None,
     hints: str | PathLike[str] | None = None,
     hint_policy: str | None = None,
@@ -57,7 +59,8 @@ def serve(
     `level` has the keys of a scenario's `[[level]]`: size, policy, replacement, coordinator. `progress` is called with
     the report once clients can connect and 10 times a second; an exception that it raises also stops the server.
     Requests received by then are answered. With `direct`, reads of files and devices bypass the kernel's page cache.
-    `depth` limits the concurrent reads per backing.
+    `depth` limits the concurrent reads per backing, `connections` the connected clients (256), and `memory`, such as
+    "1GiB", the caches and the requests and replies of all clients (the caches and 256 MiB).
 
     `hints` is a trace of earlier reads of the only export, such as one written by `record`. `hint_policy` prefetches
     its blocks; the default is "just-in-time". `path`, `pid` and `process` select requests of it, as in `compare`.
@@ -88,6 +91,8 @@ def serve(
             writable=writable,
             direct=direct,
             depth=depth,
+            connections=connections,
+            memory=memory,
             record=record,
             hints=taken,
             hint_policy=hint_policy,

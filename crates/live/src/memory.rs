@@ -1,4 +1,4 @@
-//! Memory that devices write to.
+//! Memory that devices write to, and memory that is no longer needed.
 
 #![allow(unsafe_code)]
 
@@ -8,4 +8,13 @@ pub fn prefer_large_pages(bytes: &[u8]) {
     // SAFETY: the advice changes where the bytes are kept, neither what they are nor who has them. What the kernel does not take
     // (a range that begins within a page, no large pages) it refuses.
     unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), libc::MADV_HUGEPAGE) };
+}
+
+/// Gives back to the system what the allocator keeps of freed memory. Does nothing where the allocator is not glibc's.
+pub fn give_back() {
+    // SAFETY: it touches only what is free, under the allocator's own locks.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
 }

@@ -40,5 +40,7 @@ pub use wire::Violation;
 
 /// The longest payload of a read or a write, as most clients and servers have it.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
+/// The most extents of one reply to `BLOCK_STATUS`: a client asks for what is missing.
+pub const EXTENTS_MAX: usize = 1024;
 /// The port that IANA assigned to the protocol.
 pub const PORT: u16 = 10809;

@@ -52,6 +52,11 @@ fn requests_that_pass() {
         assert_eq!(incoming.payload_bytes, if code == 1 { 512 } else { 0 });
         assert_eq!(request.header(), bytes);
     }
+    let mut large = session(false);
+    large.export.size_bytes = 1 << 40;
+    let cached = |length| large.check(&header(0, 5, 7, 0, length)).unwrap().request;
+    assert_eq!(cached(32 << 20).map(|request| request.length), Ok(32 << 20));
+    assert_eq!(cached((32 << 20) + 1).map_err(|refusal| refusal.errno), Err(Errno::Inval), "it is read");
     let flush = Request { cookie: 1, command: Command::Flush, offset: 0, length: 0 };
     assert_eq!(session(false).check(&header(1, 3, 1, 0, 0)).unwrap().request, Ok(flush), "FUA is allowed everywhere");
     let disconnect = session(false).check(&header(9, 2, 0, 5, 5)).unwrap().request.unwrap();
@@ -192,6 +197,19 @@ fn replies_that_are_none() {
     let unknown_error = chunk(1, 0x8005, &[0, 0, 0, 99, 0, 0, 7]);
     let failed = Reply::Failed { cookie: 0, error: Errno::Inval, message: String::new(), last: true };
     assert_eq!(first_reply(&unknown_error), (Ok(failed), unknown_error.len()));
+}
+
+#[test]
+fn a_reply_has_a_thousand_extents_at_most() {
+    let extents = vec![Extent { length: 512, hole: false, zero: false }; 3000];
+    let request =
+        Request { cookie: 1, command: Command::BlockStatus { one_extent: false }, offset: 0, length: 1 << 20 };
+    let mut out = Vec::new();
+    session(true).block_status(&request, &extents, &mut out);
+    let (reply, taken) = first_reply(&out);
+    // 20 bytes of the reply's head, 4 of the context, 8 of each extent.
+    assert_eq!(taken, 20 + 4 + 8 * 1024);
+    assert!(matches!(reply, Ok(Reply::Status { extents, .. }) if extents.len() == 1024));
 }
 
 fn command() -> impl Strategy<Value = Command> {

@@ -24,6 +24,10 @@ pub struct Buffers {
     free: Vec<BytesMut>,
     /// All that there are.
     made: usize,
+    /// Where allocations begin, in order.
+    slabs: Vec<usize>,
+    /// The fewest that were free since [`Buffers::shrink`].
+    free_min: usize,
     /// By block.
     kept: Vec<Option<Page>>,
 }
@@ -32,7 +36,7 @@ impl Buffers {
     /// Of `page_bytes` each.
     #[must_use]
     pub fn new(page_bytes: usize) -> Self {
-        Self { page_bytes, free: Vec::new(), made: 0, kept: Vec::new() }
+        Self { page_bytes, free: Vec::new(), made: 0, slabs: Vec::new(), free_min: 0, kept: Vec::new() }
     }
 
     /// The same, with the first of them in memory already: the kernel takes up to half a millisecond to clear a large page, which the first
@@ -71,11 +75,64 @@ impl Buffers {
             let _ = slab.split_to(slab.as_ptr().align_offset(ALIGNMENT));
             prefer_large_pages(&slab[..SLAB_BYTES]);
             self.made += pages;
+            let start = slab.as_ptr().addr();
+            self.slabs.insert(self.slabs.partition_point(|other| *other < start), start);
             self.free.extend((0..pages).map(|_| slab.split_to(self.page_bytes)));
         }
         let mut run = self.free.split_off(self.free.len() - count);
+        self.free_min = self.free_min.min(self.free.len());
         run.sort_unstable_by_key(|buffer| buffer.as_ptr());
         run
+    }
+
+    /// Frees allocations of which nothing was needed since this was last called, but for one; whether there was any.
+    ///
+    /// Pages that are kept stand in their way: where half of all buffers were not needed, such pages move to other allocations.
+    pub fn shrink(&mut self) -> bool {
+        let pages = SLAB_BYTES / self.page_bytes;
+        let unneeded = std::mem::replace(&mut self.free_min, self.free.len()).min(self.free.len());
+        let mut spare = unneeded / pages;
+        if spare < 2 {
+            return false;
+        }
+        let slab_of =
+            |slabs: &[usize], buffer: &BytesMut| slabs.partition_point(|start| *start <= buffer.as_ptr().addr()) - 1;
+        let mut free_of = vec![0; self.slabs.len()];
+        self.free.iter().for_each(|buffer| free_of[slab_of(&self.slabs, buffer)] += 1);
+        // Those with most free buffers go.
+        let mut order: Vec<usize> = (0..self.slabs.len()).collect();
+        order.sort_unstable_by_key(|slab| std::cmp::Reverse(free_of[*slab]));
+        spare -= 1;
+        let moves = unneeded * 2 >= self.made;
+        order.retain(|slab| moves || free_of[*slab] == pages);
+        order.truncate(spare);
+        let mut goes = vec![false; self.slabs.len()];
+        order.iter().for_each(|slab| goes[*slab] = true);
+        let slabs = &self.slabs;
+        let (dropped, mut stays): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.free).into_iter().partition(|buffer| goes[slab_of(slabs, buffer)]);
+        let mut left: Vec<usize> =
+            goes.iter().zip(&free_of).map(|(goes, free)| if *goes { pages - free } else { 0 }).collect();
+        for page in self.kept.iter_mut().flatten().filter(|_| moves) {
+            let slab = slab_of(slabs, page);
+            if !goes[slab] || Arc::strong_count(page) > 1 {
+                continue;
+            }
+            let Some(mut buffer) = stays.pop() else { break };
+            buffer.copy_from_slice(page);
+            *page = Arc::new(buffer);
+            left[slab] -= 1;
+        }
+        // Of an allocation that is needed after all, a buffer that a reply has say, the free ones stay.
+        let is_gone = |slab: usize| goes[slab] && left[slab] == 0;
+        stays.extend(dropped.into_iter().filter(|buffer| !is_gone(slab_of(slabs, buffer))));
+        self.free = stays;
+        let gone = (0..self.slabs.len()).filter(|slab| is_gone(*slab)).count();
+        self.made -= gone * pages;
+        let mut at = 0..;
+        self.slabs.retain(|_| at.next().is_some_and(|slab| !(goes[slab] && left[slab] == 0)));
+        self.free_min = self.free.len();
+        gone > 0
     }
 
     /// Takes back a buffer.
@@ -155,6 +212,36 @@ mod tests {
         buffers.drop_of(Block(9));
         buffers.drop_of(Block(9));
         assert_eq!((buffers.of(Block(9)), buffers.free.len()), (None, free + 1));
+    }
+
+    #[test]
+    fn memory_goes_back_that_was_not_needed() {
+        let mut buffers = Buffers::new(1 << 20);
+        // Ten allocations of 16 buffers; of each allocation one page is kept, but for one page in the last that a reply has too.
+        let mut all: Vec<BytesMut> = (0..160).map(|_| buffers.take()).collect();
+        all.sort_unstable_by_key(|buffer| buffer.as_ptr());
+        for (number, mut buffer) in (0_u8..).zip(all) {
+            if number % 16 == 3 {
+                buffer.fill(number);
+                buffers.keep(Block(number.into()), Arc::new(buffer));
+            } else {
+                buffers.put_back(buffer);
+            }
+        }
+        let reply = buffers.of(Block(147)).expect("it is kept").clone();
+        assert!(!buffers.shrink());
+        assert_eq!((buffers.made, buffers.in_use()), (160, 10), "they have just been needed");
+        assert!(buffers.shrink());
+        // One allocation holds what is kept, one the reply's page, and one is spare at most.
+        assert!(buffers.made <= 48 && buffers.in_use() == 10, "{} of {}", buffers.in_use(), buffers.made);
+        for number in (3..160).step_by(16) {
+            let page = buffers.of(Block(number)).expect("it is kept");
+            assert!(page.iter().all(|byte| u32::from(*byte) == number), "page {number} is what it was");
+        }
+        assert_eq!(reply[0], 147);
+        buffers.give_back(reply);
+        let all: Vec<BytesMut> = (0..100).map(|_| buffers.take()).collect();
+        assert_eq!(all.iter().map(|buffer| buffer.len()).sum::<usize>(), 100 << 20);
     }
 
     #[test]

@@ -20,13 +20,20 @@ use crate::metrics::Metrics;
 use crate::probe;
 use crate::recording::{Log, Recording};
 use crate::report::Report;
-use crate::server::{Export, Listener, Observer, Server, TlsFiles};
+use crate::server::{Export, Limits, Listener, Observer, Server, TlsFiles};
 use crate::spill::Spill;
 
 /// Sizes of a page.
 const PAGES: std::ops::RangeInclusive<u64> = 4096..=4 << 20;
 /// Reads of a backing under way: a file takes a thread for each.
 const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
+
+/// Connections at a time where nothing is said, and what may be said.
+const CONNECTIONS: u32 = 256;
+const CONNECTIONS_ALLOWED: std::ops::RangeInclusive<u32> = 1..=1 << 20;
+/// Memory for requests and replies where nothing is said, and at least: two of the longest.
+const MEMORY_BYTES: u64 = 256 << 20;
+const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
 /// The read-ahead that is chosen by what is measured of the backing.
 const AUTO: &str = "auto";
@@ -54,6 +61,10 @@ pub struct Settings {
     pub direct: bool,
     /// Reads of each backing under way at most; as many as the backing is worth if absent.
     pub depth: Option<u32>,
+    /// Connections at a time at most; 256 if absent.
+    pub connections: Option<u32>,
+    /// Memory for the caches, requests and replies of all clients; the caches and 256 MiB if absent.
+    pub memory: Option<String>,
     /// Where clients' requests are written as a trace.
     pub record: Option<PathBuf>,
     /// A trace of what clients have read of the export before: hints of what they are going to read.
@@ -135,7 +146,8 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     let metrics = settings.openmetrics.as_deref().map(Metrics::start).transpose()?;
     let listeners = listeners(settings)?;
     raise_file_limit();
-    let mut server = Server::try_new(exports, listeners).map_err(Error::io("threads"))?;
+    let limits = limits(settings, &exports)?;
+    let mut server = Server::try_new(exports, listeners, limits).map_err(Error::io("threads"))?;
     tls.into_iter().for_each(|tls| server.require_tls(tls));
     let mut watch = Watch { about, recording, log, metrics, go_on, uris: server.uris() };
     let ended = server.run(&mut watch);
@@ -148,6 +160,27 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
         spill.close(backing.identity().as_deref()).map_err(Error::io("the spill file"))?;
     }
     Ok(Report::new(&server, &watch.uris, &watch.about))
+}
+
+/// What clients may take beside the caches.
+fn limits(settings: &Settings, exports: &[Export]) -> Result<Limits, KeyError> {
+    let connections = settings.connections.unwrap_or(CONNECTIONS);
+    if !CONNECTIONS_ALLOWED.contains(&connections) {
+        let allowed = format!("a whole number from {} to {}", CONNECTIONS_ALLOWED.start(), CONNECTIONS_ALLOWED.end());
+        return Err(KeyError::new("connections", format!("{connections} is out of range"), allowed));
+    }
+    let caches: u64 = exports.iter().map(|export| u64::from(export.frames) * export.page_bytes).sum();
+    let least = Bytes(caches + MEMORY_BYTES_MIN);
+    let allowed = || format!("a size of at least {least}, for caches of {} and requests", Bytes(caches));
+    let memory_bytes = match &settings.memory {
+        None => MEMORY_BYTES,
+        Some(text) => {
+            let Bytes(bytes) = text.parse().map_err(|problem| KeyError::new("memory", problem, allowed()))?;
+            let beside = bytes.checked_sub(caches).filter(|beside| *beside >= MEMORY_BYTES_MIN);
+            beside.ok_or_else(|| KeyError::new("memory", format!("{} is too little", Bytes(bytes)), allowed()))?
+        }
+    };
+    Ok(Limits { connections: connections as usize, memory_bytes: memory_bytes as usize })
 }
 
 /// The spill file between a level and its backing.

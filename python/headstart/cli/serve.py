@@ -144,6 +144,16 @@ def serve(
     depth: Annotated[
         int | None, typer.Option(metavar="N", help="Maximum concurrent reads per backing. Default: 32; for mem: 2.")
     ] = None,
+    connections: Annotated[
+        int | None, typer.Option(metavar="N", help="Maximum connected clients; others wait. Default: 256.")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Maximum memory of the caches and all clients' requests and replies. Default: the caches and 256MiB.",
+        ),
+    ] = None,
     writable: Annotated[
         bool, typer.Option("--writable", help="Allow writes. They reach the backing before the client gets its reply.")
     ] = False,
@@ -235,6 +245,7 @@ def serve(
     watch: Following[serving.Report] = Following(ENDING, beginning, status)
     names = {"size": "--cache", "policy": "--readahead", "replacement": "--replacement", "page": "--page"}
     names |= {"coordinator": "--coordinator", "listen": "--listen", "openmetrics": "--openmetrics"}
+    names |= {"connections": "--connections", "memory": "--memory"}
     names |= {"depth": "--depth", "hints": "--hints", "hint_policy": "--hint-policy", "spill": "--spill"}
     names |= {key: f"--{key}" for key in options.SELECTED}
     names |= {"tls_cert": "--tls-cert", "tls_key": "--tls-key", "tls_clients": "--tls-clients"}
@@ -253,6 +264,8 @@ def serve(
             writable=writable,
             direct=direct,
             depth=depth,
+            connections=connections,
+            memory=memory,
             record=record,
             hints=hints,
             hint_policy=hint_policy,

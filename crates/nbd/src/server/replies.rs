@@ -3,7 +3,7 @@
 
 use super::{Incoming, Session};
 use crate::wire::{self, chunk};
-use crate::{Command, Errno, Extent, Request};
+use crate::{Command, Errno, Extent, Request, EXTENTS_MAX};
 
 impl Session {
     /// The context's number in replies to `BLOCK_STATUS`.
@@ -76,13 +76,13 @@ impl Session {
     }
 
     /// The reply to `BLOCK_STATUS`: at least one extent, none empty, together no longer than the request. What is beyond the
-    /// request, or the first if it is for one only, is cut.
+    /// request, the first if it is for one only, or [`EXTENTS_MAX`], is cut.
     pub fn block_status(&self, request: &Request, extents: &[Extent], out: &mut Vec<u8>) {
         debug_assert!(self.allocation && !extents.is_empty(), "agreed on, and not empty");
         let one = request.command == Command::BlockStatus { one_extent: true };
         let mut left = request.length;
         let mut told = Vec::new();
-        for extent in extents.iter().take(if one { 1 } else { extents.len() }) {
+        for extent in extents.iter().take(if one { 1 } else { EXTENTS_MAX }) {
             let length = extent.length.min(left);
             if length > 0 {
                 let state = u32::from(extent.hole) * wire::STATE_HOLE + u32::from(extent.zero) * wire::STATE_ZERO;

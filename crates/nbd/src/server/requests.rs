@@ -88,7 +88,9 @@ impl Session {
         if offset % unit != 0 || u64::from(length) % unit != 0 {
             return refuse(Errno::Inval, "not aligned to the smallest block size");
         }
-        if matches!(command, Command::Read { .. } | Command::Write { .. }) && length > blocks.bytes_max {
+        // What is to be cached is read, too: as in QEMU.
+        let moves = matches!(command, Command::Read { .. } | Command::Write { .. } | Command::Cache);
+        if moves && length > blocks.bytes_max {
             return refuse(Errno::Inval, "longer than the largest payload");
         }
         Ok(request)

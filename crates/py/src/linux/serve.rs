@@ -14,7 +14,7 @@ use crate::errors::{outside, to_python};
 /// Ctrl-C comes or `on_progress` ends it: that is called with the report as JSON as soon as clients can connect and 10 times a
 /// second, and ends it by returning what is true, or by an exception. Returns the report at the end.
 #[pyfunction]
-#[pyo3(signature = (exports, *, listen, level, page, allow_remote=false, insecure=false, tls_cert=None, tls_key=None, tls_clients=None, writable=false, direct=false, depth=None, record=None, hints=None, hint_policy=None, spill=None, openmetrics=None, log=None, on_progress=None))]
+#[pyo3(signature = (exports, *, listen, level, page, allow_remote=false, insecure=false, tls_cert=None, tls_key=None, tls_clients=None, writable=false, direct=false, depth=None, connections=None, memory=None, record=None, hints=None, hint_policy=None, spill=None, openmetrics=None, log=None, on_progress=None))]
 #[allow(clippy::too_many_arguments)] // One for each option.
 pub fn serve(
     py: Python<'_>,
@@ -30,6 +30,8 @@ pub fn serve(
     writable: bool,
     direct: bool,
     depth: Option<u32>,
+    connections: Option<u32>,
+    memory: Option<String>,
     record: Option<PathBuf>,
     hints: Option<PathBuf>,
     hint_policy: Option<String>,
@@ -60,6 +62,8 @@ pub fn serve(
         writable,
         direct,
         depth,
+        connections,
+        memory,
         record,
         hints,
         hint_policy,

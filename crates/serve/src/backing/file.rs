@@ -16,7 +16,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use headstart_live::page_cache::PageCache;
 use headstart_live::tune::{Device, Roots};
-use headstart_nbd::Extent;
+use headstart_nbd::{Extent, EXTENTS_MAX};
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, posix_fadvise, FallocateFlags, OFlag, PosixFadviseAdvice};
 use nix::sys::uio::preadv;
@@ -264,7 +264,7 @@ impl Backing for FileBacking {
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {
         let (mut at, end) = (offset, offset + u64::from(length));
         let mut extents = Vec::new();
-        while at < end {
+        while at < end && extents.len() < EXTENTS_MAX {
             let (until, hole) = if self.sparse { self.extent_at(at).unwrap_or((end, false)) } else { (end, false) };
             let until = until.clamp(at + 1, end);
             extents.push(Extent { length: (until - at) as u32, hole, zero: hole });
@@ -370,5 +370,19 @@ mod tests {
         assert_eq!(all.iter().map(|extent| extent.length).sum::<u32>(), 1 << 20);
         backing.file.set_len(4096).expect("it can be made shorter");
         assert_eq!(read(8192, 1).expect_err("it is gone").kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_thousand_extents_are_told_at_once() {
+        let path = std::env::temp_dir().join(format!("headstart-serve-extents-{}", std::process::id()));
+        let file = File::create(&path).expect("a temporary file");
+        file.set_len(2048 * 8192).expect("it can be made longer");
+        for piece in 0..2048 {
+            file.write_all_at(b"x", piece * 8192).expect("it can be written");
+        }
+        let backing = FileBacking::open(&path, true, false).expect("it can be opened");
+        std::fs::remove_file(&path).expect("it is there");
+        let told = backing.extents(0, 2048 * 8192).expect("it is known").len();
+        assert!(told == 1024 || told == 1, "{told} extents; one where the file system has no holes");
     }
 }

@@ -127,7 +127,8 @@ pub trait Backing: Send + Sync {
     /// It may not be.
     fn flush(&self) -> io::Result<()>;
 
-    /// What of `length` bytes from `offset` on is allocated: extents that follow one another, at least one, none empty.
+    /// What of `length` bytes from `offset` on is allocated: extents that follow one another, at least one, at most
+    /// [`headstart_nbd::EXTENTS_MAX`], none empty. They may cover less.
     ///
     /// # Errors
     /// It is not known.

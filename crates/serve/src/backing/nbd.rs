@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use headstart_nbd::client::{Client, ConnectOptions};
-use headstart_nbd::{Command, Errno, Extent, Flags, Uri, PAYLOAD_BYTES_MAX};
+use headstart_nbd::{Command, Errno, Extent, Flags, Uri, EXTENTS_MAX, PAYLOAD_BYTES_MAX};
 
 use super::{scatter, Backing, StartedRead};
 
@@ -185,7 +185,10 @@ impl Backing for NbdBacking {
 
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {
         match self.client()?.block_status(offset, length) {
-            Ok(extents) if !extents.is_empty() => Ok(extents),
+            Ok(mut extents) if !extents.is_empty() => {
+                extents.truncate(EXTENTS_MAX);
+                Ok(extents)
+            }
             // A server that cannot say has to be read.
             _ => Ok(vec![Extent { length, hole: false, zero: false }]),
         }

@@ -9,6 +9,9 @@ use bytes::BytesMut;
 use super::{Backing, RingRead, StartedRead};
 use crate::work::{Completed, Work};
 
+/// Threads that look for extents at a time: that takes processor time and no device, of which the thread that serves needs its share.
+const LOOKING_MAX: u32 = 1;
+
 /// Hears of the end of work.
 pub type End = Arc<dyn Fn(Completed) + Send + Sync>;
 
@@ -16,6 +19,9 @@ pub type End = Arc<dyn Fn(Completed) + Send + Sync>;
 #[derive(Default)]
 struct Waiting {
     work: VecDeque<(u64, Work)>,
+    /// Questions for extents, and threads that look for some.
+    questions: VecDeque<(u64, Work)>,
+    looking: u32,
     threads: u32,
     /// Threads that wait for work.
     idle: usize,
@@ -108,6 +114,7 @@ impl Drop for Workers {
         let mut waiting = self.shared.lock();
         waiting.closed = true;
         waiting.work.clear();
+        waiting.questions.clear();
         self.shared.added.notify_all();
     }
 }
@@ -119,8 +126,9 @@ impl Shared {
 
     fn give(self: &Arc<Self>, id: u64, work: Work) {
         let mut waiting = self.lock();
-        waiting.work.push_back((id, work));
-        if waiting.work.len() > waiting.idle && waiting.threads < self.threads_max {
+        let is_question = matches!(work, Work::Extents { .. });
+        if is_question { &mut waiting.questions } else { &mut waiting.work }.push_back((id, work));
+        if waiting.work.len() + usize::from(is_question) > waiting.idle && waiting.threads < self.threads_max {
             // Where the system has no more, those that there are do it.
             let _ = self.add_thread(&mut waiting);
         }
@@ -132,6 +140,9 @@ impl Shared {
         thread::Builder::new().name(format!("serve-{}", self.export)).spawn(move || {
             while let Some((id, mut work)) = own.next() {
                 let result = own.backing.carry_out(&mut work);
+                if matches!(work, Work::Extents { .. }) {
+                    own.lock().looking -= 1;
+                }
                 let buffers = match work {
                     Work::Read { buffers, .. } => buffers,
                     Work::Store { buffer, .. } => vec![buffer],
@@ -168,6 +179,12 @@ impl Shared {
             }
             if let Some(work) = guard.work.pop_front() {
                 return Some(work);
+            }
+            if guard.looking < LOOKING_MAX {
+                if let Some(question) = guard.questions.pop_front() {
+                    guard.looking += 1;
+                    return Some(question);
+                }
             }
             guard.idle += 1;
             guard = self.added.wait(guard).unwrap_or_else(PoisonError::into_inner);

@@ -207,6 +207,11 @@ impl Conductor {
         }
     }
 
+    /// Frees memory that has not been needed since this was last called; whether there was any.
+    pub fn shrink(&mut self) -> bool {
+        self.buffers.shrink()
+    }
+
     /// Lets everything happen that happens at `now`, which is not before the instant before.
     pub fn instant(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         self.now = now;

@@ -7,20 +7,14 @@ use crate::work::{Action, Work};
 const INSTANTS_MAX: usize = 4;
 
 impl Server {
-    /// Lets happen what happens to an export now, and what follows from reads that are done at once, each an instant of its own. Where
-    /// reads may be done at once, those that no client waits for go to `later`: clients get their replies first.
-    pub(super) fn act(&mut self, index: usize, later: &mut Vec<(usize, u64, Work)>) {
+    /// Lets happen what happens to an export now, and what follows from reads that are done at once, each an instant of its own.
+    pub(super) fn act(&mut self, index: usize) {
         let mut actions = Vec::new();
         for _ in 0..INSTANTS_MAX {
             self.exports[index].conductor.instant(self.now, &mut actions);
             for action in actions.drain(..) {
                 match action {
-                    Action::Start(id, work @ Work::Read { demand: false, .. })
-                        if self.exports[index].pool.immediate().reads_at_once() =>
-                    {
-                        later.push((index, id, work));
-                    }
-                    Action::Start(id, work) => self.start(index, id, work),
+                    Action::Start(id, work) => self.start_or_put_off(index, id, work),
                     Action::Reply(id, answer) => match &self.exports[index].link {
                         Some(link) => link.cross(id, answer),
                         None => self.answer(index, id, answer),

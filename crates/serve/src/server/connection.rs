@@ -1,46 +1,34 @@
 //! One client's connection: bytes in, requests out; replies in, bytes out. It never blocks.
 //!
 //! A client that does not read its replies, or sends more than it has read, is not read from until it has: each connection has
-//! so many requests and bytes under way at most.
+//! so many requests and bytes under way at most, and all together have what `limits.rs` gives them. In one turn a connection moves
+//! so many bytes at most.
 
-use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use headstart_nbd::server::{Handshake, Progress, Session, Tls};
 use headstart_nbd::{Command, Errno, Exports, Request, REQUEST_BYTES};
 use rustls::ServerConfig;
 
+use headstart_types::Nanos;
+
+use super::limits::{cost_of, Turn, REQUEST_COST};
+use super::outgoing::Outgoing;
 use super::stream::Stream;
 use crate::work::{Answer, Data, Op};
 
 /// Requests under way at most.
 const REQUESTS_MAX: usize = 1024;
-/// Bytes of requests and replies under way, but for a first request, which may have more.
-const BYTES_MAX: usize = 64 << 20;
+/// Requests read in one turn at most, and bytes of memory that they may take, but for the first.
+const REQUESTS_TURN: usize = 128;
+const BYTES_TURN: usize = 4 << 20;
+/// Bytes of requests and replies under way at most: two of the longest.
+const BYTES_MAX: usize = (64 << 20) + REQUESTS_MAX * REQUEST_COST;
+/// Replies to options that have not been sent, at most, before the next option is read.
+const OPTION_REPLIES_MAX: usize = 64 << 10;
 /// Bytes read at a time, but for payload.
 const INBOX_BYTES: usize = 4 << 10;
-/// Replies up to this length are written together.
-const SMALL_BYTES: usize = 8 << 10;
-/// Pieces of memory written at a time at most: so many the system takes.
-const SLICES_MAX: usize = 1024;
-
-/// What goes out.
-#[derive(Debug)]
-enum Part {
-    Own(Vec<u8>),
-    /// Of a read's reply.
-    Data(Data),
-}
-
-impl Part {
-    fn length(&self) -> usize {
-        match self {
-            Self::Own(bytes) => bytes.len(),
-            Self::Data(data) => data.length(),
-        }
-    }
-}
 
 #[derive(Debug)]
 enum State {
@@ -52,7 +40,7 @@ enum State {
 #[derive(Debug)]
 struct Payload {
     /// `None`: it was refused, and its bytes are passed over.
-    request: Option<Request>,
+    request: Option<(Request, usize)>,
     data: Vec<u8>,
     missing: usize,
 }
@@ -64,6 +52,18 @@ pub struct Wanted {
     pub request: Request,
     /// What is wanted.
     pub op: Op,
+    /// What it takes of memory.
+    pub cost: usize,
+}
+
+/// What has become of the inbox.
+enum Parsed {
+    /// One thing of it has been taken.
+    One,
+    /// The next one is not there yet.
+    Missing,
+    /// There is no room for the next one.
+    Full,
 }
 
 /// A connection.
@@ -75,12 +75,18 @@ pub struct Connection {
     /// Bytes of the inbox that have been taken.
     taken: usize,
     payload: Option<Payload>,
-    out: VecDeque<Part>,
-    /// Bytes of the first of them that have been written.
-    written: usize,
-    out_bytes: usize,
+    out: Outgoing,
+    /// Requests that have not been replied to, and what they take.
     requests: usize,
-    request_bytes: usize,
+    request_cost: usize,
+    /// The next request waits for memory that others hold.
+    starved: bool,
+    /// There may be another request in the inbox, for which the connection needs so much room.
+    full: Option<usize>,
+    /// Bytes of payload that have been read.
+    received: u64,
+    /// Bytes received and sent when it was last looked, and the time.
+    looked: (u64, Nanos),
     readable: bool,
     /// The client sends no more: what the socket holds is read up to its end.
     closed: bool,
@@ -114,18 +120,20 @@ impl Connection {
             inbox: Vec::new(),
             taken: 0,
             payload: None,
-            out: VecDeque::new(),
-            written: 0,
-            out_bytes: 0,
+            out: Outgoing::default(),
             requests: 0,
-            request_bytes: 0,
+            request_cost: 0,
+            starved: false,
+            full: None,
+            received: 0,
+            looked: (0, Nanos::ZERO),
             readable: true,
             closed: false,
             writable: true,
             ending: false,
             tls,
         };
-        connection.send(greeting);
+        connection.out.push(greeting);
         connection
     }
 
@@ -154,8 +162,9 @@ impl Connection {
     pub fn end(&mut self) {
         self.ending = true;
         // A write whose bytes have not all come is none.
-        if self.payload.take().is_some_and(|payload| payload.request.is_some()) {
+        if let Some(Payload { request: Some((_, cost)), .. }) = self.payload.take() {
             self.requests -= 1;
+            self.request_cost -= cost;
         }
     }
 
@@ -166,24 +175,72 @@ impl Connection {
     }
 
     /// Whether [`Connection::read`] may find something though the system says nothing new.
-    #[must_use]
     pub fn may_read(&self) -> bool {
-        self.readable && self.has_room()
+        !self.ending && !self.starved && self.full.map_or(self.readable, |cost| self.has_room(cost))
     }
 
-    fn has_room(&self) -> bool {
-        let bytes = self.request_bytes + self.out_bytes;
-        !self.ending && (self.requests == 0 || (self.requests < REQUESTS_MAX && bytes < BYTES_MAX))
+    /// Whether [`Connection::write_into`] may go on though the system says nothing new.
+    pub fn may_write(&self) -> bool {
+        self.writable && (self.stream.has_unsent() || !self.out.is_empty())
+    }
+
+    /// Bytes of memory that requests and replies take.
+    pub fn held(&self) -> usize {
+        self.request_cost + self.out.cost()
+    }
+
+    /// Of those, what requests take that have been given to an export and not been answered.
+    pub fn under_way(&self) -> usize {
+        let incomplete = self.payload.as_ref().and_then(|payload| payload.request).map_or(0, |(_, cost)| cost);
+        self.request_cost - incomplete
+    }
+
+    /// Whether the next request waits for memory that others hold.
+    pub fn is_starved(&self) -> bool {
+        self.starved
+    }
+
+    /// When the client last took of its replies or sent of its payload; `now` if there is nothing to take or to send.
+    pub fn moves(&mut self, now: Nanos) -> Nanos {
+        let moved = self.received + self.out.sent();
+        if moved != self.looked.0 || self.out.is_empty() && self.payload.is_none() {
+            self.looked = (moved, now);
+        }
+        self.looked.1
+    }
+
+    /// Whether the connection may have `cost` more under way.
+    fn has_room(&self, cost: usize) -> bool {
+        self.requests < REQUESTS_MAX && self.held() + cost <= BYTES_MAX
     }
 
     /// Reads what there is, as far as there is room for it, and appends the requests to `wanted`.
     ///
     /// # Errors
     /// The connection is to be closed at once.
-    pub fn read(&mut self, exports: &(impl Exports + ?Sized), wanted: &mut Vec<Wanted>) -> Result<(), Gone> {
+    pub fn read(
+        &mut self,
+        exports: &(impl Exports + ?Sized),
+        turn: Turn,
+        wanted: &mut Vec<Wanted>,
+    ) -> Result<(), Gone> {
+        let (held, mut bytes) = (self.held(), 0);
+        (self.starved, self.full) = (false, None);
         loop {
-            while self.has_room() && self.parse(exports, wanted)? {}
-            if !self.readable || !self.has_room() {
+            while !self.ending {
+                let taken = self.held().saturating_sub(held);
+                if wanted.len() >= REQUESTS_TURN || taken >= BYTES_TURN {
+                    self.full = Some(0);
+                    return Ok(());
+                }
+                let turn = Turn { free: turn.free.saturating_sub(taken), ..turn };
+                match self.parse(exports, turn, wanted)? {
+                    Parsed::One => {}
+                    Parsed::Missing => break,
+                    Parsed::Full => return Ok(()),
+                }
+            }
+            if self.ending || !self.readable || bytes >= turn.bytes {
                 return Ok(());
             }
             if self.taken > 0 {
@@ -193,8 +250,8 @@ impl Connection {
             let (read, room) = match &mut self.payload {
                 // The inbox is empty: what comes goes where it belongs.
                 Some(Payload { request: Some(_), data, missing }) => {
-                    let (start, room) = (data.len() - *missing, *missing);
-                    (self.stream.read(&mut data[start..]).inspect(|read| *missing -= read), room)
+                    let (start, room) = (data.len() - *missing, (*missing).min(turn.bytes));
+                    (self.stream.read(&mut data[start..start + room]).inspect(|read| *missing -= read), room)
                 }
                 _ => {
                     let start = self.inbox.len();
@@ -204,6 +261,8 @@ impl Connection {
                     (read, INBOX_BYTES)
                 }
             };
+            bytes += *read.as_ref().unwrap_or(&0);
+            self.received += u64::from(self.payload.is_some()) * *read.as_ref().unwrap_or(&0) as u64;
             match read {
                 Ok(0) => return Err(Gone(None)),
                 // That was all: the system says when there is more.
@@ -216,8 +275,13 @@ impl Connection {
         }
     }
 
-    /// Takes one thing from the inbox; false if it is not there yet.
-    fn parse(&mut self, exports: &(impl Exports + ?Sized), wanted: &mut Vec<Wanted>) -> Result<bool, Gone> {
+    /// Takes one thing from the inbox, if there is room for it.
+    fn parse(
+        &mut self,
+        exports: &(impl Exports + ?Sized),
+        turn: Turn,
+        wanted: &mut Vec<Wanted>,
+    ) -> Result<Parsed, Gone> {
         let here = &self.inbox[self.taken..];
         if let Some(payload) = &mut self.payload {
             let part = here.len().min(payload.missing);
@@ -228,61 +292,75 @@ impl Connection {
             self.taken += part;
             payload.missing -= part;
             if payload.missing > 0 {
-                return Ok(false);
+                return Ok(Parsed::Missing);
             }
             let payload = self.payload.take();
-            if let Some(Payload { request: Some(request), data, .. }) = payload {
+            if let Some(Payload { request: Some((request, cost)), data, .. }) = payload {
                 let fua = matches!(request.command, Command::Write { fua: true });
-                wanted.push(Wanted { request, op: Op::Write { data, fua } });
+                wanted.push(Wanted { request, op: Op::Write { data, fua }, cost });
             }
-            return Ok(true);
+            return Ok(Parsed::One);
         }
         match &mut self.state {
             State::Negotiating(handshake) => {
                 let needed = handshake.needed();
+                if self.out.cost() > OPTION_REPLIES_MAX {
+                    self.full = Some(BYTES_MAX);
+                    return Ok(Parsed::Full);
+                }
                 if here.len() < needed {
-                    return Ok(false);
+                    return Ok(Parsed::Missing);
                 }
                 let mut answer = Vec::new();
                 let progress = handshake.advance(&here[..needed], exports, &mut answer);
                 self.taken += needed;
-                self.send(answer);
+                self.out.push(answer);
                 match progress {
                     Ok(Progress::Negotiating) => {}
                     Ok(Progress::Transmitting(session)) => self.state = State::Transmitting(session),
                     Ok(Progress::Aborted) => self.ending = true,
                     Ok(Progress::StartTls) => self.start_tls()?,
                     Err(violation) => {
-                        let _ = self.write();
+                        let _ = self.write_into(OPTION_REPLIES_MAX * 2, &mut Vec::new());
                         return Err(Gone(Some(violation.0)));
                     }
                 }
-                Ok(true)
+                Ok(Parsed::One)
             }
             State::Transmitting(session) => {
-                let Some(header) = here.first_chunk::<REQUEST_BYTES>() else { return Ok(false) };
+                let Some(header) = here.first_chunk::<REQUEST_BYTES>() else { return Ok(Parsed::Missing) };
                 let incoming = session.check(header).map_err(|violation| Gone(Some(violation.0)))?;
-                self.taken += REQUEST_BYTES;
                 let mut refusal = Vec::new();
                 session.refused(&incoming, &mut refusal);
+                let cost = cost_of(incoming.request.as_ref().ok(), session.export.blocks.bytes_preferred.into());
+                if !self.has_room(cost) {
+                    self.full = Some(cost);
+                    return Ok(Parsed::Full);
+                }
+                // A client may hold its own part, or as much as is left for others.
+                self.starved = self.held() + cost > turn.free.max(turn.own);
+                if self.starved {
+                    return Ok(Parsed::Full);
+                }
+                self.taken += REQUEST_BYTES;
                 let payload_bytes = incoming.payload_bytes as usize;
                 match incoming.request {
-                    Ok(request) => self.accept(request, payload_bytes, wanted),
+                    Ok(request) => self.accept(request, payload_bytes, cost, wanted),
                     Err(_) => {
-                        self.send(refusal);
+                        self.out.push(refusal);
                         if payload_bytes > 0 {
                             self.payload = Some(Payload { request: None, data: Vec::new(), missing: payload_bytes });
                         }
                     }
                 }
-                Ok(true)
+                Ok(Parsed::One)
             }
         }
     }
 
     /// After the answer to STARTTLS, which is the last in plain.
     fn start_tls(&mut self) -> Result<(), Gone> {
-        self.write()?;
+        self.write_into(OPTION_REPLIES_MAX * 2, &mut Vec::new())?;
         let Some(config) = self.tls.clone().filter(|_| self.out.is_empty()) else { return Err(Gone(None)) };
         // What was sent before TLS is nobody's word.
         if self.taken < self.inbox.len() {
@@ -291,15 +369,15 @@ impl Connection {
         Ok(self.stream.secure(config)?)
     }
 
-    fn accept(&mut self, request: Request, payload_bytes: usize, wanted: &mut Vec<Wanted>) {
+    fn accept(&mut self, request: Request, payload_bytes: usize, cost: usize, wanted: &mut Vec<Wanted>) {
         let op = match request.command {
             Command::Disconnect => {
                 self.end();
                 return;
             }
             Command::Write { .. } => {
-                self.payload =
-                    Some(Payload { request: Some(request), data: vec![0; payload_bytes], missing: payload_bytes });
+                let data = vec![0; payload_bytes];
+                self.payload = Some(Payload { request: Some((request, cost)), data, missing: payload_bytes });
                 None
             }
             Command::Read { .. } => Some(Op::Read),
@@ -309,56 +387,44 @@ impl Connection {
             Command::WriteZeroes { fast: true, .. } => {
                 // Whether the backing is fast at it is not known beforehand.
                 self.requests += 1;
-                return self.reply(&request, Answer::Failed(Errno::NotSup));
+                self.request_cost += cost;
+                return self.reply(&request, cost, Answer::Failed(Errno::NotSup));
             }
             Command::WriteZeroes { fua, no_hole, .. } => Some(Op::Zero { fua, no_hole }),
             Command::BlockStatus { .. } => Some(Op::Extents),
         };
         self.requests += 1;
-        self.request_bytes += bytes_of(&request);
-        wanted.extend(op.map(|op| Wanted { request, op }));
+        self.request_cost += cost;
+        wanted.extend(op.map(|op| Wanted { request, op, cost }));
     }
 
-    /// The answer to a request that [`Connection::read`] gave.
-    pub fn reply(&mut self, request: &Request, answer: Answer) {
+    /// The answer to a request that [`Connection::read`] gave, and that took `cost`.
+    pub fn reply(&mut self, request: &Request, cost: usize, answer: Answer) {
         self.requests -= 1;
-        self.request_bytes = self.request_bytes.saturating_sub(bytes_of(request));
+        self.request_cost -= cost;
         let State::Transmitting(session) = &self.state else { return };
         let mut bytes = Vec::new();
         match answer {
             Answer::Data(data) => {
                 session.read_header(request, &mut bytes);
-                self.send(bytes);
-                self.out_bytes += data.length();
-                return self.out.push_back(Part::Data(data));
+                self.out.push(bytes);
+                return self.out.push_data(data, cost);
             }
             Answer::Done => session.done(request.cookie, &mut bytes),
             Answer::Extents(extents) => session.block_status(request, &extents, &mut bytes),
             Answer::Failed(errno) => session.failed(request.cookie, errno, "", &mut bytes),
         }
-        self.send(bytes);
+        self.out.push(bytes);
     }
 
-    fn send(&mut self, bytes: Vec<u8>) {
-        if bytes.is_empty() {
-            return;
-        }
-        self.out_bytes += bytes.len();
-        match self.out.back_mut() {
-            Some(Part::Own(last)) if bytes.len() <= SMALL_BYTES && last.len() <= 8 * SMALL_BYTES => {
-                last.extend_from_slice(&bytes);
-            }
-            _ => self.out.push_back(Part::Own(bytes)),
-        }
-    }
-
-    /// Writes what there is, as far as the system takes it. Gives what has been written of reads to `used`.
+    /// Writes what there is, as far as the system takes it, and up to about `bytes`. Gives what has been written of reads to `used`.
     ///
     /// # Errors
     /// The client is gone.
-    pub fn write_into(&mut self, used: &mut Vec<Data>) -> Result<(), Gone> {
-        while self.writable && (self.stream.has_unsent() || !self.out.is_empty()) {
-            let slices = slices(&self.out, self.written);
+    pub fn write_into(&mut self, bytes: usize, used: &mut Vec<Data>) -> Result<(), Gone> {
+        let until = self.out.sent() + bytes as u64;
+        while self.may_write() && self.out.sent() < until {
+            let slices = self.out.slices((until - self.out.sent()) as usize);
             let written = if slices.is_empty() {
                 self.stream.flush().map(|()| None)
             } else {
@@ -367,7 +433,7 @@ impl Connection {
             match written {
                 Ok(None) => {}
                 Ok(Some(0)) => return Err(Gone(None)),
-                Ok(Some(written)) => self.wrote(written, used),
+                Ok(Some(written)) => self.out.wrote(written, used),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
@@ -376,48 +442,8 @@ impl Connection {
         Ok(())
     }
 
-    fn write(&mut self) -> Result<(), Gone> {
-        self.write_into(&mut Vec::new())
-    }
-
-    fn wrote(&mut self, bytes: usize, used: &mut Vec<Data>) {
-        self.out_bytes -= bytes;
-        self.written += bytes;
-        while let Some(length) = self.out.front().map(Part::length).filter(|length| *length <= self.written) {
-            self.written -= length;
-            if let Some(Part::Data(data)) = self.out.pop_front() {
-                used.push(data);
-            }
-        }
-    }
-
     /// What was to be written of reads, when the client is gone.
     pub fn unsent(&mut self) -> impl Iterator<Item = Data> + '_ {
-        self.out.drain(..).filter_map(|part| if let Part::Data(data) = part { Some(data) } else { None })
-    }
-}
-
-/// What goes out next, less the first `written` bytes.
-fn slices(out: &VecDeque<Part>, written: usize) -> Vec<IoSlice<'_>> {
-    let mut slices = Vec::new();
-    let mut at = written;
-    for part in out {
-        match part {
-            Part::Own(bytes) => slices.push(IoSlice::new(&bytes[at..])),
-            Part::Data(data) => slices.extend(data.slices(at).take(SLICES_MAX - slices.len()).map(IoSlice::new)),
-        }
-        at = 0;
-        if slices.len() == SLICES_MAX {
-            break;
-        }
-    }
-    slices
-}
-
-/// What a request takes while it is under way.
-fn bytes_of(request: &Request) -> usize {
-    match request.command {
-        Command::Read { .. } | Command::Write { .. } => request.length as usize,
-        _ => 0,
+        self.out.unsent()
     }
 }

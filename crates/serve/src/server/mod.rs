@@ -5,12 +5,16 @@
 
 mod acting;
 mod connection;
+mod limits;
 mod link;
+mod outgoing;
 mod stream;
 mod tls;
+mod turns;
 
+use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use headstart_live::hints::Follower;
@@ -21,15 +25,18 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
 use rustls::ServerConfig;
 
+pub use limits::Limits;
 pub use stream::{Listener, Stream};
 pub use tls::TlsFiles;
 
 use crate::backing::{Backing, Done, Pool};
 use crate::conductor::{Conductor, Setting};
 use crate::spill::Spill;
-use crate::work::{Answer, ClientRequest, Op};
-use connection::{Connection, Gone, Wanted};
+use crate::work::Work;
+use connection::Connection;
+use limits::Taken;
 use link::EmulatedLink;
+use turns::Active;
 
 /// How often the host is asked whether to go on.
 const TICK: Duration = Duration::from_millis(100);
@@ -80,6 +87,8 @@ struct Served {
 struct Asker {
     connection: u64,
     request: Request,
+    /// What the request takes of memory.
+    cost: usize,
 }
 
 /// What the host does with each thing that happens.
@@ -107,19 +116,23 @@ pub struct Server {
     next_request: u64,
     begun: Instant,
     now: Nanos,
-    /// Connections that have something to do.
-    active: Vec<u64>,
+    active: Active,
+    taken: Taken,
+    /// Bytes that may still be copied from the page cache in this turn, and reads that wait for the next one.
+    at_once_left: usize,
+    put_off: VecDeque<(usize, u64, Work)>,
+    prefetches: VecDeque<(usize, u64, Work)>,
     accepted: u64,
     tls: Option<Arc<ServerConfig>>,
 }
 
 impl Server {
-    /// Serves `exports`, the first of which is the default, at `listeners`.
+    /// Serves `exports`, the first of which is the default, at `listeners`, within `limits`.
     ///
     /// # Errors
     /// The system has no more of something.
     #[allow(clippy::disallowed_methods)] // The machine's clock: this is the host.
-    pub fn try_new(exports: Vec<Export>, mut listeners: Vec<Listener>) -> io::Result<Self> {
+    pub fn try_new(exports: Vec<Export>, mut listeners: Vec<Listener>, limits: Limits) -> io::Result<Self> {
         let poll = Poll::new()?;
         for (at, listener) in listeners.iter_mut().enumerate() {
             poll.registry().register(listener, Token(LISTENERS + at), Interest::READABLE)?;
@@ -164,7 +177,11 @@ impl Server {
             next_request: 0,
             begun: Instant::now(),
             now: Nanos::ZERO,
-            active: Vec::new(),
+            active: Active::default(),
+            taken: Taken::new(limits),
+            at_once_left: 0,
+            put_off: VecDeque::new(),
+            prefetches: VecDeque::new(),
             accepted: 0,
             tls: None,
         })
@@ -245,6 +262,7 @@ impl Server {
             self.work(observer);
             if instant - ticked >= TICK {
                 ticked = instant;
+                self.look_after(observer);
                 if !observer.tick(self) && ending.is_none() {
                     ending = Some(instant);
                     self.end();
@@ -271,7 +289,8 @@ impl Server {
     fn timeout(&mut self) -> Duration {
         let timers = self.exports.iter_mut().filter_map(|served| served.conductor.next_timer());
         let wait = timers.min().map_or(TICK, |at| Duration::from_nanos(at.0.saturating_sub(self.now.0)));
-        if self.active.is_empty() && !self.exports.iter().any(|served| served.dirty) {
+        let puts_off = !self.put_off.is_empty() || !self.prefetches.is_empty();
+        if self.active.is_empty() && !puts_off && !self.exports.iter().any(|served| served.dirty) {
             wait.min(TICK)
         } else {
             Duration::ZERO
@@ -287,137 +306,10 @@ impl Server {
     fn end(&mut self) {
         self.listeners.clear();
         for (number, connection) in &mut self.connections {
+            let before = connection.held();
             connection.end();
+            self.taken.change(before, connection.held());
             self.active.push(*number);
-        }
-    }
-
-    fn accept(&mut self, listener: usize, observer: &mut dyn Observer) {
-        loop {
-            let stream = match self.listeners[listener].accept() {
-                Ok(stream) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // One that has gone again, or no more files: the next one may work.
-                Err(error) => {
-                    observer.happened(self.now, self.next_connection, "not accepted", &error.to_string());
-                    return;
-                }
-            };
-            let number = self.next_connection;
-            self.next_connection += 1;
-            let mut connection = Connection::new(stream, self.tls.clone());
-            let token = Token(number as usize + CONNECTIONS);
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            if self.poll.registry().register(connection.stream(), token, interest).is_ok() {
-                observer.happened(self.now, number, "connected", "");
-                self.connections.insert(number, connection);
-                self.accepted += 1;
-                self.active.push(number);
-            }
-        }
-    }
-
-    /// Does all that there is to do now.
-    fn work(&mut self, observer: &mut dyn Observer) {
-        for (export, completed) in self.done.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            self.exports[export].conductor.completed(completed);
-            self.exports[export].dirty = true;
-        }
-        for export in 0..self.exports.len() {
-            self.take_ended(export);
-            let crossed = self.exports[export].link.as_ref().map(EmulatedLink::crossed).unwrap_or_default();
-            crossed.into_iter().for_each(|(id, answer)| self.answer(export, id, answer));
-        }
-        let mut wanted = Vec::new();
-        let mut active = std::mem::take(&mut self.active);
-        active.sort_unstable();
-        active.dedup();
-        for number in active {
-            let Some(connection) = self.connections.get_mut(&number) else { continue };
-            let read = connection.read(&self.names[..], &mut wanted);
-            let export = connection.export().and_then(|name| self.names.iter().position(|export| export.name == name));
-            for Wanted { request, op } in wanted.drain(..) {
-                let export = export.expect("a client that asks has chosen one");
-                self.ask(number, export, request, op, observer);
-            }
-            match read {
-                Ok(()) => self.active.push(number),
-                Err(gone) => self.close(number, gone, observer),
-            }
-        }
-        let mut later = Vec::new();
-        for index in 0..self.exports.len() {
-            let served = &mut self.exports[index];
-            let due = served.conductor.next_timer().is_some_and(|at| at <= self.now);
-            if std::mem::take(&mut served.dirty) || due {
-                self.act(index, &mut later);
-            }
-        }
-        self.write(observer);
-        for (index, id, work) in later {
-            self.start(index, id, work);
-        }
-        (0..self.exports.len()).for_each(|index| self.take_ended(index));
-    }
-
-    fn ask(&mut self, number: u64, export: usize, request: Request, op: Op, observer: &mut dyn Observer) {
-        let (client, id) = (number as u32, self.next_request);
-        self.next_request += 1;
-        observer.requested(self.now, client, export, &request);
-        let Request { offset, length, .. } = request;
-        self.exports[export].conductor.request(ClientRequest { id, client, offset, length, op });
-        self.exports[export].dirty = true;
-        self.askers.insert(id, Asker { connection: number, request });
-    }
-
-    fn answer(&mut self, export: usize, id: u64, answer: Answer) {
-        let Some(Asker { connection: number, request }) = self.askers.remove(&id) else { return };
-        match self.connections.get_mut(&number) {
-            Some(connection) => {
-                connection.reply(&request, answer);
-                self.active.push(number);
-            }
-            None => {
-                if let Answer::Data(reply) = answer {
-                    self.exports[export].conductor.reuse(reply);
-                }
-            }
-        }
-    }
-
-    /// Writes what there is to those who have something to do. Those that may have more to say stay active.
-    fn write(&mut self, observer: &mut dyn Observer) {
-        let mut active = std::mem::take(&mut self.active);
-        active.sort_unstable();
-        active.dedup();
-        let mut used = Vec::new();
-        for number in active {
-            let Some(connection) = self.connections.get_mut(&number) else { continue };
-            let written = connection.write_into(&mut used);
-            let export = connection.export().and_then(|name| self.names.iter().position(|export| export.name == name));
-            if let Some(export) = export {
-                used.drain(..).for_each(|reply| self.exports[export].conductor.reuse(reply));
-            }
-            used.clear();
-            match written {
-                Ok(()) if connection.is_over() => self.close(number, Gone(None), observer),
-                Ok(()) if connection.may_read() => self.active.push(number),
-                Ok(()) => {}
-                Err(gone) => self.close(number, gone, observer),
-            }
-        }
-    }
-
-    fn close(&mut self, number: u64, gone: Gone, observer: &mut dyn Observer) {
-        if let Some(mut connection) = self.connections.remove(&number) {
-            let export = connection.export().and_then(|name| self.names.iter().position(|export| export.name == name));
-            if let Some(export) = export {
-                connection.unsent().for_each(|reply| self.exports[export].conductor.reuse(reply));
-            }
-            connection.stream().end();
-            let _ = self.poll.registry().deregister(connection.stream());
-            let (what, detail) = gone.0.map_or(("disconnected", String::new()), |why| ("refused", why));
-            observer.happened(self.now, number, what, &detail);
         }
     }
 }

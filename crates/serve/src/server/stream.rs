@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,8 +24,34 @@ const UNIX_SEND_BYTES: usize = 1 << 20;
 pub enum Listener {
     /// By the network.
     Tcp(TcpListener),
-    /// On this machine, through a file, which goes at the end if it was made here.
-    Unix(UnixListener, Option<PathBuf>),
+    /// On this machine, through a file, which is removed at the end if it was made here.
+    Unix(UnixListener, Option<SocketFile>),
+}
+
+/// A socket's file that was made here.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// Device and inode: another server may have put another file in its place since.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    fn new(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: std::path::absolute(path)?, identity: identity(path)? })
+    }
+
+    /// Removes it, unless it is no longer the one that was made here. Its number is not used again while the listener is open.
+    fn remove(&self) {
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let file = std::fs::symlink_metadata(path)?;
+    Ok((file.dev(), file.ino()))
 }
 
 /// A client's connection, encrypted or not.
@@ -58,7 +85,7 @@ impl Listener {
     /// There is something else, or no such folder.
     pub fn unix(path: &Path) -> io::Result<Self> {
         let bind =
-            || UnixListener::bind(path).and_then(|listener| Ok(Self::Unix(listener, Some(std::path::absolute(path)?))));
+            || UnixListener::bind(path).and_then(|listener| Ok(Self::Unix(listener, Some(SocketFile::new(path)?))));
         match bind() {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 use std::os::unix::fs::FileTypeExt;
@@ -104,8 +131,11 @@ impl Listener {
                 let address = listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
                 format!("{scheme}://{address}/{export}")
             }
-            Self::Unix(listener, path) => {
-                let path = path.clone().or_else(|| listener.local_addr().ok()?.as_pathname().map(Path::to_owned));
+            Self::Unix(listener, file) => {
+                let path = file
+                    .as_ref()
+                    .map(|file| file.path.clone())
+                    .or_else(|| listener.local_addr().ok()?.as_pathname().map(Path::to_owned));
                 let path = percent_encoded(path.unwrap_or_default().as_os_str().as_bytes());
                 format!("{scheme}+unix:///{export}?socket={path}")
             }
@@ -115,8 +145,8 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Self::Unix(_, Some(path)) = self {
-            let _ = std::fs::remove_file(path);
+        if let Self::Unix(_, Some(file)) = self {
+            file.remove();
         }
     }
 }

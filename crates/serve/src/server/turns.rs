@@ -1,0 +1,243 @@
+//! One turn of the loop: what clients have sent, what exports do with it, and what goes back. Connections take turns in the order in
+//! which they have got something to do, and each moves a bounded number of bytes, so that one that moves many holds up the others for no
+//! longer than that takes.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::PoisonError;
+
+use headstart_nbd::Request;
+use mio::{Interest, Token};
+use rustc_hash::FxHashSet;
+
+use super::connection::{Connection, Gone, Wanted};
+use super::limits::{turn_bytes, Turn};
+use super::{Asker, EmulatedLink, Observer, Server, CONNECTIONS};
+use crate::work::{Answer, ClientRequest, Work};
+
+/// Bytes that are copied from the page cache in one turn, but for the last read.
+const AT_ONCE_TURN: usize = 2 << 20;
+
+/// Connections that have something to do, in the order in which they have got it.
+#[derive(Debug, Default)]
+pub struct Active {
+    queue: VecDeque<u64>,
+    held: FxHashSet<u64>,
+}
+
+impl Active {
+    pub fn push(&mut self, number: u64) {
+        if self.held.insert(number) {
+            self.queue.push_back(number);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub fn take(&mut self) -> VecDeque<u64> {
+        self.held.clear();
+        std::mem::take(&mut self.queue)
+    }
+}
+
+impl Server {
+    /// Accepts clients as long as there is room for them.
+    pub(super) fn accept(&mut self, listener: usize, observer: &mut dyn Observer) {
+        loop {
+            if !self.taken.has_room(self.connections.len()) {
+                self.taken.unaccepted = true;
+                return;
+            }
+            let stream = match self.listeners[listener].accept() {
+                Ok(stream) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                // No more descriptors, or memory: it is tried again, as the system says nothing of those that wait already.
+                Err(error) => {
+                    self.taken.unaccepted = true;
+                    if !std::mem::replace(&mut self.taken.is_logged, true) {
+                        observer.happened(self.now, self.next_connection, "not accepted", &error.to_string());
+                    }
+                    return;
+                }
+            };
+            self.taken.is_logged = false;
+            let number = self.next_connection;
+            self.next_connection += 1;
+            let mut connection = Connection::new(stream, self.tls.clone());
+            let token = Token(number as usize + CONNECTIONS);
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            if self.poll.registry().register(connection.stream(), token, interest).is_ok() {
+                observer.happened(self.now, number, "connected", "");
+                self.taken.change(0, connection.held());
+                self.taken.negotiating.push_back((self.now, number));
+                self.connections.insert(number, connection);
+                self.accepted += 1;
+                self.active.push(number);
+            }
+        }
+    }
+
+    /// Accepts those that have waited for room.
+    pub(super) fn accept_waiting(&mut self, observer: &mut dyn Observer) {
+        if std::mem::take(&mut self.taken.unaccepted) {
+            (0..self.listeners.len()).for_each(|listener| self.accept(listener, observer));
+        }
+    }
+
+    /// Does with a connection, and counts what it holds then.
+    fn with<R>(&mut self, number: u64, does: impl FnOnce(&mut Connection) -> R) -> Option<R> {
+        let connection = self.connections.get_mut(&number)?;
+        let before = connection.held();
+        let result = does(connection);
+        self.taken.change(before, connection.held());
+        Some(result)
+    }
+
+    /// The export that a connection has chosen.
+    fn export_of(&self, number: u64) -> Option<usize> {
+        let name = self.connections.get(&number)?.export()?;
+        self.names.iter().position(|export| export.name == name)
+    }
+
+    /// Does what there is to do now, as far as it fits into one turn.
+    pub(super) fn work(&mut self, observer: &mut dyn Observer) {
+        for (export, completed) in self.done.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            self.exports[export].conductor.completed(completed);
+            self.exports[export].dirty = true;
+        }
+        for export in 0..self.exports.len() {
+            self.take_ended(export);
+            let crossed = self.exports[export].link.as_ref().map(EmulatedLink::crossed).unwrap_or_default();
+            crossed.into_iter().for_each(|(id, answer)| self.answer(export, id, answer));
+        }
+        self.at_once_left = AT_ONCE_TURN;
+        self.start_put_off();
+        let mut wanted = Vec::new();
+        let active = self.active.take();
+        let bytes = turn_bytes(active.len());
+        for number in active {
+            let (names, (own, free)) = (std::mem::take(&mut self.names), self.taken.free());
+            let turn = Turn { bytes, own, free };
+            let read = self.with(number, |connection| connection.read(&names[..], turn, &mut wanted));
+            self.names = names;
+            let export = self.export_of(number);
+            for wanted in wanted.drain(..) {
+                let export = export.expect("a client that asks has chosen one");
+                self.ask(number, export, wanted, observer);
+            }
+            match read {
+                Some(Ok(())) => self.active.push(number),
+                Some(Err(gone)) => self.close(number, gone, observer),
+                None => {}
+            }
+        }
+        for index in 0..self.exports.len() {
+            let served = &mut self.exports[index];
+            let due = served.conductor.next_timer().is_some_and(|at| at <= self.now);
+            if std::mem::take(&mut served.dirty) || due {
+                self.act(index);
+            }
+        }
+        self.write(bytes, observer);
+        self.start_put_off();
+        (0..self.exports.len()).for_each(|index| self.take_ended(index));
+        for number in self.taken.fed() {
+            self.active.push(number);
+        }
+        self.accept_waiting(observer);
+    }
+
+    /// Starts work on an export's backing, or puts off what would hold up clients now.
+    pub(super) fn start_or_put_off(&mut self, index: usize, id: u64, work: Work) {
+        if let (Work::Read { demand, .. }, true) = (&work, self.exports[index].pool.immediate().reads_at_once()) {
+            // Clients get their replies before prefetches are copied.
+            if !demand || self.at_once_left == 0 || !self.put_off.is_empty() {
+                let queue = if *demand { &mut self.put_off } else { &mut self.prefetches };
+                return queue.push_back((index, id, work));
+            }
+            self.takes_at_once(&work);
+        }
+        self.start(index, id, work);
+    }
+
+    fn takes_at_once(&mut self, work: &Work) {
+        if let Work::Read { buffers, .. } = work {
+            let bytes: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+            self.at_once_left = self.at_once_left.saturating_sub(bytes);
+        }
+    }
+
+    fn start_put_off(&mut self) {
+        while self.at_once_left > 0 {
+            let Some((index, id, work)) = self.put_off.pop_front().or_else(|| self.prefetches.pop_front()) else {
+                return;
+            };
+            self.takes_at_once(&work);
+            self.start(index, id, work);
+        }
+    }
+
+    fn ask(&mut self, number: u64, export: usize, wanted: Wanted, observer: &mut dyn Observer) {
+        let Wanted { request, op, cost } = wanted;
+        let (client, id) = (number as u32, self.next_request);
+        self.next_request += 1;
+        observer.requested(self.now, client, export, &request);
+        let Request { offset, length, .. } = request;
+        self.exports[export].conductor.request(ClientRequest { id, client, offset, length, op });
+        self.exports[export].dirty = true;
+        self.askers.insert(id, Asker { connection: number, request, cost });
+    }
+
+    pub(super) fn answer(&mut self, export: usize, id: u64, answer: Answer) {
+        let Some(Asker { connection: number, request, cost }) = self.askers.remove(&id) else { return };
+        if self.connections.contains_key(&number) {
+            self.with(number, |connection| connection.reply(&request, cost, answer));
+            self.active.push(number);
+            return;
+        }
+        self.taken.ends(cost);
+        if let Answer::Data(reply) = answer {
+            self.exports[export].conductor.reuse(reply);
+        }
+    }
+
+    /// Writes what there is to those that have something to do. Those that may go on stay active.
+    fn write(&mut self, bytes: usize, observer: &mut dyn Observer) {
+        let mut used = Vec::new();
+        for number in self.active.take() {
+            let Some(written) = self.with(number, |connection| connection.write_into(bytes, &mut used)) else {
+                continue;
+            };
+            if let Some(export) = self.export_of(number) {
+                used.drain(..).for_each(|reply| self.exports[export].conductor.reuse(reply));
+            }
+            used.clear();
+            let connection = &self.connections[&number];
+            match written {
+                Ok(()) if connection.is_over() => self.close(number, Gone(None), observer),
+                Ok(()) if connection.is_starved() && !connection.may_write() => self.taken.starved.push(number),
+                Ok(()) if connection.may_read() || connection.may_write() => self.active.push(number),
+                Ok(()) => {}
+                Err(gone) => self.close(number, gone, observer),
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, number: u64, gone: Gone, observer: &mut dyn Observer) {
+        let export = self.export_of(number);
+        let Some(mut connection) = self.connections.remove(&number) else { return };
+        // What its requests take is given back when they have been answered.
+        self.taken.leaves(connection.held(), connection.under_way());
+        if let Some(export) = export {
+            connection.unsent().for_each(|reply| self.exports[export].conductor.reuse(reply));
+        }
+        connection.stream().end();
+        let _ = self.poll.registry().deregister(connection.stream());
+        drop(connection);
+        let (what, detail) = gone.0.map_or(("disconnected", String::new()), |why| ("refused", why));
+        observer.happened(self.now, number, what, &detail);
+    }
+}
