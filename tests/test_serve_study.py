@@ -16,7 +16,7 @@ from headstart_lab.livestudy.platform import wait_for
 from headstart_lab.servestudy import live, study, workloads
 from headstart_lab.servestudy.cases import DISKS, NAMES, RATIOS, SETTINGS, Case, Way, cases, cost_ns
 from headstart_lab.servestudy.live import Figures
-from headstart_lab.servestudy.study import Outcome, findings, read_rows
+from headstart_lab.servestudy.study import Outcome, findings, read_rows, summary
 from headstart_lab.servestudy.way import measured_way
 from headstart_lab.servestudy.workloads import PAGE, THINK_NS, Workload
 
@@ -95,6 +95,15 @@ def test_a_second_run_says_how_far_counts_are_determined() -> None:
         ]
         assert found.ours == f"within 2% in {alike} of 1"
         assert tuple(part.split(": ")[-1] for part in found.note.split("; ")) == simulated
+
+
+def test_the_page_has_a_line_for_each_workload_and_algorithm() -> None:
+    near, far = row(CASE, 10.1, 10.0), row(dataclasses.replace(CASE, coordinator="du"), 9.8, 10.0, hits=90)
+    other = row(dataclasses.replace(CASE, algorithm="amp"), 10.0, 10.0)
+    assert summary([near, far, other]) == [
+        ["seagate-cheetah-9lp", "Multi", "ra", "2", "-2.0%", "-0.5%", "+1.0%", "1 of 2"],
+        ["seagate-cheetah-9lp", "Multi", "amp", "1", "+0.0%", "+0.0%", "+0.0%", "1 of 1"],
+    ]
 
 
 def test_a_closed_loop_thinks_once_for_each_request_in_both_worlds(small: Workload) -> None:

@@ -15,7 +15,7 @@ from headstart_lab import measured
 from headstart_lab.livestudy import platform
 from headstart_lab.measured import FOUND
 from headstart_lab.servestudy.cases import DISKS
-from headstart_lab.servestudy.study import Outcome, cells, columns, findings, study
+from headstart_lab.servestudy.study import SUMMARY, Outcome, cells, columns, findings, study, summary
 from headstart_lab.servestudy.workloads import REQUESTS
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -86,8 +86,11 @@ def show(console: Console, found: list[Outcome]) -> None:
 
 
 def markdown(found: list[Outcome]) -> str:
-    """Return it as Markdown."""
-    return measured.markdown(f"{platform.machine()}.", tables(found))
+    """Return the findings and a line for each workload and algorithm as Markdown; `--json` has each case."""
+    judged = measured.judged(findings(found))
+    return measured.markdown(
+        f"{platform.machine()}.", [("Findings", FOUND, judged), ("Cases", SUMMARY, summary(found))]
+    )
 
 
 if __name__ == "__main__":

@@ -390,6 +390,10 @@ def gain(rows: dict[str, Outcome], world: str) -> float:
     return float((none - pfc) / none)
 
 
+SUMMARY = ("disk", "workload", "algorithm", "cases", "off: least", "median", "greatest", f"counts within {COUNTS:.0%}")
+"""A line of `summary`; `off` is the measured mean response over the simulated one, less one."""
+
+
 def columns() -> tuple[str, ...]:
     """Return the header of the table."""
     return ("workload", "algorithm", "L1", "L2/L1", "coordinator", "ms", "simulated", "off", "counts off", "pages off")
@@ -410,3 +414,17 @@ def cells(row: Outcome) -> list[Any]:
         f"{row.counts_off:.1%}",
         str(row.blocks_off),
     ]
+
+
+def summary(rows: Iterable[Outcome]) -> list[list[str]]:
+    """Return the cases of each disk, workload and algorithm as one line, column by column of `SUMMARY`."""
+    groups: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
+    for row in rows:
+        groups[row.case.disk, row.case.workload, row.case.algorithm].append(row)
+    lines = []
+    for names, own in groups.items():
+        offs = [row.response_off for row in own]
+        differences = [f"{each:+.1%}" for each in (min(offs), statistics.median(offs), max(offs))]
+        within = sum(row.counts_off <= COUNTS for row in own)
+        lines.append([*names, str(len(own)), *differences, f"{within} of {len(own)}"])
+    return lines
