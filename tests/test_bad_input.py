@@ -154,5 +154,5 @@ def test_scenarios_are_regular_files_of_a_bounded_size(run: Run, tmp_path: Path)
         file.truncate((16 << 20) + 1)
     (tmp_path / "binary.toml").write_bytes(b"seed = 1\n\xff\xfe\n")
     cases = [("pipe", "not a regular file"), ("/dev/zero", "not a regular file"), ("large.toml", "larger than 16 MiB")]
-    for name, problem in [*cases, ("binary.toml", "no text in UTF-8 at line 2"), (".", "is a folder")]:
+    for name, problem in [*cases, ("binary.toml", "not UTF-8 text at line 2"), (".", "is a folder")]:
         one_line(run("simulate", name), f"{name}: {problem}", "allowed: a scenario in TOML")

@@ -1,4 +1,4 @@
-//! What of a drive with an arm decides how much is worth reading at once: its seeks, its turns, its rates by place.
+//! Facts of a drive with moving heads that set how much is worth reading at once: seek times, rotation, transfer rates.
 
 use std::sync::Arc;
 
@@ -7,63 +7,62 @@ use crate::Nanos;
 /// Bytes of one sector, the unit of every address on a disk.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// A run of sectors that pass the head at one rate.
+/// A run of sectors with one transfer rate (a zone).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateBand {
     /// First sector.
     pub first: u64,
-    /// How many; at least 1.
+    /// Number of sectors, at least 1.
     pub sectors: u64,
     /// First cylinder.
     pub first_cylinder: u32,
-    /// How many; at least 1.
+    /// Number of cylinders, at least 1.
     pub cylinders: u32,
-    /// Rate of a long sequential read that comes here, above 0.
+    /// Rate of a long sequential read in this band, above 0.
     pub bytes_per_second: f64,
 }
 
-/// The facts of one drive, or of an array that moves its arms together: measured, or from a profile.
+/// The facts of one drive, or of an array whose heads move together: measured, or from a profile.
 ///
-/// Sectors are the caller's: of a drive, or of the volume of an array. Cheap to clone.
+/// Sector numbers are those of the drive, or of the array's volume. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DriveFacts {
-    /// By distance in cylinders from 0: time of a read's seek. Not empty.
+    /// Time of a read's seek, indexed by the distance in cylinders from 0. Not empty.
     pub seek: Arc<[Nanos]>,
-    /// Mean seek time between two places drawn evenly.
+    /// Mean seek time between two uniformly random places.
     pub mean_seek: Nanos,
-    /// Half a turn: the mean wait for a sector.
+    /// Half a rotation: the mean rotational latency.
     pub half_turn: Nanos,
-    /// By first sector, ascending and without gaps. Not empty.
+    /// Sorted by first sector, without gaps. Not empty.
     pub bands: Arc<[RateBand]>,
-    /// The rate of the media, divided by that of the bands: above 1 where the bus of the host on which the drive was measured
-    /// holds it back.
+    /// Rate of the media divided by the rate in `bands`. Above 1 where the host bus limited the measurement.
     pub media_factor: f64,
 }
 
-/// A bus that holds the media back by less is not mentioned.
+/// Below this factor, [`DriveFacts::note`] does not mention the bus.
 const NOTED_FACTOR: f64 = 1.05;
 
 impl DriveFacts {
-    /// What a user of a depth that is computed from these facts must know.
+    /// A warning for users of a depth computed from these facts; `None` if there is nothing to warn about.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         (self.media_factor >= NOTED_FACTOR).then(|| {
             format!(
                 "the rate of this profile is that of the bus of the host on which the drive was measured, and the depth \
-                 rests on it: the media transfer up to {:.1} times as much, and behind a faster bus the depth should be up \
-                 to so many times larger",
+                 is computed from it: the media are up to {:.1} times as fast; behind a faster bus, use a depth up to \
+                 that many times larger",
                 self.media_factor
             )
         })
     }
 
-    /// The band of a sector; of one beyond the end, the last.
+    /// The band of a sector; the last band for sectors beyond the end.
     fn band(&self, sector: u64) -> &RateBand {
         let after = self.bands.partition_point(|band| band.first <= sector);
         &self.bands[after.max(1) - 1]
     }
 
-    /// The cylinder of a sector, as if a band's sectors were spread over its cylinders evenly.
+    /// The cylinder of a sector, assuming that a band spreads its sectors evenly over its cylinders.
     #[must_use]
     pub fn cylinder(&self, sector: u64) -> u32 {
         let band = self.band(sector);
@@ -72,20 +71,20 @@ impl DriveFacts {
         band.first_cylinder + cylinders as u32
     }
 
-    /// Time of the seek from one sector to another; beyond what the curve has, its last time.
+    /// Seek time from one sector to another. Distances beyond the curve take its last time.
     #[must_use]
     pub fn seek_between(&self, from: u64, to: u64) -> Nanos {
         let distance = self.cylinder(from).abs_diff(self.cylinder(to)) as usize;
         self.seek[distance.min(self.seek.len() - 1)]
     }
 
-    /// Bytes a second of a long sequential read at a sector.
+    /// Rate of a long sequential read at a sector, in bytes per second.
     #[must_use]
     pub fn rate_at(&self, sector: u64) -> f64 {
         self.band(sector).bytes_per_second
     }
 
-    /// Bytes a second of a long sequential read: the mean over the sectors, each with its share of the time.
+    /// Rate of one sequential read over the whole drive, in bytes per second (the harmonic mean over the sectors).
     #[must_use]
     pub fn mean_rate(&self) -> f64 {
         let sectors: f64 = self.bands.iter().map(|band| band.sectors as f64).sum();
@@ -93,8 +92,9 @@ impl DriveFacts {
         sectors / time
     }
 
-    /// Bytes a second of long sequential reads that lie at random: the mean over the places of the first `sectors`, or of
-    /// all. That is not [`DriveFacts::mean_rate`], of one read over all of them, which stays longer where it is slow.
+    /// Mean rate of long sequential reads that start at uniformly random places among the first `sectors` (`None`:
+    /// all), in bytes per second. This arithmetic mean is above [`DriveFacts::mean_rate`], where slow bands take more
+    /// of the time.
     #[must_use]
     pub fn mean_rate_of_places(&self, sectors: Option<u64>) -> f64 {
         let mut left = sectors.unwrap_or(u64::MAX).max(1);
@@ -108,8 +108,7 @@ impl DriveFacts {
         sum / places as f64
     }
 
-    /// The same arms under a volume that gives each of them one of `disks` sectors in turn, so that a long run moves
-    /// at `disks` times the rate.
+    /// Facts of a volume that stripes single sectors over `disks` such drives: `disks` times the sectors and the rate.
     #[must_use]
     pub fn over(&self, disks: u64) -> Self {
         let wide = |band: &RateBand| RateBand {
@@ -121,7 +120,7 @@ impl DriveFacts {
         Self { bands: self.bands.iter().map(wide).collect(), ..self.clone() }
     }
 
-    /// The same places, read `disks` times as fast: each sector is one of a disk, of which `disks` take turns.
+    /// Facts of `disks` such drives that read in parallel but keep the sector numbers of one: `disks` times the rate.
     #[must_use]
     pub fn abreast(&self, disks: u64) -> Self {
         let fast = |band: &RateBand| RateBand { bytes_per_second: band.bytes_per_second * disks as f64, ..*band };

@@ -1,21 +1,22 @@
-//! Times by number, of which the earliest is known: what a calendar is made of where each number has one time.
+//! A deadline for each id, and the minimum over all of them.
 //!
-//! A tree over an array, each of whose nodes has the earlier of the two times below it with its number. A change goes up as
-//! far as it matters, without a branch that depends on the times; nothing ever goes down.
-//! Cost: logarithmic in the numbers for a change, constant for the earliest. Memory: 32 to 64 bytes a number.
+//! A tournament tree over an array: each node holds the earlier of its two children and that child's id. An update
+//! climbs from the leaf and stops where nothing changes, without branches that depend on the times.
+//!
+//! Cost: an update is logarithmic in the ids, the minimum is constant. Memory: 32 to 64 bytes per id.
 
 use crate::Nanos;
 
-/// A time for each number, [`Nanos::MAX`] at first.
+/// One deadline per id, initially [`Nanos::MAX`].
 #[derive(Debug, Clone)]
 pub struct Earliest {
-    /// Node 1 is the root; below node `i` are the nodes `2 i` and `2 i + 1`, which are pair `i`, and the last ones are the numbers
-    /// in order. Each node is the earlier one of the two below it, the first of them where both have one time.
+    /// Node 1 is the root. The children of node `i` are the nodes `2 i` and `2 i + 1`, stored as pair `i`; the last
+    /// nodes are the ids in order. A node equals its earlier child; the first child wins ties.
     pairs: Vec<[Node; 2]>,
     first: Node,
 }
 
-/// A number and its time.
+/// An id and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Node {
     at: Nanos,
@@ -23,7 +24,7 @@ struct Node {
 }
 
 impl Earliest {
-    /// For the numbers below `count`.
+    /// Deadlines for the ids below `count`.
     #[must_use]
     pub fn new(count: usize) -> Self {
         let half = count.next_power_of_two();
@@ -51,7 +52,7 @@ impl Earliest {
         self.first.at
     }
 
-    /// From now on `number` has the time `at`.
+    /// Sets the deadline of `number` to `at`.
     #[inline]
     pub fn set(&mut self, number: u32, at: Nanos) {
         let mut node = self.pairs.len() + number as usize;
@@ -70,7 +71,7 @@ impl Earliest {
         self.first = value;
     }
 
-    /// The number with the earliest time, the lowest of several, if that is not after `now`.
+    /// The id with the earliest deadline (the lowest id among ties), if that deadline is at or before `now`.
     #[inline]
     #[must_use]
     pub fn first_by(&self, now: Nanos) -> Option<u32> {

@@ -4,7 +4,8 @@ use crate::printable;
 
 /// A user's mistake at one key of a scenario, a profile or a command.
 ///
-/// Displayed on one line, control characters escaped: ``policy.horizon: must not be negative; allowed: a whole number from 0``.
+/// Displayed on one line with control characters escaped: ``policy.horizon: must not be negative; allowed: a whole
+/// number from 0``.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {}; allowed: {}", printable(key), printable(problem), printable(allowed))]
 pub struct KeyError {
@@ -12,7 +13,7 @@ pub struct KeyError {
     pub key: String,
     /// What is wrong with its value.
     pub problem: String,
-    /// What would have been accepted.
+    /// What is accepted instead.
     pub allowed: String,
 }
 
@@ -22,19 +23,19 @@ impl KeyError {
         Self { key: key.into(), problem: problem.into(), allowed: allowed.into() }
     }
 
-    /// There is no `kind` of that name; `names` are those that there are.
+    /// An unknown name for a `kind`, such as "policy"; `names` lists the known ones.
     pub fn unknown<'a>(key: &str, kind: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Self {
         let names: Vec<&str> = names.collect();
         Self::new(key, format!("unknown {kind} \"{name}\"{}", meant(name, &names)), names.join(", "))
     }
 
-    /// There is no key of that name; `names` are those that there are.
+    /// An unknown key; `names` lists the known ones.
     pub fn unknown_key<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Self {
         let names: Vec<&str> = names.collect();
         Self::new(key, format!("unknown key{}", meant(key, &names)), names.join(", "))
     }
 
-    /// The same error, seen from one table further out: `prefix.key`.
+    /// The same error with the key's path extended by an outer table: `prefix.key`.
     #[must_use]
     pub fn within(mut self, prefix: &str) -> Self {
         self.key = if self.key.is_empty() { prefix.to_owned() } else { format!("{prefix}.{}", self.key) };
@@ -42,7 +43,7 @@ impl KeyError {
     }
 }
 
-/// The system's message about a file, without its number: "No such file or directory".
+/// The system's error message without its number: "No such file or directory".
 #[must_use]
 pub fn system_says(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -52,10 +53,10 @@ pub fn system_says(error: &std::io::Error) -> String {
     }
 }
 
-/// The name that was meant, if one is near: as " (did you mean \"forestall\"?)", or nothing.
+/// A suggestion such as " (did you mean \"forestall\"?)" if a known name is close, else an empty string.
 pub(crate) fn meant(name: &str, names: &[&str]) -> String {
     let name = name.to_lowercase();
-    // One slip of the finger in three letters, and three at most: more is another word.
+    // One typing error per three letters, and at most three: beyond that it is another word.
     let most = (name.chars().count() / 3).clamp(1, 3);
     let distance = |other: &&&str| strsim::osa_distance(&name, &other.to_lowercase());
     match names.iter().min_by_key(distance).filter(|nearest| distance(nearest) <= most) {

@@ -1,19 +1,20 @@
-//! Reading a whole file that a user named, with a bound: one place for profiles, parameter files, scenarios and the like.
+//! Reads a whole file that a user named, up to a size limit. Used for profiles, parameter files, scenarios and the
+//! like.
 //!
-//! Only regular files are read: a pipe may never end, or never begin, and a device such as `/dev/zero` has no end.
-//! Traces are not read whole; those that may be anything but a regular file have bounds of their own.
+//! Only regular files are read: a pipe may never end or never open, and a device such as `/dev/zero` has no end. Traces
+//! are streamed instead, with limits of their own.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// For texts that people write or that tools export, where there is no smaller bound.
+/// Size limit for texts that people write or tools export, where no smaller limit applies.
 pub const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Checks that `path` is a regular file, without opening it: opening a pipe waits for its other end.
 ///
 /// # Errors
-/// There is no such file, it may not be looked at, or it is a folder, a pipe, a socket or a device.
+/// The file does not exist, cannot be examined, or is a folder, a pipe, a socket or a device.
 pub fn check_regular(path: &Path) -> Result<()> {
     let kind = std::fs::metadata(path)?.file_type();
     if kind.is_file() {
@@ -26,7 +27,7 @@ pub fn check_regular(path: &Path) -> Result<()> {
 /// All bytes of a regular file of at most `bytes_max`.
 ///
 /// # Errors
-/// As [`check_regular`], and for a larger file, of which no more than that is read.
+/// As [`check_regular`], and if the file is larger than `bytes_max`; no more than that is read.
 pub fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     check_regular(path)?;
     let mut bytes = Vec::new();
@@ -37,16 +38,16 @@ pub fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// All of a regular text file of at most `bytes_max`, such as [`TEXT_BYTES_MAX`].
+/// The text of a regular file of at most `bytes_max`, such as [`TEXT_BYTES_MAX`].
 ///
 /// # Errors
-/// As [`read_bytes`], and for what is no UTF-8.
+/// As [`read_bytes`], and if the bytes are not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
     let bytes = read_bytes(path, bytes_max)?;
     String::from_utf8(bytes).map_err(|error| {
         let read = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = read.iter().filter(|byte| **byte == b'\n').count() + 1;
-        Error::new(ErrorKind::InvalidData, format!("no text in UTF-8 at line {line}"))
+        Error::new(ErrorKind::InvalidData, format!("not UTF-8 text at line {line}"))
     })
 }
 
@@ -72,7 +73,7 @@ mod tests {
         assert_eq!(says(read_bytes(&path, 6)), "larger than 6 bytes");
         assert_eq!(read_text(&path, TEXT_BYTES_MAX).unwrap(), "one\ntwo");
         std::fs::write(&path, b"one\ntwo\n\xff").unwrap();
-        assert_eq!(read_text(&path, TEXT_BYTES_MAX).unwrap_err().to_string(), "no text in UTF-8 at line 3");
+        assert_eq!(read_text(&path, TEXT_BYTES_MAX).unwrap_err().to_string(), "not UTF-8 text at line 3");
         let whole = File::create(&path).unwrap();
         whole.set_len(TEXT_BYTES_MAX + 1).unwrap();
         assert_eq!(read_text(&path, TEXT_BYTES_MAX).unwrap_err().to_string(), "larger than 16 MiB");

@@ -1,13 +1,13 @@
-//! Small integer names. Each is a newtype so that a block is never taken for a disk or a position.
+//! Small integer ids. `Block` and `Disk` are newtypes so that one cannot be passed for the other.
 
 use serde::Serialize;
 
-/// "No such position": a block that is never referenced again. Compares greater than every real position.
+/// "No such position": the block is never referenced again. Greater than every real position.
 pub const NEVER: Position = u32::MAX;
 
-/// Index of a reference in the (merged) reference string of a run, from 0; `NEVER` where there is none.
+/// Index of a reference in the (merged) reference string of a run, from 0; [`NEVER`] if there is none.
 ///
-/// An alias, not a newtype: positions are subtracted to give distances at every turn.
+/// An alias, not a newtype, because distances between positions are computed everywhere.
 pub type Position = u32;
 
 /// A block of the workload's universe, numbered densely from 0 in order of first appearance.
@@ -17,7 +17,7 @@ pub type Position = u32;
 pub struct Block(pub u32);
 
 impl Block {
-    /// The block's number as an array index.
+    /// The block number as an array index.
     #[inline]
     #[must_use]
     pub fn index(self) -> usize {
@@ -30,7 +30,7 @@ impl Block {
 pub struct Disk(pub u32);
 
 impl Disk {
-    /// The disk's number as an array index.
+    /// The disk number as an array index.
     #[inline]
     #[must_use]
     pub fn index(self) -> usize {

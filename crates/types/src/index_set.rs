@@ -1,18 +1,19 @@
 //! An ordered set of whole numbers below a fixed bound: a bitmap with 64-way summaries above it.
 //!
-//! Why not a `BTreeSet` or a heap: the hinted policies keep "positions of missing blocks" and "positions of the
-//! next references of resident blocks", both within `0..references`. Here insert, remove, minimum, maximum,
-//! successor and predecessor touch one word per level, that is at most 4 words up to 16 million and 6 ever,
-//! nothing is left stale (a lazy heap must be cleaned), and the order is the same on every machine.
-//! Memory: 1 bit an index, plus 1/63 for the summaries.
+//! Why not a `BTreeSet` or a heap: the hinted policies keep "positions of missing blocks" and "positions of the next
+//! references of resident blocks", both within `0..references`. Here insert, remove, minimum, maximum, successor and
+//! predecessor touch one word per level, which is at most 4 words up to 16 million and never more than 6. No entry goes
+//! stale (a lazy heap needs cleaning), and the order is the same on every machine.
+//!
+//! Memory: 1 bit per index, plus 1/63 for the summaries.
 
-/// A set of `u32` below `len`.
+/// A set of `u32` below a bound fixed at construction.
 #[derive(Debug, Clone)]
 pub struct IndexSet {
     /// The bitmap.
     words: Vec<u64>,
-    /// `summaries[0]` of `words`, each further one of the one before: bit i says that word i is not zero. The last has one
-    /// word; none where the bitmap has one.
+    /// `summaries[0]` summarises `words`, each further one the one before: bit i is set if word i is not zero. The last
+    /// has one word. Empty if the bitmap itself has one word.
     summaries: Vec<Vec<u64>>,
     count: usize,
 }
@@ -52,7 +53,7 @@ impl IndexSet {
         self.words[index as usize / 64] >> (index % 64) & 1 != 0
     }
 
-    /// Adds `index`; says whether it was absent. The caller guarantees that it is below the bound.
+    /// Adds `index` and returns whether it was absent. The caller guarantees that it is below the bound.
     #[inline]
     pub fn insert(&mut self, index: u32) -> bool {
         let word = &mut self.words[index as usize / 64];
@@ -66,7 +67,7 @@ impl IndexSet {
         added
     }
 
-    /// Word `at` of the bitmap is not zero any more.
+    /// Marks word `at` of the bitmap as non-zero in the summaries.
     fn note_some(&mut self, mut at: usize) {
         for summary in &mut self.summaries {
             let word = &mut summary[at / 64];
@@ -79,7 +80,7 @@ impl IndexSet {
         }
     }
 
-    /// Removes `index`; says whether it was there. The caller guarantees that it is below the bound.
+    /// Removes `index` and returns whether it was present. The caller guarantees that it is below the bound.
     #[inline]
     pub fn remove(&mut self, index: u32) -> bool {
         let word = &mut self.words[index as usize / 64];
@@ -95,7 +96,7 @@ impl IndexSet {
         true
     }
 
-    /// Word `at` of the bitmap has become zero.
+    /// Marks word `at` of the bitmap as zero in the summaries.
     fn note_none(&mut self, mut at: usize) {
         for summary in &mut self.summaries {
             let word = &mut summary[at / 64];
@@ -107,7 +108,7 @@ impl IndexSet {
         }
     }
 
-    /// The smallest number of the set that is at least `from`.
+    /// The smallest number in the set that is at least `from`.
     #[inline]
     #[must_use]
     pub fn next(&self, from: u32) -> Option<u32> {
@@ -119,7 +120,7 @@ impl IndexSet {
         self.next_after(at / 64)
     }
 
-    /// The smallest number in a word after `at`.
+    /// The smallest number in the words after `at`.
     fn next_after(&self, at: usize) -> Option<u32> {
         let mut at = at + 1;
         for (depth, summary) in self.summaries.iter().enumerate() {
@@ -128,13 +129,13 @@ impl IndexSet {
                 at = at / 64 * 64 + word.trailing_zeros() as usize;
                 return Some(self.descend(depth, at, |word| word.trailing_zeros()));
             }
-            // Above, look only at words after this one.
+            // One level up, only the words after this one count.
             at = at / 64 + 1;
         }
         None
     }
 
-    /// The greatest number of the set that is below `before`.
+    /// The greatest number in the set that is below `before`.
     #[inline]
     #[must_use]
     pub fn previous(&self, before: u32) -> Option<u32> {
@@ -148,10 +149,10 @@ impl IndexSet {
         self.previous_before(end / 64)
     }
 
-    /// The greatest number in a word before `end`.
+    /// The greatest number in the words before `end`.
     fn previous_before(&self, mut end: usize) -> Option<u32> {
         for (depth, summary) in self.summaries.iter().enumerate() {
-            // `end` is exclusive; the part of its word below it, if any, comes first.
+            // `end` is exclusive; the part of its word below it comes first, if there is any.
             if end % 64 != 0 {
                 let word = summary[end / 64] & (u64::MAX >> (64 - end % 64));
                 if word != 0 {
@@ -161,7 +162,7 @@ impl IndexSet {
             }
             end /= 64;
         }
-        // The top is one word; an `end` at its very border was not looked at above.
+        // The top level is one word; an `end` on its border was not searched above.
         if end > 0 {
             self.last()
         } else {
@@ -191,14 +192,14 @@ impl IndexSet {
         }
     }
 
-    /// The word of the bitmap that holds `64 * word_index..`, for counting a stretch with `count_ones`.
+    /// Word `word_index` of the bitmap, which holds the numbers from `64 * word_index`; for counting with `count_ones`.
     #[inline]
     #[must_use]
     pub fn word(&self, word_index: usize) -> u64 {
         self.words.get(word_index).copied().unwrap_or(0)
     }
 
-    /// From bit `at` of summary `depth` down to the bitmap, picking one bit of each word.
+    /// Descends from bit `at` of summary `depth` to the bitmap, picking one bit of each word.
     #[inline]
     fn descend(&self, depth: usize, mut at: usize, pick: impl Fn(u64) -> u32) -> u32 {
         for summary in self.summaries[..depth].iter().rev() {

@@ -1,7 +1,7 @@
-//! Words that every crate of headstart shares: time, sizes, ids, references and the error that names a key.
+//! Types shared by every crate of headstart: time, sizes, ids, references and the error that names a key.
 //!
-//! This crate has no logic of its own beyond parsing and arithmetic on units, so that `policy`, `trace`
-//! and `device` can depend on it and on nothing else of the project.
+//! This crate only parses and does arithmetic on units, so that `policy`, `trace` and `device` can depend on it and on
+//! nothing else of the project.
 
 #![warn(missing_docs)]
 

@@ -1,9 +1,9 @@
-//! Figures in the text format of OpenMetrics 1.0, for metrics collectors. The crate `prometheus-client` has no
-//! summaries, and those of the emulated disk need one.
+//! Metrics in the text format of OpenMetrics 1.0. The crate `prometheus-client` has no summaries, which the emulated
+//! disk needs.
 
 use std::fmt::Write;
 
-/// Metric families whose names share a prefix, and whose samples share labels.
+/// Metric families whose names share a prefix and whose samples share labels.
 pub struct OpenMetrics {
     prefix: &'static str,
     labels: String,
@@ -18,17 +18,18 @@ impl OpenMetrics {
         Self { prefix, labels: labels.join(","), text: String::new() }
     }
 
-    /// A number that only grows.
+    /// Adds a value that only increases.
     pub fn counter(&mut self, name: &str, unit: &str, help: &str, value: f64) {
         self.family(name, "counter", unit, help, &[("_total", value)]);
     }
 
-    /// A number that goes up and down.
+    /// Adds a value that goes up and down.
     pub fn gauge(&mut self, name: &str, unit: &str, help: &str, value: f64) {
         self.family(name, "gauge", unit, help, &[("", value)]);
     }
 
-    /// A family of any kind. A sample is the suffix of its name, then, after a space, labels of its own; `unit` may be empty.
+    /// Adds a family of any kind. A sample is the suffix of its name, optionally followed by a space and its own
+    /// labels; `unit` may be empty.
     pub fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str, samples: &[(&str, f64)]) {
         let Self { prefix, labels, text } = self;
         let unit = if unit.is_empty() { String::new() } else { format!("# UNIT {prefix}{name} {unit}\n") };
@@ -39,14 +40,14 @@ impl OpenMetrics {
         }
     }
 
-    /// The text.
+    /// The finished text.
     #[must_use]
     pub fn finish(self) -> String {
         self.text + "# EOF\n"
     }
 }
 
-/// The value of a label, as it stands between quotes.
+/// A label's value, escaped for use between quotes.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")

@@ -1,10 +1,10 @@
-//! Text from outside, made safe to print: one line, without control characters.
+//! Makes foreign text safe to print: one line, without control characters.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-/// `text` with every character that a terminal would act on escaped as Rust and Python escape it: `\0`, `\n`,
-/// `\u{1b}`, and marks of writing direction. Quotes and backslashes stay as they are.
+/// `text` with every character that a terminal would interpret escaped as in Rust and Python: `\0`, `\n`, `\u{1b}`, and
+/// marks of writing direction. Quotes and backslashes are kept.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
@@ -15,7 +15,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
-/// A path as [`printable`] text; bytes that are not UTF-8 stand as `\xff`.
+/// A path as [`printable`] text; bytes that are not UTF-8 become `\xff`.
 #[must_use]
 pub fn printable_path(path: &Path) -> String {
     let chunks = path.as_os_str().as_encoded_bytes().utf8_chunks();
@@ -23,7 +23,7 @@ pub fn printable_path(path: &Path) -> String {
     texts.collect()
 }
 
-/// Whether `escape_debug` leaves it alone, quotes and backslashes aside.
+/// Whether `escape_debug` would keep the character, apart from quotes and backslashes.
 fn is_printable(each: char) -> bool {
     each == ' '
         || matches!(each, '"' | '\'' | '\\')

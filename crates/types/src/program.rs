@@ -1,40 +1,40 @@
-//! What the processes of a parallel program are going to read, as far as that is known beforehand.
+//! The reference strings of a parallel program, as far as they are known before the run.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::{Block, Position};
 
-/// Where processes meet, as far as what they read says it.
+/// Where processes synchronise, as far as the reference strings determine it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Meetings {
-    /// At the ends of their strings, or only the run can tell.
+    /// At the ends of their strings, or at points known only during the run.
     #[default]
     AtEnd,
-    /// After every so many references of a string, at least 1.
+    /// After every `n` references of a string; at least 1.
     Every(u32),
     /// After each portion.
     Portion,
 }
 
-/// The reference strings of a parallel program (kotz-ellis, section 5.2). Each process reads one of them; where several
-/// read the same one they share it: each process takes its next reference, so that it is not known in advance which reads what.
+/// The reference strings of a parallel program (kotz-ellis, section 5.2). Each process reads one string. Processes that
+/// share a string each take its next reference, so which process reads which reference is not known in advance.
 ///
-/// All slices are as the field's text says; memory is 4 bytes a reference.
+/// Memory: 4 bytes per reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Every reference, one string after another: the position of a reference is its index.
+    /// All references, one string after another: a reference's position is its index here.
     pub blocks: Arc<[Block]>,
-    /// Where each string ends (exclusive), ascending; the last is the number of references.
+    /// The end (exclusive) of each string, ascending; the last equals the number of references.
     pub string_ends: Arc<[Position]>,
-    /// Where each sequential portion ends (exclusive), ascending; the end of every string is one.
+    /// The end (exclusive) of each sequential portion, ascending. Every string's end is also a portion's end.
     pub portion_ends: Arc<[Position]>,
-    /// By process: the string that it reads.
+    /// For each process, the string that it reads.
     pub string_of: Arc<[u32]>,
-    /// Portions are of regular length and spacing, so that the next one is known before it has begun. If not, nothing
-    /// beyond the portion under way may be used until its first reference has been made.
+    /// Whether portions have regular length and spacing, so that the next one is known before it begins. Otherwise
+    /// nothing beyond the current portion may be used until the next portion's first reference has been made.
     pub regular: bool,
-    /// Where the readers of a string meet others.
+    /// Where the readers of a string synchronise with others.
     pub meetings: Meetings,
 }
 
@@ -50,20 +50,20 @@ impl Program {
         begin..self.string_ends[string as usize]
     }
 
-    /// The string that position `at` is in.
+    /// The string that contains position `at`.
     #[must_use]
     pub fn string_at(&self, at: Position) -> u32 {
         self.string_ends.partition_point(|end| *end <= at) as u32
     }
 
-    /// Where the portion that position `at` is in ends.
+    /// The end (exclusive) of the portion that contains position `at`.
     #[must_use]
     pub fn portion_end(&self, at: Position) -> Position {
         self.portion_ends[self.portion_ends.partition_point(|end| *end <= at)]
     }
 
-    /// Where string `string` meets others when its references before `cursor` have been made (exclusive): at `cursor` itself where
-    /// these end there, but not before the first reference.
+    /// Where string `string` synchronises next (exclusive) once its references before `cursor` have been made: at
+    /// `cursor` itself if an interval ends there, except before the first reference.
     #[must_use]
     pub fn meeting(&self, string: u32, cursor: Position) -> Position {
         let Range { start, end } = self.string(string);

@@ -1,4 +1,4 @@
-//! References: what an application asks of the first level, one block at a time.
+//! References: what an application requests from the first level, one block at a time.
 
 use crate::{Block, Nanos};
 
@@ -7,23 +7,23 @@ use crate::{Block, Nanos};
 pub enum Outcome {
     /// Resident: served at once.
     HitReady,
-    /// Its fetch had been issued at an earlier instant and had not ended: the process waited for the rest.
+    /// Its fetch was issued at an earlier instant and is still in flight: the process waits for the rest.
     HitUnready,
-    /// Neither resident nor in flight at an earlier instant.
+    /// Neither resident nor in flight before this instant.
     Miss,
 }
 
-/// Think times of a chunk of references. Think time follows its reference.
+/// Think times of a chunk of references. A think time follows its reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Think {
     /// The same after every reference.
     Constant(Nanos),
-    /// One for each reference of the chunk.
+    /// One per reference of the chunk.
     Each(Vec<Nanos>),
 }
 
 impl Think {
-    /// Think time after reference `index` of the chunk.
+    /// The think time after reference `index` of the chunk.
     #[inline]
     #[must_use]
     pub fn after(&self, index: usize) -> Nanos {
@@ -39,20 +39,20 @@ impl Think {
 pub struct Chunk {
     /// The referenced blocks, in order.
     pub blocks: Vec<Block>,
-    /// Think times, beside `blocks`.
+    /// Think times, parallel to `blocks`.
     pub think: Think,
-    /// Whether reference i is the last of its request; empty where every request is one block.
+    /// Whether reference i is the last of its request; empty if every request is one block.
     pub request_ends: Vec<bool>,
-    /// Whether reference i is the last of a request that ends before its block does; empty where none does.
+    /// Whether reference i is the last of a request that ends before the end of its block; empty if none does.
     pub ends_inside: Vec<bool>,
-    /// Whether reference i writes its block; empty where all read.
+    /// Whether reference i writes its block; empty if all are reads.
     pub writes: Vec<bool>,
-    /// When the request of reference i arrives; empty where it is not needed.
+    /// Arrival time of reference i's request; empty if not needed.
     pub times: Vec<Nanos>,
-    /// The process of reference i; empty where it is not needed.
+    /// The process of reference i; empty if not needed.
     pub processes: Vec<u32>,
-    /// Bytes of its block that reference i asks for, none for what a file system reads to find others; empty where
-    /// all are of whole blocks.
+    /// Bytes of the block that reference i requests, 0 for metadata that a file system reads to find other blocks;
+    /// empty if every reference requests whole blocks.
     pub bytes: Vec<u32>,
 }
 
@@ -79,14 +79,14 @@ impl Chunk {
         self.request_ends.get(index).copied().unwrap_or(true)
     }
 
-    /// Whether the request that ends with reference `index` ends before its block does.
+    /// Whether the request whose last reference is `index` ends before the end of its block.
     #[inline]
     #[must_use]
     pub fn ends_inside(&self, index: usize) -> bool {
         self.ends_inside.get(index).copied().unwrap_or(false)
     }
 
-    /// Bytes of its block that reference `index` asks for; `None`: all.
+    /// Bytes of the block that reference `index` requests; `None` means the whole block.
     #[inline]
     #[must_use]
     pub fn bytes_of(&self, index: usize) -> Option<u32> {

@@ -1,16 +1,16 @@
-//! Seeds of independent streams of random numbers, all from the one seed of a scenario.
+//! Seeds of independent random streams, all derived from the one seed of a scenario.
 //!
-//! Each consumer of random numbers (the think times of process 3, the latencies of disk 2) has a stream of its own, so
-//! that its draws do not depend on how many others draw. A stream is named by its role and an index. Its seed is a hash
-//! of (seed, role, index), never a sum: with `seed + index`, the runs of seeds 1 and 2 would share all streams but
-//! one, and their mean would deviate far too little.
+//! Each consumer of random numbers (the think times of process 3, the latencies of disk 2) has its own stream, so that
+//! its draws do not depend on how many others draw. A stream is named by its role and an index. Its seed is a hash of
+//! (seed, role, index), never a sum: with `seed + index`, the runs of seeds 1 and 2 would share all streams but one,
+//! and their means would differ far too little.
 //!
 //! The hash absorbs the seed, the role's length and bytes, and the index, each with the output function of splitmix64
 //! (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), which is a permutation of
 //! the 64-bit numbers: two indexes of one role never share a stream.
 
-/// The seed of the stream that `role` draws from in the run of `seed`; `index` tells apart the streams of one role
-/// (a process, a disk, a request), 0 where it has one.
+/// The seed of the stream for `role` in the run with `seed`. `index` distinguishes streams of one role (a process, a
+/// disk, a request); 0 if the role has one stream.
 #[must_use]
 pub fn stream_seed(seed: u64, role: &str, index: u64) -> u64 {
     let begun = mix(mix(seed) ^ role.len() as u64);
@@ -18,7 +18,7 @@ pub fn stream_seed(seed: u64, role: &str, index: u64) -> u64 {
     mix(of_role ^ index)
 }
 
-/// A step of splitmix64: the state advanced, and mixed.
+/// One step of splitmix64: advances the state and mixes it.
 const fn mix(state: u64) -> u64 {
     let mut mixed = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

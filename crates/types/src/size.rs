@@ -15,7 +15,7 @@ use crate::units::{from_text, parse_scaled, schema};
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// Display takes the first that fits, so that the short forms come last.
+    /// Display takes the first unit that fits, so the short forms come last.
     const UNITS: [(&str, u64); 13] = [
         ("B", 1),
         ("KiB", 1 << 10),
@@ -26,7 +26,7 @@ impl Bytes {
         ("MB", 1_000_000),
         ("GB", 1_000_000_000),
         ("TB", 1_000_000_000_000),
-        // As dd, fio and qemu-img have them.
+        // Binary short forms, as in dd, fio and qemu-img.
         ("K", 1 << 10),
         ("M", 1 << 20),
         ("G", 1 << 30),
@@ -37,7 +37,7 @@ impl Bytes {
     pub const ALLOWED: &'static str =
         "a size with a unit, such as \"8KiB\" or \"10M\" (B; KiB or K, MiB or M, GiB or G, TiB or T; kB, MB, GB, TB)";
 
-    /// With three digits, for messages in which the exact number does not matter: "5.90 MiB".
+    /// Three significant digits, for messages in which the exact number does not matter: "5.90 MiB".
     #[must_use]
     pub fn rounded(self) -> String {
         let (mut size, mut unit) = (self.0 as f64, "B");
@@ -58,7 +58,7 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Exact, in the unit that needs the fewest digits, a binary one if several do: "8KiB", "18.5GB".
+    /// Exact, in the unit that needs the fewest digits; binary units win ties: "8KiB", "18.5GB".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = Self::UNITS.iter().filter(|(_, scale)| scale % 10 == 0 && self.0 >= *scale);
         let decimal = tenths.filter(|(_, scale)| self.0 % (scale / 10) == 0).map(|(unit, scale)| {
@@ -81,7 +81,7 @@ impl FromStr for Bytes {
     type Err = String;
 
     /// # Errors
-    /// What is wrong with the text: no unit, an unknown unit, negative, not whole bytes, too large.
+    /// No unit, an unknown unit, a negative number, not whole bytes, or too large.
     fn from_str(text: &str) -> Result<Self, String> {
         parse_scaled(text, &Self::UNITS).map(Bytes)
     }

@@ -1,18 +1,18 @@
-//! Files spread over servers: which server holds a block, and which block of its own that is.
+//! Files striped over servers: which server holds a block, and at which index of its own.
 
-/// How blocks of files are dealt out to servers. A stripe after the other goes to the next server, from server `file` mod
-/// `servers` on, so that short files do not all begin on the first; each server keeps its stripes of a file one behind
-/// the other.
+/// How the blocks of files are distributed over servers. Consecutive stripes go to consecutive servers, starting at
+/// server `file` mod `servers` so that short files do not all start on the first. Each server stores its stripes of a
+/// file contiguously.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
-    /// At least 1.
+    /// Number of servers, at least 1.
     pub servers: u32,
-    /// Blocks of a stripe, at least 1; `None`: a file lies on one server as a whole.
+    /// Blocks per stripe, at least 1; `None`: each file lies on one server as a whole.
     pub unit: Option<u64>,
 }
 
 impl Spread {
-    /// The server that holds block `index` of `file`, and which of its blocks of that file it is.
+    /// The server that holds block `index` of `file`, and that block's index among the server's blocks of the file.
     #[inline]
     #[must_use]
     pub fn local(&self, file: u32, index: u64) -> (u32, u64) {
@@ -24,8 +24,8 @@ impl Spread {
         (server as u32, stripe / servers * unit + index % unit)
     }
 
-    /// Which block of `file` the block `local` of `server` is; the inverse of [`Spread::local`]. `None` where it has none: the
-    /// file lies on another server, or the number is beyond 64 bits.
+    /// The block of `file` that is block `local` of `server`: the inverse of [`Spread::local`]. `None` if the file has
+    /// none there, or the index exceeds 64 bits.
     #[inline]
     #[must_use]
     pub fn global(&self, file: u32, (server, local): (u32, u64)) -> Option<u64> {
@@ -36,7 +36,7 @@ impl Spread {
         (local / unit).checked_mul(servers)?.checked_add(turn)?.checked_mul(unit)?.checked_add(local % unit)
     }
 
-    /// Blocks that `server` has of a `file` of `blocks` blocks.
+    /// How many of the `blocks` blocks of `file` are on `server`.
     #[must_use]
     pub fn blocks_of(&self, file: u32, server: u32, blocks: u64) -> u64 {
         let servers = u64::from(self.servers);
@@ -48,7 +48,7 @@ impl Spread {
         whole + if turn == stripes % servers { rest } else { 0 }
     }
 
-    /// Blocks of a file that fit where each server has room for `each` blocks of it.
+    /// The size in blocks of the largest file that fits if each server has room for `each` blocks of it.
     #[must_use]
     pub fn room(&self, each: u64) -> u64 {
         self.unit.map_or(each, |unit| (each / unit * unit).saturating_mul(u64::from(self.servers)))

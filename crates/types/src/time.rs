@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::units::{from_text, parse_scaled, schema};
 
-/// Nanoseconds: an instant since the start of the run, or a duration. 584 years fit.
+/// Nanoseconds: an instant since the start of the run, or a duration. The range is 584 years.
 ///
 /// Written by users with a unit ("243us", "0.5ms", "99.9s"); serialized as a plain integer of nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -19,9 +19,9 @@ use crate::units::{from_text, parse_scaled, schema};
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The start of a run; no time at all.
+    /// The start of a run, or a zero duration.
     pub const ZERO: Nanos = Nanos(0);
-    /// Later than everything.
+    /// Later than any other time; used for "never".
     pub const MAX: Nanos = Nanos(u64::MAX);
     const UNITS: [(&str, u64); 6] = [
         ("ns", 1),
@@ -32,8 +32,8 @@ impl Nanos {
         ("h", 3_600_000_000_000),
     ];
 
-    /// A number of nanoseconds, at least 0, rounded as [`f64::round`] does it: that one is a call into the mathematical
-    /// library where the processor's baseline has no instruction for it.
+    /// Rounds a non-negative number of nanoseconds like [`f64::round`], which is a library call on processors whose
+    /// baseline has no instruction for it.
     #[inline]
     #[must_use]
     pub fn rounded(ns: f64) -> Self {
@@ -63,13 +63,13 @@ impl Nanos {
         Nanos((ms * 1e6).round() as u64)
     }
 
-    /// Seconds, for people and for ratios.
+    /// The time in seconds, for display and for ratios.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// `self - other`, or zero where that would be negative.
+    /// `self - other`, or zero if that would be negative.
     #[must_use]
     pub const fn saturating_sub(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(other.0))
@@ -145,7 +145,7 @@ impl FromStr for Nanos {
     type Err = String;
 
     /// # Errors
-    /// What is wrong with the text: no unit, an unknown unit, negative, finer than a nanosecond, too large.
+    /// No unit, an unknown unit, a negative number, finer than a nanosecond, or too large.
     fn from_str(text: &str) -> Result<Self, String> {
         parse_scaled(text, &Self::UNITS).map(Nanos)
     }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use schemars::{json_schema, Schema};
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
-/// Reads a `T` from a string; holds what is allowed, for the error of anything else.
+/// Parses a `T` from a string; holds the description of what is allowed, for errors.
 struct FromText<T>(&'static str, PhantomData<T>);
 
 impl<T: FromStr<Err = String>> Visitor<'_> for FromText<T> {
@@ -22,10 +22,10 @@ impl<T: FromStr<Err = String>> Visitor<'_> for FromText<T> {
     }
 }
 
-/// Reads what is written as a text; `allowed`, for the error of anything else.
+/// Deserializes a value that is written as text. `allowed` describes valid values for errors.
 ///
 /// # Errors
-/// What the type refuses, and those of the deserializer.
+/// What the type rejects, and the deserializer's own errors.
 pub fn from_text<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
     deserializer: D,
     allowed: &'static str,
@@ -33,7 +33,7 @@ pub fn from_text<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
     deserializer.deserialize_str(FromText(allowed, PhantomData))
 }
 
-/// The schema of a number with one of `units`: a `unit` is a "time" or a "size".
+/// The schema of a number with one of `units`; `unit` is "time" or "size".
 pub(crate) fn schema(unit: &str, units: &[(&str, u64)]) -> Schema {
     let either_case = |letter: char| format!("[{}{}]", letter.to_ascii_lowercase(), letter.to_ascii_uppercase());
     let names: Vec<String> = units.iter().map(|(name, _)| name.chars().map(either_case).collect()).collect();
@@ -41,9 +41,10 @@ pub(crate) fn schema(unit: &str, units: &[(&str, u64)]) -> Schema {
     json_schema!({"type": "string", "x-unit": unit, "pattern": pattern})
 }
 
-/// Splits `text` into a decimal number and its unit, in either case, and returns number * scale(unit) as a whole number.
+/// Splits `text` into a decimal number and its unit (in either case) and returns number * scale(unit) as a whole
+/// number.
 ///
-/// The arithmetic is exact (no binary fractions): "0.1us" is 100 ns, and a result that is not whole is refused.
+/// The arithmetic is exact (no binary fractions): "0.1us" is 100 ns, and a result that is not whole is an error.
 pub(crate) fn parse_scaled(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let text = text.trim();
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());

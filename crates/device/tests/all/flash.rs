@@ -318,7 +318,7 @@ fn mistakes_name_their_key() {
         ),
         ("over_provisioning = 0.1\nwrite_buffer = '0B'", "write_buffer: is needed to gather writes"),
         ("over_provisioning = 0.1\ncapacity = '1GB'", "over_provisioning: 0 superblocks of 268 MB"),
-        ("duplex = 'no'", "duplex: \"no\" is a text; allowed: true or false"),
+        ("duplex = 'no'", "duplex: \"no\" is a string; allowed: true or false"),
         ("write_buffer = '1TiB'", "write_buffer: 67108864 pages are too many; allowed: at most 1048576"),
         ("rpm = 7200", "rpm: unknown key; allowed: capacity, page_size"),
     ] {

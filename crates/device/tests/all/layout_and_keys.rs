@@ -246,7 +246,7 @@ fn mistakes_in_a_profile_name_its_file() {
 
     std::fs::write(&path, shipped.replace("rpm = 4002", "rpm = 'fast'")).unwrap();
     let error = error_of(&shown, "");
-    assert!(error.starts_with(&format!("{shown}: rpm: \"fast\" is a text")), "{error}");
+    assert!(error.starts_with(&format!("{shown}: rpm: \"fast\" is a string")), "{error}");
 
     std::fs::write(&path, shipped.replace("surfaces = 19", "surfaces = = 19")).unwrap();
     let line = 1 + shipped.lines().position(|line| line.starts_with("surfaces")).unwrap();

@@ -152,7 +152,7 @@ fn wrong_keys_are_refused() {
         ("batch = 0", "batch: 0 is out of range; allowed: a whole number from 1"),
         ("writes_starved = -1", "writes_starved: -1 is out of range; allowed: a whole number from 0"),
         ("read_expire = 5", "read_expire: 5 is a number"),
-        ("merge = 'yes'", "merge: \"yes\" is a text; allowed: true or false"),
+        ("merge = 'yes'", "merge: \"yes\" is a string; allowed: true or false"),
         ("priority = 'high'", "priority: \"high\" is unknown; allowed: \"none\", \"demand-first\""),
         ("max_sectors = 0", "max_sectors: 0 is out of range"),
         ("fifo_batch = 16", "fifo_batch: unknown key; allowed: read_expire, write_expire, batch, writes_starved"),

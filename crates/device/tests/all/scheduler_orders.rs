@@ -132,13 +132,13 @@ fn wrong_keys_are_refused() {
     for (name, keys, begins) in [
         ("sptf", "age_weight = -1", "age_weight: -1 is out of range; allowed: a number from 0 to 1000"),
         ("sptf", "age_weight = nan", "age_weight: nan is out of range"),
-        ("sptf", "age_weight = '1ms'", "age_weight: \"1ms\" is a text; allowed: a number"),
+        ("sptf", "age_weight = '1ms'", "age_weight: \"1ms\" is a string; allowed: a number"),
         ("sptf", "weight = 1", "weight: unknown key; allowed: age_weight"),
         ("scan", "full_stroke = 1", "full_stroke: 1 is a number; allowed: true or false"),
         ("cscan", "merge = true", "merge: unknown key; allowed: full_stroke"),
-        ("look", "full_stroke = true", "full_stroke: unknown key; allowed: no keys here"),
-        ("clook", "full_stroke = true", "full_stroke: unknown key; allowed: no keys here"),
-        ("sstf", "x = 1", "x: unknown key; allowed: no keys here"),
+        ("look", "full_stroke = true", "full_stroke: unknown key; allowed: no keys"),
+        ("clook", "full_stroke = true", "full_stroke: unknown key; allowed: no keys"),
+        ("sstf", "x = 1", "x: unknown key; allowed: no keys"),
     ] {
         let error = build_scheduler(name, keys.parse().unwrap()).err().unwrap().to_string();
         assert!(error.starts_with(begins), "{error:?} should begin with {begins:?}");

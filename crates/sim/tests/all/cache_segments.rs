@@ -141,7 +141,7 @@ fn what_is_refused_names_the_key() {
         (", cache_segments = 0", "device.cache_segments: 0 is out of range; allowed: a whole number from 1"),
         (
             ", cache_segments = \"many\"",
-            "device.cache_segments: \"many\" is a text; allowed: a whole number from 1, \"streams\"",
+            "device.cache_segments: \"many\" is a string; allowed: a whole number from 1, \"streams\"",
         ),
         (", cache_segments = 847", "device.cache_segments: 847 segments of a buffer of 846 sectors; allowed: a whole"),
         (", cache_segments = 847, array = \"raid0\", count = 2", "device.cache_segments: 847 segments of a buffer"),

@@ -113,7 +113,7 @@ fn wrong_keys_are_found_before_the_trace_is_read() {
 fn a_version_may_be_written_as_a_number() {
     check_keys(&read(&scenario("{name = \"linux\", version = 6.17}", ""))).expect("a version");
     let error = refused(&scenario("{name = \"linux\", version = true}", ""));
-    assert!(error.starts_with("policy.version: true is no value here; allowed: \"6.12\""), "{error}");
+    assert!(error.starts_with("policy.version: true is not accepted here; allowed: \"6.12\""), "{error}");
 }
 
 /// A sequential reader whose requests begin every 10 ms.

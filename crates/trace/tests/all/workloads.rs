@@ -187,7 +187,9 @@ fn wrong_keys_say_what_is_allowed() {
     assert!(error("zipf", "blocks = 1000000000").starts_with("blocks: 1000000000 is out of range"));
     assert!(error("random", "requests = 0").starts_with("requests: 0 is out of range; allowed: a whole number from 1"));
     assert!(error("random", "requests = -1").starts_with("requests: -1 is out of range"));
-    assert!(error("random", "requests = \"many\"").starts_with("requests: \"many\" is a text; allowed: a whole number"));
+    assert!(
+        error("random", "requests = \"many\"").starts_with("requests: \"many\" is a string; allowed: a whole number")
+    );
     assert!(error("loop", "blocks = 4\nrequest_blocks = 5").starts_with("request_blocks: 5 is out of range"));
     assert!(error("synth", "compute = 1").starts_with("compute: 1 is a number; allowed: a time such as"));
     assert!(error("synth", "compute = \"1\"").starts_with("compute: \"1\" has no unit; allowed: a time such as"));

@@ -1,10 +1,10 @@
-//! Tables of keys, as scenarios and profiles hold them, read into typed structs.
+//! Reads tables of keys, as in scenarios and profiles, into typed structs.
 //!
-//! Each thing that has keys is one struct, made by [`keys!`](crate::keys): a key's name, type, default, range and
-//! documentation stand on its field, and nowhere else. [`read_keys`] reads a table into it, [`KeyTable`] says of a
-//! struct what a registry's row, the docs and the JSON Schema need. Errors name the key and what is allowed, in words of
-//! our own: types are refused by [`reader`], ranges by [`ranges`] from the struct's schema, and what keys say together by
-//! [`Keys::check`].
+//! Each thing with keys is one struct made by [`keys!`](crate::keys): a key's name, type, default, range and
+//! documentation stand on its field and nowhere else. [`read_keys`] reads a table into the struct. [`KeyTable`] gives
+//! registries, docs and the JSON Schema what they need to know about it. Errors name the key and what is allowed:
+//! [`reader`] checks types, [`ranges`] checks ranges against the struct's schema, and [`Keys::check`] checks
+//! combinations of keys.
 
 mod ranges;
 mod reader;
@@ -25,13 +25,13 @@ pub use toml_text::toml_problem;
 
 /// The keys of one thing. Made by [`keys!`](crate::keys).
 pub trait Keys: DeserializeOwned + JsonSchema {
-    /// The JSON Schema of a table of them, made once.
+    /// The JSON Schema of a table with these keys; computed once.
     fn schema() -> &'static KeySchema;
 
-    /// Refuses what no single key's type and range refuse.
+    /// Checks what the type and range of a single key cannot express.
     ///
     /// # Errors
-    /// The key at fault.
+    /// Names the key at fault.
     fn check(&self) -> Result<(), KeyError> {
         Ok(())
     }
@@ -52,7 +52,7 @@ pub fn read_keys<K: Keys>(table: Table) -> Result<K, KeyError> {
     Ok(keys)
 }
 
-/// Reads a table into a struct that has no schema: what our own programs write and read.
+/// Reads a table into a struct without a schema, for files that headstart itself writes.
 ///
 /// # Errors
 /// The first key that is unknown, missing or of the wrong type.
@@ -60,20 +60,20 @@ pub fn read_table<T: DeserializeOwned>(table: Table) -> Result<T, KeyError> {
     reader::read(&Value::Table(table), &|_, _| "a value".to_owned())
 }
 
-/// Takes one key out of a table, such as the name of a form that says which keys the rest of the table has.
+/// Takes one key out of a table, for example the name that decides which other keys the table may have.
 ///
 /// # Errors
-/// The key is missing, or its value of the wrong type.
+/// The key is missing, or its value has the wrong type.
 pub fn take_key<T: DeserializeOwned + JsonSchema>(table: &mut Table, key: &str) -> Result<T, KeyError> {
     let missing = || KeyError::new(key, "is missing", schema::allowed(&schema_of::<T>()));
     let value = table.remove(key).ok_or_else(missing)?;
     reader::read(&value, &|_, _| String::new()).map_err(|error| error.within(key))
 }
 
-/// Refuses a value whose bounds depend on other keys.
+/// Checks a value whose bounds depend on other keys.
 ///
 /// # Errors
-/// It is not in `range`.
+/// `value` is not in `range`.
 pub fn within_range(key: &str, value: u64, range: std::ops::RangeInclusive<u64>) -> Result<(), KeyError> {
     if range.contains(&value) {
         return Ok(());
@@ -88,10 +88,10 @@ type Beside = (fn() -> Table, fn() -> &'static Json);
 #[derive(Debug, Clone, Copy)]
 pub struct KeyTable {
     defaults: fn() -> Table,
-    /// Laid over them, in TOML.
+    /// Defaults that replace the struct's own, in TOML.
     over: &'static str,
     schema: fn() -> &'static Json,
-    /// Defaults and schema of keys that stand beside them.
+    /// Defaults and schema of a second struct whose keys are allowed beside these.
     beside: Option<Beside>,
 }
 
@@ -105,28 +105,28 @@ impl KeyTable {
         Self { defaults: defaults_of::<K>, over: "", schema: K::schema, beside: None }
     }
 
-    /// The keys of a struct whose defaults are a text in TOML, such as a shipped profile.
+    /// The keys of a struct whose defaults are given as TOML text, such as a shipped profile.
     #[must_use]
     pub const fn with_text<K: Keys>(defaults: &'static str) -> Self {
         Self { defaults: Table::new, over: defaults, schema: K::schema, beside: None }
     }
 
-    /// The same keys with other defaults, a text in TOML: of a row that shares its struct with others.
+    /// The same keys with other defaults, given as TOML text; for a row that shares its struct with others.
     #[must_use]
     pub const fn with(self, over: &'static str) -> Self {
         Self { over, ..self }
     }
 
-    /// The same keys with those of a second struct beside them.
+    /// The same keys plus those of a second struct.
     #[must_use]
     pub const fn beside<K: Keys + Default + Serialize>(self) -> Self {
         Self { beside: Some((defaults_of::<K>, K::schema)), ..self }
     }
 
-    /// Every key that has a default, with it.
+    /// Every key that has a default, with that default.
     ///
     /// # Panics
-    /// The text of the defaults is no TOML.
+    /// The text of the defaults is not TOML.
     #[must_use]
     pub fn defaults(&self) -> Table {
         let mut defaults = (self.defaults)();
@@ -141,7 +141,7 @@ impl KeyTable {
         property_names(&self.schema()).contains(&key)
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         property_names(&self.schema()).is_empty() && self.defaults().is_empty()
@@ -150,7 +150,7 @@ impl KeyTable {
     /// The JSON Schema of a table of these keys.
     ///
     /// # Panics
-    /// A default is no plain value.
+    /// A default has no JSON form.
     #[must_use]
     pub fn schema(&self) -> Json {
         let mut schema = (self.schema)().clone();
@@ -162,14 +162,14 @@ impl KeyTable {
         schema
     }
 
-    /// The keys that are not in `given` and whose default depends on the run, and what it is, in words.
+    /// The keys absent from `given` whose default depends on the run, each with a description of that default.
     #[must_use]
     pub fn absent(&self, given: &Table) -> Vec<(String, String)> {
         absent_in_words((self.schema)(), given)
     }
 }
 
-/// Puts defaults into a schema, those of tables key by key; lists of tables are too long to be shown.
+/// Puts defaults into a schema, key by key for nested tables. Lists of tables are left out: they are too long to show.
 fn with_defaults(schema: &mut Json, defaults: Table) {
     for (key, value) in defaults {
         let property = schema.pointer_mut(&format!("/properties/{key}"));
@@ -189,7 +189,7 @@ fn with_defaults(schema: &mut Json, defaults: Table) {
 /// The defaults of a struct as a table.
 ///
 /// # Panics
-/// A default is no plain value.
+/// A default has no TOML form.
 #[must_use]
 pub fn defaults_of<K: Default + Serialize>() -> Table {
     Table::try_from(K::default()).expect("keys are plain values")
@@ -216,8 +216,8 @@ pub fn defaults_of<K: Default + Serialize>() -> Table {
 /// assert_eq!(error.to_string(), "degree: 65 is out of range; allowed: a whole number from 1 to 64");
 /// ```
 ///
-/// A struct whose fields have no defaults has keys that must be given, but for those with `#[serde(default)]`.
-/// `impl check = function;` after the struct names a function that refuses what keys say together.
+/// If no field has a default, every key must be given, except those with `#[serde(default)]`. `impl check = function;`
+/// after the struct names the function that checks combinations of keys.
 #[macro_export]
 macro_rules! keys {
     (
@@ -281,11 +281,11 @@ macro_rules! keys {
 }
 
 keys! {
-    /// Of what has no keys.
+    /// For things without keys.
     pub struct NoKeys {}
 }
 
-/// As a user would write it: for `#[serde(serialize_with = "headstart_types::as_text")]`.
+/// Serializes as the text that a user would write: `#[serde(serialize_with = "headstart_types::as_text")]`.
 ///
 /// # Errors
 /// Those of the serializer.
@@ -293,7 +293,7 @@ pub fn as_text<T: std::fmt::Display, S: serde::Serializer>(value: &T, serializer
     serializer.collect_str(value)
 }
 
-/// The same for what may be absent.
+/// As [`as_text`], for an optional value.
 ///
 /// # Errors
 /// Those of the serializer.
@@ -368,7 +368,7 @@ mod tests {
             ("inner = {prt = 1}", "inner.prt: unknown key (did you mean \"part\"?); allowed: part"),
             ("horizon = -1", "horizon: -1 is out of range; allowed: a whole number from 0"),
             ("horizon = 1.5", "horizon: 1.5 is a number; allowed: a whole number from 0"),
-            ("horizon = \"few\"", "horizon: \"few\" is a text; allowed: a whole number from 0"),
+            ("horizon = \"few\"", "horizon: \"few\" is a string; allowed: a whole number from 0"),
             ("horizon = 4294967296", "horizon: 4294967296 is out of range; allowed: a whole number from 0 to 4294967295"),
             ("degree = 65", "degree: 65 is out of range; allowed: a whole number from 1 to 64"),
             ("horizon = 3", "degree: is above horizon; allowed: at most 3"),
@@ -379,9 +379,9 @@ mod tests {
                 "when: \"taged\" is unknown (did you mean \"tagged\"?); allowed: \"always\", \"on-miss\", \"tagged\"",
             ),
             ("when = 1", "when: 1 is a number; allowed: \"always\", \"on-miss\", \"tagged\""),
-            ("weight = \"x\"", "weight: \"x\" is a text; allowed: a number"),
-            ("names = [\"a\", 1]", "names[1]: 1 is a number; allowed: a text in quotes"),
-            ("names = \"a\"", "names: \"a\" is a text; allowed: a list"),
+            ("weight = \"x\"", "weight: \"x\" is a string; allowed: a number"),
+            ("names = [\"a\", 1]", "names[1]: 1 is a number; allowed: a quoted string"),
+            ("names = \"a\"", "names: \"a\" is a string; allowed: a list"),
             ("inner = 1", "inner: 1 is a number; allowed: a table of keys"),
             ("inner = {part = 0.6}", "inner.part: 0.6 is out of range; allowed: a number from 0 to 0.5"),
             ("flag = 1", "flag: 1 is a number; allowed: true or false"),

@@ -1,4 +1,4 @@
-//! Ranges: the bounds that a struct's schema sets on its values are held against a table before it is read.
+//! Checks a table against the ranges in a struct's schema before it is read.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use toml::Value;
 use super::schema::{allowed, number_of, Bounds};
 use crate::{Bytes, KeyError, Nanos};
 
-/// Where a value stands; written out for an error only.
+/// The path of a value; formatted only for an error.
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
     Top,
@@ -27,7 +27,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// Refuses the first value of `value`, at `path`, that is out of range; values of a wrong type are passed over.
+/// Reports the first value within `value`, at `path`, that is out of range. Values of a wrong type are skipped.
 pub(super) fn check(schema: &Json, value: &Value, path: Path<'_>) -> Result<(), KeyError> {
     match value {
         Value::Table(table) => {

@@ -1,4 +1,4 @@
-//! Reads a TOML value into a type by serde; what a type refuses comes back structured, with the path of its key.
+//! Reads a TOML value into a type through serde. Errors are structured and carry the path of the key.
 
 use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Unexpected, Visitor};
@@ -7,8 +7,7 @@ use toml::Value;
 use super::refusal::{in_words, quoted, Refusal};
 use crate::KeyError;
 
-/// Reads `value` into a `T`; the error has the path of its key. `allowed`: what a key of a table allows, for one that
-/// is missing.
+/// Reads `value` into a `T`; errors carry the path of the key. `allowed` describes what a missing key would accept.
 pub(super) fn read<T: DeserializeOwned>(value: &Value, allowed: &dyn Fn(&str, &str) -> String) -> Result<T, KeyError> {
     serde_path_to_error::deserialize(Reader(value)).map_err(|error| {
         let path = error.path().to_string();
@@ -17,8 +16,7 @@ pub(super) fn read<T: DeserializeOwned>(value: &Value, allowed: &dyn Fn(&str, &s
         match error.into_inner() {
             Refusal::UnknownKey { key, known } => {
                 let error = KeyError::unknown_key(&key, known.iter().copied());
-                let error =
-                    if known.is_empty() { KeyError { allowed: "no keys here".to_owned(), ..error } } else { error };
+                let error = if known.is_empty() { KeyError { allowed: "no keys".to_owned(), ..error } } else { error };
                 inside(error, &table(&key))
             }
             Refusal::MissingKey(key) => {
@@ -55,7 +53,7 @@ impl Reader<'_> {
         Refusal::value(in_words(found), allowed)
     }
 
-    /// A whole number within the bounds of a type.
+    /// A whole number within the bounds of an integer type.
     fn whole(self, least: i64, most: u64) -> Result<i64, Refusal> {
         let allowed = || match (least, most) {
             (0, most) if most > u64::from(u32::MAX) => "a whole number from 0".to_owned(),
@@ -82,7 +80,7 @@ impl<'a> IntoDeserializer<'a, Refusal> for Reader<'a> {
 macro_rules! whole {
     ($($method:ident $visit:ident $type:ty),*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
-            // Numbers of TOML are 64 bits wide, with a sign.
+            // TOML integers are signed 64-bit.
             visitor.$visit(self.whole(<$type>::MIN as i64, <$type>::MAX as u64)? as $type)
         })*
     };
@@ -116,7 +114,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         self.deserialize_f64(visitor)
     }
 
-    /// TOML tells 1 from 1.0; a user need not.
+    /// TOML distinguishes 1 from 1.0; users need not.
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         match self.0 {
             Value::Float(number) => visitor.visit_f64(*number),
@@ -135,11 +133,11 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         match self.0 {
             Value::String(text) => visitor.visit_borrowed_str(text),
-            _ => Err(self.is_not("a text in quotes")),
+            _ => Err(self.is_not("a quoted string")),
         }
     }
 
-    /// What is written as a text and is something else: its visitor says what is allowed.
+    /// For types written as text, such as times: the type's visitor describes what is allowed.
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         self.deserialize_any(visitor)
     }

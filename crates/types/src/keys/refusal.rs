@@ -1,4 +1,4 @@
-//! Why a value was refused, as serde tells it: structured, so that no text has to be taken apart again.
+//! Why serde rejected a value, in structured form, so that no error text has to be parsed.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde::de::{Error, Expected, Unexpected};
 
 use crate::error::meant;
 
-/// What a type refused.
+/// Why a type rejected a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// There is no key of that name.
+    /// An unknown key, with the known ones.
     UnknownKey { key: String, known: &'static [&'static str] },
-    /// A key without a default.
+    /// A key without a default is missing.
     MissingKey(&'static str),
-    /// A value that its key does not take.
+    /// A value that its key does not accept.
     Value { problem: String, allowed: String },
 }
 
@@ -23,7 +23,7 @@ impl Refusal {
     }
 }
 
-/// Names in quotes: what an enumeration allows.
+/// Names in quotes, for the list of what an enumeration allows.
 pub(super) fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }
@@ -49,7 +49,7 @@ impl Error for Refusal {
         Refusal::value(in_words(found), expected.to_string())
     }
 
-    /// A type of our own says what is wrong as [`Unexpected::Other`].
+    /// The project's own types report what is wrong as [`Unexpected::Other`].
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         match found {
             Unexpected::Other(problem) => Refusal::value(problem, expected.to_string()),
@@ -77,16 +77,16 @@ impl Error for Refusal {
     }
 }
 
-/// What a value is that a key does not take.
+/// Describes a value of the wrong type.
 pub(super) fn in_words(found: Unexpected<'_>) -> String {
     match found {
-        Unexpected::Bool(value) => format!("{value} is no value here"),
+        Unexpected::Bool(value) => format!("{value} is not accepted here"),
         Unexpected::Signed(number) => format!("{number} is a number"),
         Unexpected::Unsigned(number) => format!("{number} is a number"),
         Unexpected::Float(number) => format!("{number} is a number"),
-        Unexpected::Str(text) => format!("\"{text}\" is a text"),
-        Unexpected::Seq => "a list is no value here".to_owned(),
-        Unexpected::Map => "a table is no value here".to_owned(),
-        other => format!("{other} is no value here"),
+        Unexpected::Str(text) => format!("\"{text}\" is a string"),
+        Unexpected::Seq => "a list is not accepted here".to_owned(),
+        Unexpected::Map => "a table is not accepted here".to_owned(),
+        other => format!("{other} is not accepted here"),
     }
 }

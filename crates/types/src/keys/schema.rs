@@ -1,4 +1,4 @@
-//! The JSON Schema of a struct of keys, and what is read from it: bounds, words, names.
+//! The JSON Schema of a struct of keys, and what is derived from it: bounds, descriptions, names.
 
 use schemars::generate::SchemaSettings;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use crate::{Bytes, Nanos};
 
-/// The schema of a type, whole, without references to definitions. TOML has no null: nor has the schema.
+/// The schema of a type, without references to definitions and without null, which TOML does not have.
 #[must_use]
 pub fn schema_of<K: JsonSchema>() -> Json {
     let settings = SchemaSettings::draft07().with(|settings| {
@@ -36,7 +36,7 @@ fn without_null(schema: &mut Json) {
                 let Some(Json::Array(mut choices)) = keys.shift_remove(of) else { continue };
                 choices.retain(|each| each.get("type").is_none_or(|kind| kind != "null"));
                 match choices.pop() {
-                    // What stands beside the choice is the field's own: it wins.
+                    // Keywords beside the choice belong to the field itself and win.
                     Some(Json::Object(only)) if choices.is_empty() => only.into_iter().for_each(|(key, value)| {
                         keys.entry(key).or_insert(value);
                     }),
@@ -115,7 +115,7 @@ pub(super) fn allowed(schema: &Json) -> String {
         },
         (_, Some("string")) => match names(schema) {
             Some(names) => names,
-            None => "a text in quotes".to_owned(),
+            None => "a quoted string".to_owned(),
         },
         (_, Some("boolean")) => "true or false".to_owned(),
         (_, Some("array")) => match (number("minItems"), number("maxItems")) {
@@ -142,12 +142,12 @@ fn names(schema: &Json) -> Option<String> {
     }
 }
 
-/// A number as one would write it: 1 and not 1.0.
+/// A number as a user would write it: 1 rather than 1.0.
 fn plain(number: &Json) -> String {
     number.as_f64().map_or_else(String::new, |number| number.to_string())
 }
 
-/// What the key `key` of the table at `path` allows.
+/// What key `key` of the table at `path` allows.
 pub(super) fn allowed_of(schema: &Json, path: &str, key: &str) -> String {
     let mut steps = path.split(['.', '[']).filter(|step| !step.is_empty());
     let inner = steps.try_fold(schema, |at, step| match step.strip_suffix(']') {
@@ -157,12 +157,12 @@ pub(super) fn allowed_of(schema: &Json, path: &str, key: &str) -> String {
     inner.and_then(|table| table.get("properties")?.get(key)).map_or_else(|| "a value".to_owned(), allowed)
 }
 
-/// The number that a value is.
+/// A TOML float or integer as a number.
 pub(super) fn number_of(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
-/// The keys of a struct's schema, in order.
+/// The keys of a struct's schema, in their order.
 #[must_use]
 pub fn property_names(schema: &Json) -> Vec<&str> {
     schema
@@ -171,7 +171,7 @@ pub fn property_names(schema: &Json) -> Vec<&str> {
         .map_or_else(Vec::new, |map| map.keys().map(String::as_str).collect())
 }
 
-/// The keys of a schema that are not in `given` and whose default is told in words (`x-absent`), with these.
+/// The keys absent from `given` whose default is described in words (`x-absent`), each with that description.
 #[must_use]
 pub fn absent_in_words(schema: &Json, given: &Table) -> Vec<(String, String)> {
     let Some(properties) = schema.get("properties").and_then(Json::as_object) else { return Vec::new() };
@@ -179,9 +179,9 @@ pub fn absent_in_words(schema: &Json, given: &Table) -> Vec<(String, String)> {
     absent.filter_map(|(key, property)| Some((key.clone(), property.get("x-absent")?.as_str()?.to_owned()))).collect()
 }
 
-/// The schema of a thing with a name and keys: a bare name, or a table with the name and the keys of that name. `rows`
-/// are names, summaries and schemas; what `common` allows stands beside any name's keys. The name may be left out of
-/// the table where a `default` is given.
+/// The schema of a thing chosen by name: a bare name, or a table with the name and that name's keys. `rows` holds
+/// names, summaries and schemas; `common` holds keys that every name accepts. With a `default`, the table may omit the
+/// name.
 #[must_use]
 pub fn one_of(rows: &[(&str, &str, Json)], common: &Map<String, Json>, default: Option<&str>) -> Json {
     let names: Vec<Json> =

@@ -1,8 +1,8 @@
-//! A text that is no TOML: which line, and what is wrong there.
+//! Locates and describes a TOML syntax error.
 
 use crate::printable;
 
-/// The line of `text` at which `error` is, from 1, and what is wrong there in a user's words.
+/// The line of `text` at which `error` occurs, from 1, and what is wrong there.
 #[must_use]
 pub fn toml_problem(text: &str, error: &toml::de::Error) -> (usize, String) {
     const SHOWN_MAX: usize = 60;
@@ -17,7 +17,7 @@ pub fn toml_problem(text: &str, error: &toml::de::Error) -> (usize, String) {
     (line + 1, problem)
 }
 
-/// Whether the key of line `line` (or its table, between brackets) stands before it in the same table (or anywhere).
+/// Whether the key of line `line` occurs earlier in the same table, or its `[header]` anywhere earlier.
 fn is_given_twice(text: &str, line: usize) -> bool {
     let key = |line: &str| line.split_once('=').map(|(key, _)| key.trim().to_owned());
     let header = |line: &str| line.trim().starts_with('[').then(|| line.trim().to_owned());
