@@ -1,11 +1,11 @@
-//! A replacement and a read-ahead side by side, as one policy that is asked about whole requests.
+//! A replacement and an independent read-ahead combined into one policy that handles whole requests.
 
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
 use crate::readahead::{Asked, Cached, Found, Integrated, Run};
 use crate::{ReadAhead, Replacement, Space, View};
 
-/// A replacement and a read-ahead that know nothing of each other; the second may be missing.
+/// A replacement and a read-ahead that do not know each other; the read-ahead is optional.
 pub struct Apart<R: ?Sized>(pub Box<R>, pub Option<Box<dyn ReadAhead>>);
 
 impl<R: Replacement + ?Sized> Replacement for Apart<R> {
@@ -80,7 +80,7 @@ impl<R: Replacement + ?Sized> ReadAhead for Apart<R> {
 
 impl<R: Replacement + ?Sized> Integrated for Apart<R> {
     fn placed(&mut self, block: Block, _file: u32, _index: u64) {
-        // It may have been numbered this very moment.
+        // The block may have been numbered just now.
         self.0.grow(block.index() + 1);
     }
 }

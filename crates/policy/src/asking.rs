@@ -1,10 +1,10 @@
-//! Policies that are asked about whole requests: a replacement and, beside it or within it, a read-ahead.
+//! Policies that handle whole requests: a replacement and, beside or inside it, a read-ahead.
 //!
-//! A request's absent blocks are fetched at once, then what the read-ahead adds. A prefetch that finds no frame is
-//! dropped; a demand waits for one. Without a read-ahead this is demand fetching, request by request: what a level
-//! does that stands below another one.
+//! The absent blocks of a request are fetched at once, followed by what the read-ahead adds. A prefetch that finds no
+//! frame is dropped; a demand fetch waits for one. Without a read-ahead this is demand fetching per request, which is
+//! what a level below another one does.
 //!
-//! Cost: the replacement's and the read-ahead's, and a look at each block named.
+//! Cost: that of the replacement and of the read-ahead, plus one state lookup per named block.
 
 use std::collections::VecDeque;
 
@@ -21,18 +21,19 @@ pub struct Asking<P: Integrated + ?Sized = dyn Integrated> {
     frames: u32,
     /// See [`ReadAhead::one_by_one`].
     one_by_one: bool,
-    /// If so: blocks that have been spared, each with the block that needed its frame. It is older than that one by a moment.
+    /// With `one_by_one`: spared blocks, each with the block that needed its frame. A spared block counts as slightly
+    /// older than that block.
     spared: Vec<(Block, Block)>,
-    /// Missed blocks that found no frame (all in flight or pinned): asked for again at every decision.
+    /// Missed blocks that found no frame because all are in flight or pinned; retried at every decision.
     owed: VecDeque<Block>,
-    /// Blocks that a coordinator has made the first victims, the last one at the back: it goes first. None has been
-    /// asked for since.
+    /// Blocks that a coordinator has marked as first victims. The last one goes first. None has been requested since it
+    /// was marked.
     first_victims: Lists<1>,
     prefetch: Vec<Run>,
     named: Named,
 }
 
-/// Frames and fetches of the decision under way.
+/// Frames and fetches of the current decision.
 struct Round<'a> {
     free: u32,
     view: &'a View<'a>,
@@ -40,7 +41,7 @@ struct Round<'a> {
 }
 
 impl<P: Integrated + ?Sized> Asking<P> {
-    /// In a cache of `frames` frames.
+    /// A policy for a cache of `frames` frames.
     #[must_use]
     pub fn new(parts: Box<P>, frames: u32) -> Self {
         Self {
@@ -55,7 +56,7 @@ impl<P: Integrated + ?Sized> Asking<P> {
         }
     }
 
-    /// Whether `block` could be fetched: absent, and not fetched in this very round.
+    /// Whether `block` may be fetched: it is absent and not yet fetched in this round.
     fn lacks(&mut self, block: Block, round: &Round<'_>) -> bool {
         let is_victim = || round.fetches.iter().any(|fetch| fetch.victim == Some(block));
         if !(round.view.state(block).is_absent() || self.one_by_one && is_victim()) {
@@ -65,8 +66,8 @@ impl<P: Integrated + ?Sized> Asking<P> {
         !self.named.holds(block)
     }
 
-    /// The victim for `incoming`: what a coordinator wants out first, then the replacement's choice, unless the read-ahead
-    /// spares it.
+    /// The victim for `incoming`: first what a coordinator has marked, then the replacement's choice, unless the
+    /// read-ahead spares it.
     fn victim(&mut self, incoming: Block, round: &Round<'_>) -> Option<Block> {
         while let Some(block) = self.first_victims.back(0) {
             self.first_victims.remove(block);
@@ -91,7 +92,7 @@ impl<P: Integrated + ?Sized> Asking<P> {
         }
     }
 
-    /// Before `incoming` is inserted: what has been spared for it becomes as new.
+    /// Called before `incoming` is inserted: re-inserts the blocks spared for it, so that they count as new.
     fn renew_spared(&mut self, incoming: Block, view: &View<'_>) {
         while let Some(at) = self.spared.iter().position(|(for_block, _)| *for_block == incoming) {
             let (_, block) = self.spared.remove(at);
@@ -103,7 +104,7 @@ impl<P: Integrated + ?Sized> Asking<P> {
         }
     }
 
-    /// Fetches `block`, which has a place, into a free frame or in place of a victim; false where there is neither.
+    /// Fetches `block` into a free frame or in place of a victim; false if there is neither.
     fn fetch(&mut self, block: Block, (file, index): (u32, u64), round: &mut Round<'_>) -> bool {
         self.parts.placed(block, file, index);
         if round.free > 0 {
@@ -119,14 +120,14 @@ impl<P: Integrated + ?Sized> Asking<P> {
         true
     }
 
-    /// Fetches `block`, absent, ahead of its reference; false, and nothing, where no frame is to be had.
+    /// Prefetches `block`, which is absent; returns false and does nothing if no frame is available.
     pub(crate) fn prefetch(&mut self, block: Block, view: &View<'_>, fetches: &mut Vec<Fetch>) -> bool {
         self.named.restart(fetches);
         let mut round = Round { free: view.free, view, fetches };
         self.owed.is_empty() && self.fetch(block, view.space.place(block), &mut round)
     }
 
-    /// Fetches what a request misses, then what the read-ahead adds; of a write it is told nothing.
+    /// Fetches what a request misses, then what the read-ahead adds. The read-ahead does not see writes.
     fn asked(&mut self, now: Nanos, asked: &Asked, write: bool, round: &mut Round<'_>) {
         let view = round.view;
         for ((index, block), found) in (asked.first..).zip(view.asked.iter().copied()).zip(view.found) {
@@ -153,8 +154,8 @@ impl<P: Integrated + ?Sized> Asking<P> {
         self.prefetch = prefetch;
     }
 
-    /// Fetches what of `run` is neither cached nor under way, as far as the file and the frames go; nothing while a
-    /// demand waits for a frame.
+    /// Fetches the blocks of `run` that are neither cached nor in flight, up to the end of the file and as frames
+    /// allow. Does nothing while a demand fetch waits for a frame.
     fn prefetch_run(&mut self, run: &Run, round: &mut Round<'_>) {
         if !self.owed.is_empty() {
             return;
@@ -167,7 +168,8 @@ impl<P: Integrated + ?Sized> Asking<P> {
         }
     }
 
-    /// Fetches the blocks that the host expects requests for, as far as the frames go; nothing while a demand waits for one.
+    /// Fetches the blocks that the host expects to be requested, as frames allow. Does nothing while a demand fetch
+    /// waits for a frame.
     fn expected(&mut self, round: &mut Round<'_>) {
         let view = round.view;
         for block in view.asked.iter().copied() {
@@ -179,7 +181,7 @@ impl<P: Integrated + ?Sized> Asking<P> {
         }
     }
 
-    /// Takes `block` from the first victims, if it is one of them.
+    /// Removes `block` from the first victims, if it is one of them.
     fn unmark(&mut self, block: Block) {
         if self.first_victims.len(0) > 0 {
             self.first_victims.grow(block.index() + 1);
@@ -187,10 +189,10 @@ impl<P: Integrated + ?Sized> Asking<P> {
         }
     }
 
-    /// Fetches what waits for a frame, as far as there are frames by now.
+    /// Fetches the blocks that wait for a frame, as frames allow.
     fn retry_owed(&mut self, round: &mut Round<'_>) {
         while let Some(block) = self.owed.front().copied() {
-            // It may have come another way: as a prefetch, or for another request.
+            // It may have been fetched meanwhile: as a prefetch, or for another request.
             if self.lacks(block, round) && !self.fetch(block, round.view.space.place(block), round) {
                 return;
             }
@@ -199,7 +201,7 @@ impl<P: Integrated + ?Sized> Asking<P> {
     }
 }
 
-/// What a read-ahead may see of a level.
+/// The part of a level's state that a read-ahead may see.
 pub(crate) struct CachedIn<'a> {
     pub(crate) view: &'a View<'a>,
     pub(crate) frames: u32,
@@ -237,12 +239,12 @@ impl Cached for CachedIn<'_> {
 
 impl<P: Integrated + ?Sized> Policy for Asking<P> {
     fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
-        // Fetches of the decision before may be gone without a look in between.
+        // The fetches of the previous decision may have been removed without a lookup in between.
         self.named.restart(fetches);
         let mut round = Round { free: view.free, view, fetches };
         match event {
             Event::Served { position, block, outcome, process, .. } => {
-                // Asked for again: it is a victim like others.
+                // Requested again, so it is an ordinary victim from now on.
                 self.unmark(block);
                 self.parts.referenced_by(process, position, block, outcome);
             }
@@ -256,7 +258,7 @@ impl<P: Integrated + ?Sized> Policy for Asking<P> {
             }
             Event::Decide => self.retry_owed(&mut round),
             Event::Expected => self.expected(&mut round),
-            // It prefetches when asked, at no cost.
+            // Prefetches are issued with requests, at no CPU cost.
             Event::Idle { .. } | Event::Skipped { .. } => {}
         }
     }

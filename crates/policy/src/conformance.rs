@@ -1,8 +1,8 @@
-//! Conformance: what every replacement and every read-ahead owes, whoever wrote it. Hold your own against it.
+//! Conformance checks for replacements and read-aheads, including your own.
 //!
-//! Each check drives what `make` makes through a few hundred small systems, drawn from fixed seeds, and panics with the
-//! seed and the step at the first promise that is broken. Our own rows are held against the same checks. A check takes
-//! well under a second.
+//! Each check builds what `make` returns for a few hundred small systems drawn from fixed seeds, and panics at the
+//! first broken promise with the seed and the step. The rows of this crate pass the same checks. A check takes well
+//! under a second.
 //!
 //! ```
 //! use headstart_policy::{conformance, Replacement, View};
@@ -29,7 +29,8 @@
 //! conformance::replacement(|system| Box::new(Lowest(system.initial.iter().copied().collect())));
 //! ```
 //!
-//! A whole [`Policy`](crate::Policy) is run on a level: `headstart_engine::conformance`. A read-ahead is checked in the same way:
+//! Whole [`Policy`](crate::Policy) implementations are checked on a level, by `headstart_engine::conformance`. A
+//! read-ahead is checked like a replacement:
 //!
 //! ```
 //! use headstart_policy::conformance;
@@ -50,24 +51,24 @@ use crate::{BlockState, NoSpace, Replacement, View};
 pub struct System {
     /// Frames of the cache, at least 1.
     pub frames: u32,
-    /// Blocks that are resident at the start, least recently used first.
+    /// Blocks resident at the start, least recently used first.
     pub initial: Vec<Block>,
-    /// Every block number is below this.
+    /// Exclusive upper bound of the block numbers.
     pub blocks: usize,
 }
 
-/// Numbers from a seed (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
+/// Random numbers from a seed (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
 #[derive(Debug, Clone)]
 pub struct Draws(u64);
 
 impl Draws {
-    /// Those of a seed.
+    /// The random numbers of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below `bound`; 0 where there is none.
+    /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -77,8 +78,8 @@ impl Draws {
     }
 }
 
-/// Checks a replacement: a victim is resident and not pinned, one is found whenever there is one and none otherwise, what
-/// has left is not named again, and the same events give the same victims.
+/// Checks a replacement: a victim is resident and not pinned; one is returned exactly if such a block exists; a removed
+/// block is never returned; the same events give the same victims.
 ///
 /// # Panics
 /// The replacement breaks a promise.
@@ -89,7 +90,7 @@ pub fn replacement(make: impl Fn(&System) -> Box<dyn Replacement>) {
     }
 }
 
-/// Runs a system of one seed; the victims in order.
+/// Runs the system of one seed and returns its victims in order.
 fn victims(make: &impl Fn(&System) -> Box<dyn Replacement>, seed: u64) -> Vec<Block> {
     let mut draws = Draws::new(seed);
     let blocks = 1 + draws.below(40) as usize;
@@ -106,9 +107,9 @@ fn victims(make: &impl Fn(&System) -> Box<dyn Replacement>, seed: u64) -> Vec<Bl
         at = if walks && draws.below(4) > 0 { at + 1 } else { draws.below(blocks as u64) as usize } % blocks;
         let block = Block(at as u32);
         match draws.below(12) {
-            // A process waits for a block, or no longer does.
+            // A process starts or stops waiting for a block.
             0 if states[at].is_resident() => states[at] = states[at].pinned(!states[at].is_pinned()),
-            // A coordinator takes it out.
+            // A coordinator removes it.
             1 if states[at].is_evictable() => {
                 replacement.removed(block);
                 states[at] = BlockState::ABSENT;
@@ -123,7 +124,7 @@ fn victims(make: &impl Fn(&System) -> Box<dyn Replacement>, seed: u64) -> Vec<Bl
                     replacement.inserted(block);
                     states[at] = BlockState::resident();
                 }
-                // Some arrive ahead of their reference, and some of those are never referenced.
+                // Some blocks arrive before their reference, and some of those are never referenced.
                 if hit || kind < 10 {
                     replacement.referenced(step, block, if hit { Outcome::HitReady } else { Outcome::Miss });
                 }
@@ -133,7 +134,7 @@ fn victims(make: &impl Fn(&System) -> Box<dyn Replacement>, seed: u64) -> Vec<Bl
     victims
 }
 
-/// Evicts a block for `incoming`; whether one could go.
+/// Evicts a block for `incoming`; returns whether one could be evicted.
 fn make_way(
     replacement: &mut dyn Replacement,
     states: &mut [BlockState],
@@ -162,8 +163,8 @@ fn make_way(
     true
 }
 
-/// Checks a read-ahead: it survives any request, names blocks of the requested file alone, gives the same answers to the
-/// same requests, and does not remember without end.
+/// Checks a read-ahead: it survives any request, names blocks of the requested file only, answers the same requests in
+/// the same way, and bounds its memory.
 ///
 /// # Panics
 /// The read-ahead breaks a promise.
@@ -171,7 +172,7 @@ pub fn read_ahead(make: impl Fn(&ReadAheadContext) -> Box<dyn ReadAhead>) {
     check(&make, true);
 }
 
-/// Checks a predictor: as [`read_ahead`], but that it may name blocks of any file.
+/// Checks a predictor: as [`read_ahead`], except that it may name blocks of any file.
 ///
 /// # Panics
 /// The predictor breaks a promise.
@@ -186,7 +187,7 @@ fn check(make: &impl Fn(&ReadAheadContext) -> Box<dyn ReadAhead>, own_file: bool
     }
 }
 
-/// A cache in which what is named arrives at once, and the least recent arrival leaves.
+/// A cache in which named blocks arrive at once and the oldest arrival is evicted.
 struct Level {
     frames: u32,
     file_blocks: Option<u64>,
@@ -226,7 +227,7 @@ impl Level {
     }
 }
 
-/// Runs the requests of one seed; the runs that each gave.
+/// Runs the requests of one seed and returns the runs named for each.
 fn answers(make: &impl Fn(&ReadAheadContext) -> Box<dyn ReadAhead>, seed: u64, own_file: bool) -> Vec<Vec<Run>> {
     let mut draws = Draws::new(seed);
     let frames = 1 + draws.below(200) as u32;

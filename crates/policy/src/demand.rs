@@ -1,4 +1,4 @@
-//! Demand fetching: a missing block is fetched when it is referenced, a replacement chooses what makes way.
+//! Demand fetching: a missing block is fetched when it is referenced; a replacement chooses the victim.
 
 use headstart_types::{read_keys, KeyTable, NoKeys};
 

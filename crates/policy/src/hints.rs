@@ -1,4 +1,4 @@
-//! Hints: what an application has disclosed about its future references.
+//! Hints: the future references that an application has disclosed.
 
 use std::sync::Arc;
 
@@ -7,37 +7,37 @@ use headstart_types::{Block, Position};
 /// Which of the references are disclosed, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disclosure {
-    /// All of them, before the first (kimbrel96: "full advance knowledge").
+    /// All, before the first reference (kimbrel96: "full advance knowledge").
     All,
     /// At cursor p, the references `p..p + window`. Zero discloses nothing.
     Window(Position),
-    /// Reference i if `disclosed[i]`, all before the first. As long as the reference string.
+    /// Reference i if `disclosed[i]`; all of these before the first reference. As long as the reference string.
     Subset(Arc<[bool]>),
 }
 
-/// The reference string as the application has described it, and the part of it that is disclosed.
+/// The reference string as hinted by the application, and the part of it that is disclosed.
 ///
-/// What is said may be wrong: a hint stands for a position and may name another block than the one that is referenced
-/// there. A policy finds out at that reference. The hint is then passed: it stands for nothing any more, and neither is
-/// another hint of the referenced block used up.
+/// Hints may be wrong: a hint stands for a position and may name another block than the one that is referenced there. A
+/// policy notices at that reference. The hint is then dropped and stands for nothing any more; other hints of the
+/// referenced block remain.
 ///
-/// A policy must not act on an undisclosed reference; [`crate::hinted`] keeps that in one place.
+/// A policy must not act on an undisclosed reference; [`crate::hinted`] keeps that rule in one place.
 #[derive(Debug, Clone)]
 pub struct Hints {
-    /// By position: the block that is said to be referenced there. Fewer than `NEVER`.
+    /// For each position: the block hinted there. Fewer than `NEVER` entries.
     pub blocks: Arc<[Block]>,
-    /// Which of them may be known.
+    /// Which of them may be known, and when.
     pub disclosure: Disclosure,
 }
 
 impl Hints {
-    /// Everything is disclosed.
+    /// Hints that are all disclosed.
     #[must_use]
     pub fn all(blocks: Arc<[Block]>) -> Self {
         Self { blocks, disclosure: Disclosure::All }
     }
 
-    /// Whether position `at` is ever disclosed before the process stands at it.
+    /// Whether position `at` is disclosed at some time before the process reaches it.
     #[inline]
     #[must_use]
     pub fn is_disclosed(&self, at: Position) -> bool {
@@ -48,7 +48,7 @@ impl Hints {
         }
     }
 
-    /// First position that is not yet visible at `cursor`.
+    /// First position that is not visible at `cursor`.
     #[inline]
     #[must_use]
     pub fn horizon(&self, cursor: Position) -> Position {

@@ -1,14 +1,14 @@
-//! The seam between policies and hosts.
+//! The interface between policies and hosts.
 //!
-//! Order at one instant, kept by every host (DESIGN): (1) completions, [`Event::Arrived`]; (2) [`Event::Decide`],
-//! with the next reference not yet served as the cursor; (3) requests: [`Event::Asked`] when one has been looked up,
-//! [`Event::Served`] when a block has been handed to the process.
+//! Order at one instant, kept by every host (DESIGN): (1) completions, [`Event::Arrived`]; (2) [`Event::Decide`], with
+//! the next unserved reference as the cursor; (3) requests: [`Event::Asked`] when one has been looked up,
+//! [`Event::Served`] when a block has been delivered to the process.
 
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
 use crate::readahead::{Asked, Found};
 
-/// What the level knows about one block, in a byte.
+/// The level's state of one block, in a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlockState(u8);
 
@@ -22,14 +22,14 @@ impl BlockState {
     const PASSING: u8 = 16;
     const UNSEEN_PREFETCH: u8 = 32;
 
-    /// A block on its way that will be handed over and not stored: it holds no frame. For the level's policy it is
+    /// A block in flight that will be delivered without being stored: it holds no frame. For the level's policy it is
     /// absent.
     #[must_use]
     pub fn passing() -> Self {
         BlockState(Self::PASSING)
     }
 
-    /// On its way past the cache, not to be stored.
+    /// Whether it is in flight past the cache, not to be stored.
     #[inline]
     #[must_use]
     pub fn is_passing(self) -> bool {
@@ -42,7 +42,7 @@ impl BlockState {
         BlockState(Self::IN_FLIGHT | if prefetch { Self::UNUSED_PREFETCH | Self::UNSEEN_PREFETCH } else { 0 })
     }
 
-    /// A block in the cache that was there from the start.
+    /// A block that is in the cache from the start.
     #[must_use]
     pub fn resident() -> Self {
         BlockState(Self::RESIDENT)
@@ -54,7 +54,7 @@ impl BlockState {
         BlockState(self.0 & !Self::IN_FLIGHT | Self::RESIDENT)
     }
 
-    /// The same block, waited for by a process (`true`) or not: a pinned block is never a victim.
+    /// The same block with (`true`) or without a process that waits for it: a pinned block is never a victim.
     #[must_use]
     pub fn pinned(self, pinned: bool) -> Self {
         BlockState(if pinned { self.0 | Self::PINNED } else { self.0 & !Self::PINNED })
@@ -66,57 +66,57 @@ impl BlockState {
         BlockState(self.0 & !(Self::UNUSED_PREFETCH | Self::UNSEEN_PREFETCH))
     }
 
-    /// The same block once it has been served past the policy: a prefetch is no longer unused, but the policy has
+    /// The same block once it has been served bypassing the policy: a prefetch is no longer unused, but the policy has
     /// not seen a reference to it.
     #[must_use]
     pub fn used_silently(self) -> Self {
         BlockState(self.0 & !Self::UNUSED_PREFETCH)
     }
 
-    /// In the cache.
+    /// Whether it is in the cache.
     #[inline]
     #[must_use]
     pub fn is_resident(self) -> bool {
         self.0 & Self::RESIDENT != 0
     }
 
-    /// On its way into the cache.
+    /// Whether it is in flight into the cache.
     #[inline]
     #[must_use]
     pub fn is_in_flight(self) -> bool {
         self.0 & Self::IN_FLIGHT != 0
     }
 
-    /// Neither resident nor on its way into the cache; it may be passing.
+    /// Whether it is neither resident nor in flight into the cache; it may be passing.
     #[inline]
     #[must_use]
     pub fn is_absent(self) -> bool {
         self.0 & (Self::RESIDENT | Self::IN_FLIGHT) == 0
     }
 
-    /// A process waits for it.
+    /// Whether a process waits for it.
     #[inline]
     #[must_use]
     pub fn is_pinned(self) -> bool {
         self.0 & Self::PINNED != 0
     }
 
-    /// Prefetched, and not referenced since: what the level counts.
+    /// Whether it was prefetched and not referenced since, as the level counts it.
     #[inline]
     #[must_use]
     pub fn is_unused_prefetch(self) -> bool {
         self.0 & Self::UNUSED_PREFETCH != 0
     }
 
-    /// Prefetched, and the policy has seen no reference to it since: what the policy is told. A block that a
-    /// coordinator has served past the policy is used, but unseen.
+    /// Whether it was prefetched and the policy has seen no reference to it since. A block served bypassing the policy
+    /// is used, but unseen.
     #[inline]
     #[must_use]
     pub fn is_unseen_prefetch(self) -> bool {
         self.0 & Self::UNSEEN_PREFETCH != 0
     }
 
-    /// May be evicted: resident and not pinned.
+    /// Whether it may be evicted: resident and not pinned.
     #[inline]
     #[must_use]
     pub fn is_evictable(self) -> bool {
@@ -127,26 +127,26 @@ impl BlockState {
 /// The level's state as a policy sees it. Borrowed for the length of one call.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    /// Position of the next reference not yet served.
+    /// Position of the next reference that has not been served.
     pub cursor: Position,
     /// Frames that hold no block. Always used before a victim is taken.
     pub free: u32,
-    /// State of each block.
+    /// State of each block, indexed by block number.
     pub blocks: &'a [BlockState],
-    /// Requests issued to each disk and not yet ended; a disk with none is free.
+    /// For each disk: requests issued and not yet ended; a disk with none is free.
     pub outstanding: &'a [u32],
     /// The disk that each block is on.
     pub disk_of: &'a [Disk],
-    /// Where blocks lie in their files.
+    /// The places of blocks in their files.
     pub space: &'a dyn Space,
-    /// At [`Event::Asked`]: the blocks of the request; at [`Event::Expected`]: those expected. Else empty.
+    /// At [`Event::Asked`]: the blocks of the request; at [`Event::Expected`]: the expected blocks. Otherwise empty.
     pub asked: &'a [Block],
-    /// At [`Event::Asked`]: how each of them was found. Else empty.
+    /// At [`Event::Asked`]: how each block was found. Otherwise empty.
     pub found: &'a [Found],
 }
 
 impl View<'_> {
-    /// State of `block`; one that has just been numbered is absent.
+    /// State of `block`; a newly numbered block is absent.
     #[inline]
     #[must_use]
     pub fn state(&self, block: Block) -> BlockState {
@@ -164,48 +164,49 @@ impl View<'_> {
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Step (2): the cursor has moved or a fetch has ended since the last such event; decide.
+    /// Step (2): decide. The cursor has moved or a fetch has ended since the last such event.
     Decide,
     /// The reference has been served; the cursor is now `position + 1`. The block is resident.
     Served {
-        /// The reference.
+        /// Position of the reference.
         position: Position,
         /// Its block.
         block: Block,
-        /// How it had been found.
+        /// How it was found.
         outcome: Outcome,
-        /// The think time between the reference before it and this one, without driver work and stalls.
+        /// The think time between the preceding reference and this one, without driver work and stalls.
         compute: Nanos,
-        /// Who has got it.
+        /// The process that it was delivered to.
         process: u32,
     },
-    /// Step (3): a request has been looked up; [`View::asked`] has its blocks and [`View::found`] how they were found. What
-    /// was resident has been served. Its absent blocks are to be fetched, now or at a later [`Event::Decide`];
-    /// whatever else is fetched with them is a prefetch. Policies that do not [`ask`](Policy::asks) hear only of single
-    /// blocks that are absent.
+    /// Step (3): a request has been looked up; [`View::asked`] has its blocks and [`View::found`] how they were found.
+    /// Resident blocks have been served. The absent ones must be fetched, now or at a later [`Event::Decide`]; any
+    /// other fetch decided here is a prefetch. Policies that do not [`ask`](Policy::asks) get this event only for
+    /// single blocks that are absent.
     Asked {
-        /// Where its blocks lie, and who asks. Policies that do not ask look at [`View::asked`] only.
+        /// The place of its blocks, and the requesting client. Policies that do not ask use [`View::asked`] only.
         asked: Asked,
-        /// The reference of its first block; the others follow it. At lower levels `NEVER`.
+        /// Position of its first block; the others follow it. `NEVER` at lower levels.
         position: Position,
-        /// The blocks are going to be written whole: nothing is read ahead behind them.
+        /// Whether the blocks will be overwritten as a whole; nothing is read ahead behind writes.
         write: bool,
     },
-    /// The reference of `block` that was expected at `position` will not come, or comes at another time: hosts that only
-    /// watch a process say so where it has gone another way. The block may be resident, absent or in flight.
+    /// The reference of `block` expected at `position` will not happen, or happens at another time. Hosts that only
+    /// observe a process report it when the process deviates. The block may be resident, absent or in flight.
     Skipped {
-        /// The reference.
+        /// Position of the reference.
         position: Position,
         /// Its block.
         block: Block,
     },
-    /// Step (3): the host expects requests for the blocks of [`View::asked`], which are absent. A policy that is
-    /// [asked](Policy::asks) fetches them ahead in that order, as far as there are frames; others have hints of their own.
+    /// Step (3): the host expects requests for the blocks of [`View::asked`], which are absent. A policy that
+    /// [asks](Policy::asks) prefetches them in that order as far as there are frames; other policies have their own
+    /// hints.
     Expected,
-    /// Step (3): the processor of `process` has nothing to do and could take on a prefetch action. The answer is one
-    /// fetch at most; a policy whose prefetching costs no processor time gives none.
+    /// Step (3): the processor of `process` is idle and could start a prefetch. The policy answers with at most one
+    /// fetch; a policy whose prefetching costs no processor time answers with none.
     Idle {
-        /// Whose processor.
+        /// The process whose processor is idle.
         process: u32,
     },
     /// Step (1): a fetch has ended; its block is resident.
@@ -214,72 +215,72 @@ pub enum Event {
         block: Block,
         /// The disk that it came from.
         disk: Disk,
-        /// How long the disk worked on it, without queueing; `None` where it had nothing to do, since the process
-        /// writes the whole block.
+        /// Time that the disk worked on it, without queueing; `None` if it was not read because the process overwrites
+        /// the whole block.
         service: Option<Nanos>,
     },
 }
 
 /// A decision: fetch `block`, into a free frame or in place of a victim.
 ///
-/// The policy guarantees, for each fetch at its turn: `block` is absent; `victim` is evictable; `None` only while
-/// frames are free, and a victim only when none is. The level asserts all of it.
+/// The policy guarantees for each fetch, in order: `block` is absent; `victim` is evictable; `victim` is `None` exactly
+/// while frames are free. The level asserts all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fetch {
-    /// What to fetch.
+    /// The block to fetch.
     pub block: Block,
-    /// What to evict at the moment of issue; `None` takes a free frame.
+    /// The block to evict when the fetch is issued; `None` takes a free frame.
     pub victim: Option<Block>,
 }
 
-/// The blocks' places. A block is numbered when it is first named, by a reference or by a read-ahead.
+/// The places of blocks. A block is numbered when a reference or a read-ahead first names it.
 pub trait Space {
     /// The block at `index` of `file`; `None` beyond the end.
     fn block(&self, file: u32, index: u64) -> Option<Block>;
 
-    /// The block at `index` of `file`, if it has been numbered.
+    /// The block at `index` of `file` if it has been numbered, without numbering it.
     fn known(&self, file: u32, index: u64) -> Option<Block>;
 
-    /// The file that `block` is in, and which of its blocks it is.
+    /// The file of `block`, and its index in that file.
     fn place(&self, block: Block) -> (u32, u64);
 
-    /// Blocks of the file, or of the device where there are no files; `None` where that is not known.
+    /// Number of blocks of the file, or of the device if there are no files; `None` if unknown.
     fn file_blocks(&self, file: u32) -> Option<u64>;
 
     /// The disk of a block.
     fn disk(&self, block: Block) -> Disk;
 
-    /// Blocks numbered so far.
+    /// Number of blocks numbered so far.
     fn blocks(&self) -> usize;
 
-    /// How many whole blocks of `file`, from `index` on and at most `most`, one request can fetch: those that a file
-    /// system has laid one after another. Where there is no file system's layout, all that there are.
+    /// How many whole blocks of `file` from `index` on, at most `most`, one request can fetch, because the file system
+    /// has placed them contiguously. Without a file system's layout, all blocks up to the end of the file.
     fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
         self.file_blocks(file).map_or(most, |blocks| blocks.saturating_sub(index).min(most))
     }
 
-    /// The block that says where the block at `index` of `file` lies, by a file and an index of its own: an indirect
-    /// block. `None` where nothing has to be read for that.
+    /// The indirect block that holds the address of the block at `index` of `file`, as a file and an index. `None` if
+    /// no block needs to be read for that.
     fn mapped_by(&self, _file: u32, _index: u64) -> Option<(u32, u64)> {
         None
     }
 
-    /// First sector of a block on its disk; `None` where that is not known.
+    /// First sector of a block on its disk; `None` if unknown.
     fn sector(&self, _block: Block) -> Option<u64> {
         None
     }
 
-    /// Whether `next` begins where `block` ends: on the same disk or, where that is not known, in the same file.
+    /// Whether `next` begins where `block` ends: on the same disk or, if places on disk are unknown, in the same file.
     fn adjoins(&self, block: Block, next: Block) -> bool {
         let (file, index) = self.place(block);
         self.place(next) == (file, index + 1) && self.disk(next) == self.disk(block)
     }
 
-    /// Brings what [`Space::sector`] reads of a block into the processor's cache.
+    /// Prefetches the data that [`Space::sector`] reads for a block into the processor's cache.
     fn prefetch(&self, _block: Block) {}
 }
 
-/// A space for policies that never look at it: no block has a neighbour.
+/// A space for policies that do not use places: no block has a neighbour.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSpace;
 
@@ -311,61 +312,61 @@ impl Space for NoSpace {
 
 /// A policy for one level.
 pub trait Policy: Send {
-    /// Takes in one event and appends what it decides to `fetches`, to be issued at once in that order.
+    /// Processes one event and appends the decided fetches to `fetches`; the host issues them at once, in that order.
     ///
     /// `view` shows the level before any of these fetches.
     fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>);
 
-    /// Every block number in later events is below `blocks`. The host calls it before the first event too.
+    /// Announces that block numbers in later events are below `blocks`. Also called before the first event.
     fn grow(&mut self, blocks: usize);
 
-    /// Brings what the policy keeps about `blocks`, which are soon to be referenced, into the processor's cache. It cannot
-    /// change the policy, so nothing may be decided from it.
+    /// Prefetches the policy's data about `blocks`, which will soon be referenced, into the processor's cache. It takes
+    /// `&self`, so no decision can depend on it.
     fn warm(&self, _blocks: &[Block]) {}
 
-    /// Whether [`Event::Decide`] could come to any decision as things stand, where [`View::outstanding`] is
-    /// `outstanding`: the host asks first, and saves itself the event if not.
+    /// Whether [`Event::Decide`] could lead to any decision now, where [`View::outstanding`] is `outstanding`. The host
+    /// skips the event if not.
     fn decides(&self, _outstanding: &[u32]) -> bool {
         true
     }
 
-    /// Whether the policy wants [`Event::Asked`] for each request, whatever was found: then requests may come from several
-    /// processes and have several blocks, and fetches that lie one after another are one request to what is below. Others
-    /// are told of misses, one by one.
+    /// Whether the policy wants [`Event::Asked`] for each request, including full hits. Requests may then come from
+    /// several processes and have several blocks, and contiguous fetches form one request to the level or device below.
+    /// Other policies get single misses only.
     fn asks(&self) -> bool {
         false
     }
 
-    /// Whether fetches that are decided together leave as one order where each [adjoins](Space::adjoins) the one before it,
-    /// though the policy may not be [asked](Policy::asks). Over another level they leave so where they follow one another in
-    /// a file. Never changes.
+    /// Whether fetches decided together leave as one request where each [adjoins](Space::adjoins) the one before it,
+    /// even if the policy does not [ask](Policy::asks). Above another level they are combined where they are
+    /// consecutive in a file. Never changes.
     fn gathers(&self) -> bool {
         false
     }
 
-    /// One request to what is below has so many blocks at most, at least 1; only for policies that are asked or gather.
-    /// Never changes.
+    /// Maximum number of blocks of one request to the level or device below, at least 1; only for policies that ask or
+    /// gather. Never changes.
     fn order_max(&self) -> u32 {
         u32::MAX
     }
 
-    /// Whether it is worth to tell [`Event::Idle`]: false says that no idle processor (`None`), or not that of this
-    /// process, would be given a fetch. Constant time; the answer changes with every event.
+    /// Whether [`Event::Idle`] may lead to a fetch. False means that no idle processor (`None`), or not the one of this
+    /// process, would be given a fetch. Constant time; the answer may change with every event.
     fn could_prefetch(&self, _process: Option<u32>) -> bool {
         false
     }
 
-    /// A coordinator makes the resident `block` the first victim, whatever the policy would choose.
+    /// A coordinator marks the resident `block` as the first victim, overriding the policy's choice.
     fn first_victim(&mut self, _block: Block) {}
 
-    /// The resident `block` has been taken out of the cache from outside.
+    /// The resident `block` has been removed from the cache by another component.
     fn removed(&mut self, _block: Block) {}
 
-    /// The level has been given frames: some are free now, whatever the last decision found.
+    /// The level has been given frames: some are free now, even if the last decision found none.
     fn given_frames(&mut self) {}
 
-    /// A time, later than the last event, at which the policy wants an [`Event::Decide`] though nothing may
-    /// happen then. Asked for after each `Asked` and `Decide`.
+    /// A time later than the last event at which the policy wants an [`Event::Decide`] even if nothing else happens
+    /// then. Queried after each `Asked` and `Decide`.
     fn wake_at(&self) -> Option<Nanos> {
         None
     }

@@ -1,17 +1,17 @@
 //! Policies as state machines without I/O: `(now, event, view) -> decisions`.
 //!
-//! A policy never reads a clock, draws a random number, starts a thread or touches a file. A *host* (the
-//! simulator, or a live system) owns time and I/O: it tells the policy what happened ([`Event`]), shows it the
-//! level's state ([`View`]) and carries out the [`Fetch`]es that it decides on. What is proven in one host is
-//! therefore what runs in the other.
+//! A policy never reads a clock, draws a random number, starts a thread or touches a file. A *host* (the simulator, or
+//! a live system) owns time and I/O: it reports what happened ([`Event`]), shows the level's state ([`View`]) and
+//! carries out the [`Fetch`]es that the policy decides on. So the code that is tested in one host is the code that runs
+//! in the other.
 //!
-//! Families that share the one interface [`Policy`]:
-//! - on-line: [`OnLine`] joins read-ahead (so far: none) to a [`Replacement`];
+//! Families that share the interface [`Policy`]:
+//! - demand: [`OnLine`] fetches on demand under a [`Replacement`];
 //! - hinted: a [`hinted::Strategy`] chooses fetch and victim together from disclosed future references;
-//! - [`readahead`] and [`predictor`]: what is prefetched follows from the requests, at once or as they have come before;
-//! - [`parallel`]: processors prefetch in their idle time what the processes of a parallel program will read.
+//! - [`readahead`] and [`predictor`]: prefetch from the current requests, or from patterns in earlier ones;
+//! - [`parallel`]: idle processors prefetch what the processes of a parallel program will read.
 //!
-//! Adding a policy is one file, which holds its row, and its line in [`registry`].
+//! To add a policy, write one file, which holds its row, and add its line to [`registry`].
 
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
-//! Doubly linked lists of blocks: the building stone of recency and ghost lists.
+//! Doubly linked lists of blocks, used for recency and ghost lists.
 //!
-//! Each block is in at most one of `LISTS` lists. Every operation is constant time. Nodes lie together in a slab as
-//! large as the lists ever were, found through 4 bytes a block: with a cache much smaller than the universe, the
-//! nodes stay in the processor's cache.
+//! Each block is in at most one of `LISTS` lists. Every operation takes constant time. The nodes are in a slab as large
+//! as the lists have ever been, found through 4 bytes per block: with a cache much smaller than the universe, the nodes
+//! stay in the processor's cache.
 
 use headstart_types::Block;
 use prefetch_index::prefetch_index;
@@ -11,7 +11,7 @@ use crate::View;
 
 const NONE: u32 = u32::MAX;
 
-/// Blocks for which room is made at a time.
+/// Number of blocks by which tables grow at a time.
 pub(crate) const GROWTH: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
@@ -20,14 +20,14 @@ struct Node {
     next: u32,
     block: Block,
     list: u16,
-    /// The owner's own note on the block.
+    /// A value that the owner keeps with the block.
     tag: u16,
 }
 
 /// `LISTS` lists over the same blocks, each from its front (oldest) to its back (newest).
 #[derive(Debug, Clone)]
 pub(crate) struct Lists<const LISTS: usize> {
-    /// By block: its node; `NONE` if it is in no list.
+    /// For each block: its node; `NONE` if it is in no list.
     node_of: Vec<u32>,
     nodes: Vec<Node>,
     /// Nodes that hold no block.
@@ -35,7 +35,7 @@ pub(crate) struct Lists<const LISTS: usize> {
     front: [u32; LISTS],
     back: [u32; LISTS],
     len: [usize; LISTS],
-    /// Nodes linked and unlinked so far: what tests count work by.
+    /// Number of nodes linked and unlinked so far, for tests that count work.
     #[cfg(test)]
     pub steps: u64,
 }
@@ -54,7 +54,7 @@ impl<const LISTS: usize> Lists<LISTS> {
         }
     }
 
-    /// Makes room for block numbers below `blocks`, and some more: blocks are often named one by one.
+    /// Makes room for block numbers below `blocks`, and for some more because blocks are often named one by one.
     #[inline]
     pub fn grow(&mut self, blocks: usize) {
         if blocks > self.node_of.len() {
@@ -66,14 +66,14 @@ impl<const LISTS: usize> Lists<LISTS> {
         self.len[list]
     }
 
-    /// The list that `block` is in.
+    /// The list that contains `block`.
     #[inline]
     pub fn list_of(&self, block: Block) -> Option<usize> {
         let node = self.node_of[block.index()];
         (node != NONE).then(|| self.nodes[node as usize].list as usize)
     }
 
-    /// The list that `block` is in, and its tag.
+    /// The list that contains `block`, and its tag.
     #[inline]
     pub fn find(&self, block: Block) -> Option<(usize, u16)> {
         let node = self.nodes.get(self.node_of[block.index()] as usize)?;
@@ -87,14 +87,14 @@ impl<const LISTS: usize> Lists<LISTS> {
         &mut self.nodes[at as usize].tag
     }
 
-    /// The block behind `block`, which is in a list, that is, the next newer one.
+    /// The next newer block after `block`, which is in a list.
     #[inline]
     pub fn after(&self, block: Block) -> Option<Block> {
         let next = self.nodes[self.node_of[block.index()] as usize].next;
         self.nodes.get(next as usize).map(|node| node.block)
     }
 
-    /// The block before `block`, which is in a list.
+    /// The next older block before `block`, which is in a list.
     #[inline]
     pub fn before(&self, block: Block) -> Option<Block> {
         let previous = self.nodes[self.node_of[block.index()] as usize].previous;
@@ -111,7 +111,7 @@ impl<const LISTS: usize> Lists<LISTS> {
         (self.back[list] != NONE).then(|| self.nodes[self.back[list] as usize].block)
     }
 
-    /// From the front to the back.
+    /// The blocks from front to back.
     pub fn iter(&self, list: usize) -> impl Iterator<Item = Block> + '_ {
         let mut at = self.front[list];
         std::iter::from_fn(move || {
@@ -121,7 +121,7 @@ impl<const LISTS: usize> Lists<LISTS> {
         })
     }
 
-    /// From the back to the front.
+    /// The blocks from back to front.
     pub fn iter_back(&self, list: usize) -> impl Iterator<Item = Block> + '_ {
         let mut at = self.back[list];
         std::iter::from_fn(move || {
@@ -131,8 +131,8 @@ impl<const LISTS: usize> Lists<LISTS> {
         })
     }
 
-    /// Brings the nodes of `blocks` and their neighbours into the processor's cache: round after round, each of which
-    /// finds what the one before has asked for.
+    /// Prefetches the nodes of `blocks` and their neighbours into the processor's cache, in rounds: each round reads
+    /// what the one before has requested.
     pub fn warm(&self, blocks: &[Block]) {
         blocks.iter().for_each(|block| prefetch_index(&self.node_of, block.index()));
         let places = || blocks.iter().map(|block| self.node_of[block.index()]).filter(|at| *at != NONE);
@@ -151,7 +151,7 @@ impl<const LISTS: usize> Lists<LISTS> {
         self.link_back(list, at);
     }
 
-    /// Puts `block`, which is in no list, right behind `anchor`, which is in one; without an anchor at the front of
+    /// Inserts `block`, which is in no list, right after `anchor`, which is in one. Without an anchor, at the front of
     /// `list`.
     pub fn insert_after(&mut self, anchor: Option<Block>, list: usize, block: Block) {
         let at = self.node(block);
@@ -191,7 +191,7 @@ impl<const LISTS: usize> Lists<LISTS> {
         at
     }
 
-    /// Takes `block` out of the list that it is in, if any; says which.
+    /// Removes `block` from its list, if it is in one, and returns that list.
     #[inline]
     pub fn remove(&mut self, block: Block) -> Option<usize> {
         let at = std::mem::replace(&mut self.node_of[block.index()], NONE);
@@ -202,7 +202,7 @@ impl<const LISTS: usize> Lists<LISTS> {
         Some(self.unlink(at))
     }
 
-    /// Makes `block` the newest of `list`, wherever it was.
+    /// Makes `block` the newest of `list`; it may be in any list or none.
     #[inline]
     pub fn move_to_back(&mut self, list: usize, block: Block) {
         let at = self.node_of[block.index()];
@@ -214,8 +214,8 @@ impl<const LISTS: usize> Lists<LISTS> {
         }
     }
 
-    /// Takes out the oldest block of `list` that may be evicted. Brings the one after it into the processor's cache: it is
-    /// the next.
+    /// Removes the oldest evictable block of `list`. Prefetches the block after it, the likely next victim, into the
+    /// processor's cache.
     #[inline]
     pub fn take_victim(&mut self, list: usize, view: &View<'_>) -> Option<Block> {
         let victim = self.iter(list).find(|block| view.state(*block).is_evictable())?;

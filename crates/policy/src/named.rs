@@ -1,26 +1,26 @@
-//! Which blocks a decision has named.
+//! The set of blocks that a decision has named.
 
 use headstart_types::Block;
 
 use crate::lists::GROWTH;
 use crate::Fetch;
 
-/// The blocks that the fetches of a decision name, so that a look at one takes the same time however many there are.
+/// The blocks named by the fetches of the current decision. A lookup takes constant time.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
-    /// By block: the decision that named it last.
+    /// For each block: the decision that named it last.
     decision_of: Vec<u32>,
-    /// From 1.
+    /// Number of the current decision, from 1.
     decision: u32,
-    /// Fetches of this decision that have been looked at.
+    /// Number of this decision's fetches that have been recorded.
     seen: usize,
-    /// Fetches and blocks looked at so far.
+    /// Fetches recorded and blocks looked up so far.
     #[cfg(test)]
     pub steps: std::cell::Cell<usize>,
 }
 
 impl Named {
-    /// Another decision begins where the fetches of the last one have been carried out.
+    /// Starts another decision if the fetches of the last one have been carried out.
     pub fn restart(&mut self, fetches: &[Fetch]) {
         if !fetches.is_empty() && fetches.len() >= self.seen {
             return;
@@ -33,7 +33,7 @@ impl Named {
         self.decision += 1;
     }
 
-    /// Takes in what has been added to `fetches` since the last look.
+    /// Records the fetches added since the last call.
     pub fn follow(&mut self, fetches: &[Fetch]) {
         for fetch in &fetches[self.seen..] {
             self.step();

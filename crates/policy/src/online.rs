@@ -1,5 +1,5 @@
-//! Demand fetching, block by block: a missing block is fetched when it is referenced. Requests as a whole, and
-//! read-ahead, are [`Asking`](crate::Asking)'s.
+//! Demand fetching of single blocks: a missing block is fetched when it is referenced. Whole requests and read-ahead
+//! are handled by [`Asking`](crate::Asking).
 
 use headstart_types::{Block, Nanos};
 
@@ -8,12 +8,12 @@ use crate::{Event, Fetch, Policy, Replacement, View};
 /// Demand fetching under a replacement policy.
 pub struct OnLine<R> {
     replacement: R,
-    /// A missed block that found no frame (all in flight or pinned): asked for again at every decision.
+    /// A missed block that found no frame because all are in flight or pinned; retried at every decision.
     owed: Option<Block>,
 }
 
 impl<R: Replacement> OnLine<R> {
-    /// Fetches on demand, evicts by `replacement`.
+    /// Fetches on demand and evicts by `replacement`.
     #[must_use]
     pub fn new(replacement: R) -> Self {
         Self { replacement, owed: None }

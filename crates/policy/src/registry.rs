@@ -1,5 +1,5 @@
-//! Every policy and every replacement by name, in two lists: their rows stand in their files. Help, docs and the conformance
-//! tests iterate them.
+//! All policies and replacements by name, in two lists; their rows are in their files. Help, docs and the conformance
+//! tests iterate the lists.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::{demand, hinted, parallel, predictor, readahead};
 
 pub use crate::row::{Beside, Build, BuildReplacement, ByPosition, Context, Family, Join, PolicyRow, ReplacementRow};
 
-/// The policies: these, and the predictors by their own list, in which `rapid-transit` looks them up.
+/// All policies. The predictors have a list of their own, in which `rapid-transit` looks them up.
 pub static POLICIES: LazyLock<Vec<&PolicyRow>> = LazyLock::new(|| {
     let others = [
         &demand::ROW,
@@ -46,7 +46,7 @@ pub static POLICIES: LazyLock<Vec<&PolicyRow>> = LazyLock::new(|| {
     others.into_iter().chain(predictor::ROWS).collect()
 });
 
-/// The replacement policies.
+/// All replacement policies.
 pub static REPLACEMENTS: &[&ReplacementRow] = &[
     &lru::ROW,
     &fifo::ROW,
@@ -62,16 +62,16 @@ pub static REPLACEMENTS: &[&ReplacementRow] = &[
     &ru_set::ROW,
 ];
 
-/// Rows that a host brings beside those of the registry, such as policies written in another language.
+/// Rows that a host adds to the registry, such as policies written in another language.
 pub trait Rows {
-    /// The row of policy `name`; `None` where the name is none of its own.
+    /// The row of policy `name`; `None` if the host does not define that name.
     fn policy(&self, name: &str) -> Option<Result<&'static PolicyRow, KeyError>>;
 
-    /// The row of replacement `name`; `None` where the name is none of its own.
+    /// The row of replacement `name`; `None` if the host does not define that name.
     fn replacement(&self, name: &str) -> Option<Result<&'static ReplacementRow, KeyError>>;
 }
 
-/// The registry alone.
+/// Only the registry, without a host's rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BuiltIn;
 
@@ -88,16 +88,16 @@ impl Rows for BuiltIn {
 /// The row of replacement `name`.
 ///
 /// # Errors
-/// There is none; lists the names.
+/// The name is unknown; the error lists the names.
 pub fn replacement(name: &str) -> Result<&'static ReplacementRow, KeyError> {
     let unknown = || KeyError::unknown("replacement", "replacement", name, REPLACEMENTS.iter().map(|row| row.name));
     REPLACEMENTS.iter().copied().find(|row| row.name == name).ok_or_else(unknown)
 }
 
-/// The row of replacement `name`, of the host's `rows` or of the registry.
+/// The row of replacement `name`, from the host's `rows` or the registry.
 ///
 /// # Errors
-/// As [`replacement`], and what is wrong with a row of the host's.
+/// As [`replacement`], and what is wrong with a host's row.
 pub fn replacement_among(rows: &dyn Rows, name: &str) -> Result<&'static ReplacementRow, KeyError> {
     rows.replacement(name).unwrap_or_else(|| replacement(name))
 }
@@ -105,29 +105,29 @@ pub fn replacement_among(rows: &dyn Rows, name: &str) -> Result<&'static Replace
 /// The row of policy `name`.
 ///
 /// # Errors
-/// There is none; lists the names.
+/// The name is unknown; the error lists the names.
 pub fn policy(name: &str) -> Result<&'static PolicyRow, KeyError> {
     let unknown = || KeyError::unknown("name", "policy", name, POLICIES.iter().map(|row| row.name));
     POLICIES.iter().copied().find(|row| row.name == name).ok_or_else(unknown)
 }
 
-/// The row of policy `name`, of the host's `rows` or of the registry.
+/// The row of policy `name`, from the host's `rows` or the registry.
 ///
 /// # Errors
-/// As [`policy`], and what is wrong with a row of the host's.
+/// As [`policy`], and what is wrong with a host's row.
 pub fn policy_among(rows: &dyn Rows, name: &str) -> Result<&'static PolicyRow, KeyError> {
     rows.policy(name).unwrap_or_else(|| policy(name))
 }
 
-/// The policies that read ahead or predict.
+/// All read-aheads and predictors.
 pub fn read_aheads() -> impl Iterator<Item = &'static PolicyRow> {
     POLICIES.iter().copied().filter(|row| row.reads_ahead().is_some())
 }
 
-/// What is special to read-ahead `name`.
+/// The read-ahead part of the row of policy `name`.
 ///
 /// # Errors
-/// There is none; lists the names.
+/// There is no read-ahead of that name; the error lists the names.
 pub fn read_ahead(name: &str) -> Result<&'static ReadsAhead, KeyError> {
     let found = read_aheads().find(|row| row.name == name).and_then(PolicyRow::reads_ahead);
     found.ok_or_else(|| KeyError::unknown("name", "read-ahead", name, read_aheads().map(|row| row.name)))

@@ -1,4 +1,4 @@
-//! Rows: what a policy's and a replacement's file says of it, and what they are built from.
+//! Rows: what the file of a policy or a replacement declares about it, and what it is built from.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::hinted::{Hinted, Knowledge, Strategy};
 use crate::readahead::{Needs, ReadsAhead};
 use crate::{Apart, Asking, Hints, OnLine, Policy, ReadAhead, Replacement};
 
-/// How a row makes its replacement: a reference, so that a row that a host brings can know more than a function does.
+/// Builds a row's replacement. A reference to a closure, so that a host's row can carry data.
 pub type BuildReplacement = &'static (dyn Fn(Table, &Context) -> Result<Box<dyn Replacement>, KeyError> + Sync);
 
 /// A replacement's row.
 pub struct ReplacementRow {
     /// The name in scenarios.
     pub name: &'static str,
-    /// One line for help.
+    /// One line for help and docs.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Paper and section.
     pub source: &'static str,
     /// Whether it needs disclosed references.
     pub hinted: bool,
@@ -31,26 +31,27 @@ pub struct ReplacementRow {
     /// # Errors
     /// An unknown key or a value out of range.
     pub build: BuildReplacement,
-    /// Joins it to what decides about fetches. One row, one monomorphic policy: its calls are inlined.
+    /// Combines it with the part that decides on fetches. Each row gets its own monomorphic policy, so calls are
+    /// inlined.
     ///
     /// # Errors
     /// As `build`.
     pub join: Join,
 }
 
-/// How a row joins its replacement to what decides about fetches.
+/// Combines a row's replacement with the part that decides on fetches.
 pub type Join = &'static (dyn Fn(Table, &Context, Beside) -> Result<Box<dyn Policy>, KeyError> + Sync);
 
-/// What decides about fetches beside a replacement.
+/// The part of a policy that decides on fetches, beside a replacement.
 pub enum Beside {
-    /// Demand, block by block.
+    /// Demand fetching of single blocks.
     Blocks,
-    /// Requests as wholes, and a read-ahead if there is one.
+    /// Whole requests, with an optional read-ahead.
     Requests(Option<Box<dyn ReadAhead>>),
 }
 
 impl Beside {
-    /// The policy of both, for a cache of `frames` frames.
+    /// Combines both into a policy for a cache of `frames` frames.
     pub fn join<R: Replacement + 'static>(self, replacement: R, frames: u32) -> Box<dyn Policy> {
         match self {
             Beside::Blocks => Box::new(OnLine::new(replacement)),
@@ -61,52 +62,54 @@ impl Beside {
     }
 }
 
-/// What a host tells about the level that a policy is built for.
+/// What a host tells about the level for which a policy is built.
 #[derive(Clone)]
 pub struct Context {
     /// K: frames of the cache, at least 1.
     pub frames: u32,
     /// Blocks resident at the start, least recently used first; at most `frames`.
     pub initial: Vec<Block>,
-    /// Independent disks, at least 1.
+    /// Number of independent disks, at least 1.
     pub disks: usize,
     /// The disk of each block known so far.
     pub disk_of: Arc<[Disk]>,
-    /// The replacement of a policy that leaves it open.
+    /// The replacement, for policies that leave it open.
     pub replacement: &'static ReplacementRow,
     /// Its keys.
     pub replacement_keys: Table,
-    /// Disclosed references; `None` if the row does not ask for them.
+    /// Disclosed references; `None` if the row does not need them.
     pub hints: Option<Arc<Hints>>,
-    /// What the processes of a parallel program will read; `None` where there is but one process that says nothing.
-    /// Of policies that work from `hints` several processes share those, whose positions are then their merged order.
+    /// The reference strings of the processes of a parallel program; `None` for a single process that discloses
+    /// nothing. For policies that use `hints`, several processes share those, whose positions are then in their merged
+    /// order.
     pub program: Option<Arc<Program>>,
-    /// By process: the positions in `hints` of the references that it discloses, ascending; empty of one that gives no hints.
-    /// No entry at all where one process has the hints for itself, or where it is not known whose a reference will be.
+    /// For each process: the positions in `hints` of the references that it discloses, ascending; empty for one that
+    /// gives no hints. No entries at all if one process owns the hints, or if the process of a future reference is
+    /// unknown.
     pub disclosed_by: Arc<[Vec<Position>]>,
-    /// Requests have any number of blocks, and are asked about as wholes.
+    /// Whether requests have any number of blocks and the policy sees whole requests.
     pub whole: bool,
-    /// The devices' typical service time of one block.
+    /// The devices' typical service time for one block.
     pub nominal_service: Nanos,
-    /// What one more block of the same request takes, at the least.
+    /// Minimum additional time for one more block of the same request.
     pub block_transfer: Nanos,
-    /// Requests that a disk serves at once, at least 1.
+    /// Number of requests that a disk serves in parallel, at least 1.
     pub concurrency: u32,
-    /// Processor time of a request to a disk.
+    /// Processor time per disk request.
     pub driver: Nanos,
-    /// Processor time of reading a block from the cache.
+    /// Processor time to read a block from the cache.
     pub hit: Nanos,
-    /// Every fetch takes exactly `nominal_service`.
+    /// Whether every fetch takes exactly `nominal_service`.
     pub uniform: bool,
     /// Mean think time.
     pub mean_compute: Nanos,
-    /// Every think time is exactly `mean_compute`, nothing else takes processor time, and the disks do nothing but the
-    /// level's fetches, each as soon as they can: the model of the theory.
+    /// Whether the model of the theory holds: every think time is exactly `mean_compute`, nothing else takes processor
+    /// time, and the disks only serve the level's fetches, each as soon as they can.
     pub constant_compute: bool,
 }
 
 impl Context {
-    /// A level of one disk and one process that says nothing, with a replacement of default keys.
+    /// A level with one disk and one process that discloses nothing, and a replacement with default keys.
     #[must_use]
     pub fn plain(replacement: &'static ReplacementRow, frames: u32, initial: Vec<Block>, blocks: usize) -> Self {
         Self {
@@ -134,25 +137,25 @@ impl Context {
     /// The disclosed references, for a row that is [hinted](PolicyRow::is_hinted).
     ///
     /// # Panics
-    /// The host has given none.
+    /// The host has provided none.
     #[must_use]
     pub fn hints_of_row(&self) -> Arc<Hints> {
         self.hints.clone().expect("the host gives hints to rows that are hinted")
     }
 
-    /// A hinted policy of this strategy.
+    /// A hinted policy with this strategy.
     pub(crate) fn hinted<S: Strategy + 'static>(&self, strategy: S) -> Box<dyn Policy> {
         let knowledge = Knowledge::new(self.hints_of_row(), &self.initial, self.disk_of.clone(), self.disks);
         Box::new(Hinted::new(knowledge, strategy, (self.processes(), self.disclosing()), self.whole))
     }
 
-    /// Processes that share the level.
+    /// Number of processes that share the level.
     #[must_use]
     pub fn processes(&self) -> u32 {
         self.program.as_ref().map_or(1, |program| program.string_of.len().max(1) as u32)
     }
 
-    /// Processes of those whose references are disclosed, at least 1.
+    /// Number of processes that disclose references, at least 1.
     pub(crate) fn disclosing(&self) -> u32 {
         let giving = self.disclosed_by.iter().filter(|positions| !positions.is_empty()).count() as u32;
         if self.disclosed_by.is_empty() {
@@ -162,7 +165,7 @@ impl Context {
         }
     }
 
-    /// Refuses policy `name` to several processes.
+    /// Rejects policy `name` for several processes.
     pub(crate) fn for_one_process(&self, name: &str) -> Result<(), KeyError> {
         if self.processes() == 1 {
             return Ok(());
@@ -171,52 +174,52 @@ impl Context {
         Err(KeyError::new("name", problem, "fixed-horizon, aggressive, forestall, or one process"))
     }
 
-    /// The blocks that `value`, a share or a multiple of the frames, stands for; rounded down.
+    /// The number of blocks for `value`, a share or multiple of the frames; rounded down.
     pub(crate) fn share(&self, value: f64) -> usize {
         (value * f64::from(self.frames)).floor() as usize
     }
 }
 
-/// How a row makes its policy.
+/// Builds a row's policy.
 pub type Build = &'static (dyn Fn(Table, &Context) -> Result<Box<dyn Policy>, KeyError> + Sync);
 
-/// What a policy works from, and how it is built from its keys (without `name`, `hints` and `replacement`).
+/// The information that a policy uses, and how it is built from its keys (without `name`, `hints` and `replacement`).
 pub enum Family {
-    /// What is referenced.
+    /// Current references only.
     Demand(Build),
     /// Disclosed references: it needs [`Context::hints`].
     Hinted(Build),
-    /// The same, and what lies together is fetched with one request: see [`Policy::gathers`].
+    /// As `Hinted`, and contiguous blocks are fetched in one request; see [`Policy::gathers`].
     Gathering(Build),
-    /// What the processes of a parallel program will read: it needs [`Context::program`] and idle processors.
+    /// The reference strings of a parallel program: it needs [`Context::program`] and idle processors.
     Parallel(Build),
-    /// Requests as they come.
+    /// Current requests.
     ReadAhead(ReadsAhead),
-    /// Requests as they have come before: it may name blocks of any file.
+    /// Past requests: it may name blocks of any file.
     Predictor(ReadsAhead, ByPosition),
 }
 
-/// Whether a predictor with these keys takes neighbouring numbers for neighbouring places, as every read-ahead does.
+/// Whether a predictor with these keys treats consecutive numbers as neighbouring places, as every read-ahead does.
 pub type ByPosition = fn(&Table) -> bool;
 
 /// A policy's row.
 pub struct PolicyRow {
     /// The name in scenarios.
     pub name: &'static str,
-    /// One line for help.
+    /// One line for help and docs.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Paper and section.
     pub source: &'static str,
     /// Its keys.
     pub keys: KeyTable,
-    /// The replacement where none is given; `None`: it chooses its victims itself.
+    /// The default replacement; `None` if the policy chooses its victims itself.
     pub default_replacement: Option<&'static str>,
-    /// What it works from.
+    /// The information that it uses.
     pub family: Family,
 }
 
 impl PolicyRow {
-    /// The family's name.
+    /// The family's name in `list` and docs.
     #[must_use]
     pub fn family_name(&self) -> &'static str {
         match self.family {
@@ -228,13 +231,13 @@ impl PolicyRow {
         }
     }
 
-    /// Whether it works from disclosed references.
+    /// Whether it uses disclosed references.
     #[must_use]
     pub fn is_hinted(&self) -> bool {
         matches!(self.family, Family::Hinted(_) | Family::Gathering(_))
     }
 
-    /// Whether what it fetches together and lies together is one request.
+    /// Whether contiguous blocks that it fetches together form one request.
     #[must_use]
     pub fn gathers(&self) -> bool {
         matches!(self.family, Family::Gathering(_))
@@ -246,25 +249,25 @@ impl PolicyRow {
         matches!(self.family, Family::Parallel(_))
     }
 
-    /// Whether it can go block by block, for one process: demand fetching and hinted policies.
+    /// Whether it can work block by block, for one process: demand fetching and hinted policies.
     #[must_use]
     pub fn goes_by_blocks(&self) -> bool {
         matches!(self.family, Family::Demand(_) | Family::Hinted(_) | Family::Gathering(_))
     }
 
-    /// Whether a replacement is chosen beside it.
+    /// Whether the user chooses the replacement.
     #[must_use]
     pub fn has_open_replacement(&self) -> bool {
         self.default_replacement.is_some()
     }
 
-    /// Whether it learns what to prefetch from the requests that have come.
+    /// Whether it learns from past requests what to prefetch.
     #[must_use]
     pub fn is_predictor(&self) -> bool {
         matches!(self.family, Family::Predictor(..))
     }
 
-    /// What is special to a read-ahead or a predictor; `None` of other policies.
+    /// The read-ahead part of a read-ahead or predictor; `None` for other policies.
     #[must_use]
     pub fn reads_ahead(&self) -> Option<&ReadsAhead> {
         match &self.family {
@@ -273,13 +276,13 @@ impl PolicyRow {
         }
     }
 
-    /// What it has to be told beside what a level has.
+    /// What it needs to know besides what a level knows.
     #[must_use]
     pub fn needs(&self) -> Needs {
         self.reads_ahead().map_or(Needs::Nothing, |reads_ahead| reads_ahead.needs)
     }
 
-    /// Whether, with these keys, it prefetches by position: it needs a trace with addresses.
+    /// Whether it prefetches by position with these keys, which needs a trace with addresses.
     #[must_use]
     pub fn is_by_position(&self, keys: &Table) -> bool {
         match &self.family {
@@ -289,18 +292,20 @@ impl PolicyRow {
         }
     }
 
-    /// Builds it, unless it is a read-ahead: that is built of its parts.
+    /// Builds the policy. Read-aheads and predictors are built from their parts instead.
     ///
     /// # Errors
-    /// An unknown key or a value out of range.
+    /// An unknown key, a value out of range, or a read-ahead.
     pub fn build(&self, keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
         match self.family {
             Family::Demand(build) | Family::Hinted(build) | Family::Gathering(build) | Family::Parallel(build) => {
                 build(keys, context)
             }
-            Family::ReadAhead(_) | Family::Predictor(..) => {
-                Err(KeyError::new("name", format!("{} is a read-ahead", self.name), "a policy that is none"))
-            }
+            Family::ReadAhead(_) | Family::Predictor(..) => Err(KeyError::new(
+                "name",
+                format!("{} is a read-ahead", self.name),
+                "a policy that is not a read-ahead",
+            )),
         }
     }
 }
