@@ -1,4 +1,4 @@
-//! Requests, or parts of them, that bypass a level's policy, because a coordinator wants it so.
+//! Requests, or parts of them, that bypass a level's policy as decided by a coordinator.
 
 use headstart_policy::{BlockState, Space};
 use headstart_types::{Block, Nanos, NEVER};
@@ -9,9 +9,9 @@ use super::Level;
 use crate::backend::{Backend, Kind};
 
 impl Level {
-    /// A request of `client` whose blocks all bypass the policy, which is told nothing. Resident ones are silent hits: they
-    /// change no recency and leave what the policy knows of a prefetch as it is; absent ones are fetched in orders of `kind`
-    /// and not stored. Returns how they were found.
+    /// Serves a request of `client` whose blocks all bypass the policy, which is not notified. Resident blocks are
+    /// silent hits: they do not change recency or the policy's knowledge of a prefetch. Absent blocks are fetched in
+    /// orders of `kind` and not stored. Returns how the blocks were found.
     pub fn bypass(
         &mut self,
         now: Nanos,
@@ -61,7 +61,8 @@ impl Level {
         self.requests.add_to_order(now, block, kind, space, &self.disk_of, backend)
     }
 
-    /// A block that is not stored has arrived. Requests that the policy has seen go on waiting: it owes them a fetch.
+    /// Handles the arrival of a block that is not stored. Requests that the policy has seen keep waiting, because the
+    /// policy still has to fetch the block.
     pub(super) fn passed(&mut self, now: Nanos, block: Block) {
         self.blocks[block.index()] = BlockState::ABSENT;
         let mut seen = Vec::new();

@@ -1,11 +1,11 @@
-//! What must hold of a level at any time, looked at from outside: see [`System::check`](crate::System::check).
+//! Invariants of a level, checked from outside; see [`System::check`](crate::System::check).
 
 use headstart_policy::BlockState;
 use headstart_types::Block;
 
 use super::Level;
 
-/// Refuses what must not be.
+/// Returns an error with the text of `what` unless `invariant` holds.
 pub(crate) fn holds(invariant: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if invariant {
         return Ok(());
@@ -14,10 +14,10 @@ pub(crate) fn holds(invariant: bool, what: impl FnOnce() -> String) -> Result<()
 }
 
 impl Level {
-    /// Whether the level's own numbers fit together.
+    /// Checks that the level's own numbers are consistent.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The invariant that does not hold.
     pub fn check(&self) -> Result<(), String> {
         let mut held = 0u64;
         let mut unused = 0u64;
@@ -38,7 +38,7 @@ impl Level {
         holds(held + free == frames, || format!("{held} blocks and {free} free frames are not {frames} frames"))?;
         for (disk, (blocks, outstanding)) in on_their_way.iter().zip(&self.outstanding).enumerate() {
             let fits = *blocks <= u64::from(*outstanding);
-            holds(fits, || format!("{blocks} blocks are on their way, {outstanding} fetches from disk {disk}"))?;
+            holds(fits, || format!("{blocks} blocks in flight, but {outstanding} fetches outstanding on disk {disk}"))?;
         }
         let counts = &self.counts;
         let looked_up = counts.hits_ready + counts.hits_unready + counts.misses;
@@ -51,10 +51,10 @@ impl Level {
         holds(fetched <= counts.misses, || format!("{fetched} demand fetches, {} misses", counts.misses))
     }
 
-    /// Whether nobody waits for anything, and nothing is on its way.
+    /// Checks that no request waits and nothing is in flight.
     ///
     /// # Errors
-    /// What is left.
+    /// What remains.
     pub fn check_empty(&self) -> Result<(), String> {
         holds(self.requests.is_empty(), || "a request has not been answered".to_owned())?;
         let lost = (0..).zip(&self.blocks).find(|(_, state)| state.is_in_flight() || state.is_passing());
@@ -64,37 +64,37 @@ impl Level {
     }
 }
 
-/// A fault planted on purpose: a fuzzer that does not find it is of no use.
+/// A fault planted on purpose, to test that a fuzzer finds it.
 #[cfg(feature = "sabotage")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
-    /// A frame is free twice.
+    /// A frame is freed twice.
     FreesTwice,
-    /// A frame is never free again.
+    /// A frame is never freed.
     LosesFrame,
-    /// The level holds a block that it has no frame for.
+    /// The level holds a block without a frame.
     HoldsTooMuch,
-    /// The frame of a fetch on its way is given away.
+    /// The frame of a fetch in flight is given away.
     ForgetsFetch,
-    /// An order counts as ended before it has.
+    /// An order counts as ended before it has ended.
     EndsEarly,
     /// An order never ends.
     KeepsOrder,
-    /// A reference is counted and not looked up.
+    /// A reference is counted without a lookup.
     CountsTwice,
-    /// A reference is looked up that no process has made.
+    /// A lookup happens without a reference of a process.
     AnswersNobody,
     /// A prefetch is used twice.
     UsesTwice,
-    /// A request that waits for a block is lost.
+    /// A waiting request is lost.
     LosesRequest,
-    /// A process has a time that is part of nothing.
+    /// A process has time that belongs to no category.
     LosesTime,
 }
 
 #[cfg(feature = "sabotage")]
 impl Sabotage {
-    /// All of them.
+    /// All kinds of fault.
     pub const ALL: [Sabotage; 11] = [
         Sabotage::FreesTwice,
         Sabotage::LosesFrame,
@@ -112,7 +112,7 @@ impl Sabotage {
 
 #[cfg(feature = "sabotage")]
 impl Level {
-    /// Plants a fault, if that is possible now; whether it was.
+    /// Plants a fault, if that is possible now; returns whether it was.
     pub fn plant(&mut self, sabotage: Sabotage) -> bool {
         let in_flight = self.blocks.iter().position(|state| state.is_in_flight());
         let absent = self.blocks.iter().position(|state| state.is_absent() && !state.is_passing());

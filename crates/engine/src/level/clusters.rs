@@ -1,36 +1,38 @@
-//! Clusters of written blocks: those of a file that are written one after another go to their disk in one order.
+//! Write clustering: consecutively written blocks of a file go to their disk in one order.
 //!
 //! As 4.4BSD's Fast File System writes (4.4BSD-Lite2: `ffs_write` in sys/ufs/ufs/ufs_readwrite.c, `cluster_write` in
 //! sys/kern/vfs_cluster.c):
 //!
 //! - A block that is not written to its end only becomes dirty.
-//! - A full block joins the cluster of its file if it is the next one, in the file and on the disk. The one that fills the
-//!   cluster sends it out, and nobody waits for that.
-//! - Any other full block sends out what its file has gathered and begins a cluster of the blocks that follow on the disk. Where
-//!   none does, it goes out by itself. Block 0 begins a cluster and leaves what has been gathered dirty.
+//! - A full block joins its file's cluster if it is the next one in the file and on the disk. The block that completes
+//!   the cluster writes it out asynchronously.
+//! - Any other full block writes out what its file has gathered and starts a cluster of the blocks that follow on the
+//!   disk. If none follow, it is written by itself. Block 0 starts a cluster and leaves the gathered blocks dirty.
 //!
-//! Gathered blocks are dirty: when they are due, or evicted, they go out one by one, and their cluster leaves without them.
+//! Gathered blocks are dirty: when they are due, or evicted, they are written one by one, and their cluster is written
+//! without them.
 //!
-//! What differs: blocks lie where they lie, while the file system moves those of a growing file together; and since references say
-//! how many bytes are written and not where, a block is full once as many bytes as it has have been written to it in a row.
+//! Differences: blocks do not move, while the file system moves those of a growing file together. References say how
+//! many bytes are written and not where, so a block counts as full once as many bytes as it has were written to it in a
+//! row.
 //!
-//! Cost: logarithmic in the files that have been written; 60 bytes for each.
+//! Cost: logarithmic in the files that have been written; 60 bytes per file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a file has gathered.
+/// The gathered blocks of a file.
 #[derive(Debug, Clone, Default)]
 struct Gathered {
-    /// The blocks, by their index in the file.
+    /// Range of the gathered blocks, by index in the file.
     blocks: Range<u64>,
-    /// Where the cluster is full.
+    /// End of the full cluster.
     end: u64,
-    /// The block that is being filled, and the bytes that it has.
+    /// The block being filled, and its bytes written so far.
     filling: (u64, u64),
 }
 
-/// Runs of blocks that go out, by their index in their file; some are empty.
+/// Runs of blocks to write out, by index in their file; some may be empty.
 pub type Leaving = [Range<u64>; 3];
 
 /// The clusters of all files.
@@ -42,14 +44,14 @@ pub struct Clusters {
 }
 
 impl Clusters {
-    /// Of at most `blocks_max` blocks.
+    /// Clusters of at most `blocks_max` blocks.
     #[must_use]
     pub fn new(blocks_max: u64, block_bytes: u64) -> Self {
         Self { blocks_max, block_bytes, files: BTreeMap::new() }
     }
 
-    /// `bytes` of block `index` of `file` have been written; `None`: all of it. `follow` says how many blocks from there on follow one another on the
-    /// disk, at most as many as it is given.
+    /// Records that `bytes` of block `index` of `file` have been written (`None`: all of it), and returns what to write
+    /// out. `follow(n)` returns how many blocks, at most n, are contiguous on the disk from there on.
     pub fn written(&mut self, file: u32, index: u64, bytes: Option<u32>, follow: impl FnOnce(u64) -> u64) -> Leaving {
         let bytes = bytes.map_or(self.block_bytes, u64::from);
         let of = self.files.entry(file).or_default();
@@ -71,7 +73,7 @@ impl Clusters {
             }
         }
         let full = if of.blocks.end == of.end { std::mem::replace(&mut of.blocks, of.end..of.end) } else { 0..0 };
-        // What is being written belongs to its new cluster.
+        // The block being written belongs to its new cluster.
         let before = gathered.start..gathered.end.min(index.max(gathered.start));
         [before, gathered.start.max(index + 1)..gathered.end, full]
     }

@@ -1,7 +1,7 @@
-//! Dirty blocks and when they are due: write-back with a delay, as the update daemon of Unix does it.
+//! Dirty blocks and their due times: write-back with a delay, like the update daemon of Unix.
 //!
-//! A block is due a fixed time after the write that made it dirty; further writes of it do not put that off, so that
-//! nothing stays unwritten for longer. Cost: logarithmic in the dirty blocks, and nothing where nobody writes.
+//! A block is due a fixed time after the write that made it dirty; further writes do not postpone that, so no block
+//! stays dirty longer. Cost: logarithmic in the dirty blocks, and nothing without writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use headstart_types::{Block, Nanos};
 pub(crate) struct Dirty {
     due: BTreeMap<Block, Nanos>,
     order: BTreeSet<(Nanos, Block)>,
-    /// The first of `order`: asked for at every instant.
+    /// The first time in `order`, kept here because it is read at every instant.
     first: Option<Nanos>,
 }
 
 impl Dirty {
-    /// A block has been written and is due at `at`, unless it is dirty already.
+    /// Marks a block as dirty and due at `at`, unless it is dirty already.
     pub fn mark(&mut self, block: Block, at: Nanos) {
         if let std::collections::btree_map::Entry::Vacant(entry) = self.due.entry(block) {
             entry.insert(at);
@@ -26,7 +26,7 @@ impl Dirty {
         }
     }
 
-    /// Makes a block clean; false where it was.
+    /// Marks a block as clean; returns false if it was clean.
     #[inline]
     pub fn clean(&mut self, block: Block) -> bool {
         !self.due.is_empty() && self.remove(block)
@@ -43,13 +43,13 @@ impl Dirty {
         self.first = self.order.first().map(|(at, _)| *at);
     }
 
-    /// When the first is due.
+    /// The earliest due time.
     #[inline]
     pub fn due(&self) -> Option<Nanos> {
         self.first
     }
 
-    /// Makes the first block that is due at `now` clean and returns it.
+    /// Cleans and returns the first block that is due at `now`.
     pub fn take_due(&mut self, now: Nanos) -> Option<Block> {
         let (at, block) = *self.order.first()?;
         (at <= now && self.clean(block)).then_some(block)

@@ -1,24 +1,24 @@
-//! What prefetches gained and cost, beside the counts: lead time, pollution, and device time spent on waste.
+//! Benefits and costs of prefetches that simple counts cannot show: lead time, pollution, and device time wasted.
 //!
-//! Memory: 13 bytes a block of the universe, from the first prefetch on. Cost: constant.
+//! Memory: 13 bytes per block of the universe, from the first prefetch on. Cost: constant.
 
 use headstart_types::{Block, Nanos};
 
 use crate::Counts;
 
-/// What is kept about each block.
+/// Per-block records.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
-    /// When a prefetched block that is still unused arrived.
+    /// Arrival time of each prefetched block that is still unused.
     arrived_at: Vec<Nanos>,
-    /// What its fetch took, in ns; at most 4.29 s, which longer ones count as.
+    /// Service time of its fetch in ns, capped at 4.29 s.
     service_ns: Vec<u32>,
     /// Whether it was evicted to make room for a prefetch, and has not been fetched since.
     made_way: Vec<bool>,
 }
 
 impl Ledger {
-    /// A prefetched block has arrived, and nobody has asked for it yet.
+    /// Records the arrival of a prefetched block that has not been requested.
     #[inline]
     pub fn arrived(&mut self, now: Nanos, block: Block, service: Option<Nanos>) {
         let at = block.index();
@@ -31,13 +31,13 @@ impl Ledger {
         self.service_ns[at] = service.map_or(0, |service| u32::try_from(service.0).unwrap_or(u32::MAX));
     }
 
-    /// A resident prefetch has been asked for.
+    /// Records the first request of a resident prefetched block.
     #[inline]
     pub fn used(&mut self, now: Nanos, block: Block, counts: &mut Counts) {
         counts.lead_time_ns += u128::from((now - self.arrived_at[block.index()]).0);
     }
 
-    /// A block has been evicted.
+    /// Records an eviction.
     #[inline]
     pub fn evicted(&mut self, block: Block, unused: bool, for_prefetch: bool, counts: &mut Counts) {
         let at = block.index();
@@ -54,7 +54,7 @@ impl Ledger {
         }
     }
 
-    /// A block that is absent has been asked for.
+    /// Records a request of an absent block.
     #[inline]
     pub fn missed(&mut self, block: Block, counts: &mut Counts) {
         if let Some(made_way) = self.made_way.get_mut(block.index()) {

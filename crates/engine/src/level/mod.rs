@@ -1,14 +1,14 @@
 //! One cache level under one policy.
 //!
-//! Invariants, kept after every call (and asserted where they could be broken by a policy): resident and in-flight
-//! blocks together never exceed the frames; a block is fetched only while absent; a victim is resident and not
-//! pinned; a victim is unavailable from the moment its fetch is issued, the fetched block available when it ends.
+//! Invariants after every call (asserted where a policy could break them): resident and in-flight blocks together never
+//! exceed the frames; a block is fetched only while absent; a victim is resident and not pinned; a victim becomes
+//! unavailable when the fetch that replaces it is issued, and the fetched block available when that fetch ends.
 //!
-//! There is one way to ask: [`Level::request`]. Policies that are asked about whole requests see each request, and its
-//! blocks are handed over as they arrive. Others follow one process block by block: they hear of misses only, and their
-//! process takes the block when its processor is free ([`Level::take`]); until then the block is pinned.
+//! There is one way to request blocks: [`Level::request`]. Policies that ask for whole requests see each request, and
+//! its blocks are delivered as they arrive. Other policies follow one process block by block: they see misses only, and
+//! the process takes the block when its processor is free ([`Level::take`]); until then the block is pinned.
 //!
-//! Cost: constant per call beside the policy's. Memory: 5 bytes a block of the universe.
+//! Cost: constant per call besides that of the policy. Memory: 5 bytes per block of the universe.
 
 mod bypass;
 mod check;
@@ -36,37 +36,38 @@ use ledger::Ledger;
 use one::Held;
 use requests::Requests;
 
-/// What is kept about fewer blocks than this, some 40 bytes each, stays in a processor's second cache by itself.
+/// With fewer blocks than this, at some 40 bytes each, the data stays in the processor's second-level cache without
+/// prefetching.
 const WARM_BLOCKS_MIN: usize = 1 << 14;
 
-/// A cache level. Calls that may reach the policy are given the space in which it may name blocks by their places.
+/// A cache level. Calls that may reach the policy take the space in which it may name blocks by their places.
 pub struct Level {
     policy: Box<dyn Policy>,
-    /// The policy's `asks`.
+    /// Cached [`Policy::asks`].
     asks: bool,
-    /// Fetches that lie one after another leave together.
+    /// Whether contiguous fetches leave together.
     gathers: bool,
     blocks: Vec<BlockState>,
     disk_of: Vec<Disk>,
-    /// By disk: blocks issued and not ended.
+    /// For each disk: blocks issued and not ended.
     outstanding: Vec<u32>,
     frames: u32,
     free: u32,
     cursor: Position,
     /// Whether anything has happened since the last decision.
     changed: bool,
-    /// The policy's `wake_at`, as of its last decision.
+    /// [`Policy::wake_at`] as of the last decision.
     wake_at: Option<Nanos>,
-    /// The last instant at which fetches were issued, and of what: a reference at that instant is a miss.
+    /// The last instant at which fetches were issued, and their blocks: a reference at the same instant is a miss.
     fresh_at: Nanos,
     fresh: Vec<Block>,
     fetches: Vec<Fetch>,
-    /// Blocks that are waited for in order to be written: no fetch is needed.
+    /// Blocks that are waited for in order to be overwritten, so they need no fetch.
     allocating: Vec<Block>,
     dirty: Dirty,
-    /// Where blocks that are written one after another leave together.
+    /// Write clustering, if enabled.
     clusters: Option<Box<Clusters>>,
-    /// What the only process of a level that is not asked waits for, or has not taken.
+    /// What the only process of a level waits for, or has not taken yet; for policies that do not ask.
     held: Option<Held>,
     requests: Requests,
     ledger: Ledger,
@@ -74,10 +75,10 @@ pub struct Level {
 }
 
 impl Level {
-    /// A level of `frames` frames that holds `initial` under `policy`, which has been built for the same.
+    /// A level of `frames` frames that holds `initial` under `policy`, which was built for the same.
     ///
     /// # Panics
-    /// More initial blocks than frames.
+    /// There are more initial blocks than frames.
     #[must_use]
     pub fn new(policy: Box<dyn Policy>, frames: u32, initial: &[Block], disk_of: &[Disk], disks: usize) -> Self {
         let free = frames.checked_sub(initial.len() as u32).expect("the initial blocks fit");
@@ -114,7 +115,7 @@ impl Level {
         level
     }
 
-    /// Makes `block` known, if it has been numbered since.
+    /// Registers `block` if it has been numbered since the last call.
     #[inline]
     fn meet(&mut self, block: Block, space: &dyn Space) {
         if block.index() >= self.blocks.len() {
@@ -122,7 +123,7 @@ impl Level {
         }
     }
 
-    /// Makes blocks known that have been numbered since.
+    /// Registers all blocks that have been numbered since the last call.
     #[cold]
     fn learn(&mut self, space: &dyn Space) {
         let (known, blocks) = (self.blocks.len(), space.blocks());
@@ -133,84 +134,86 @@ impl Level {
         }
     }
 
-    /// What has been counted.
+    /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Position of the next reference not yet served.
+    /// Position of the next reference that has not been served.
     #[must_use]
     pub fn cursor(&self) -> Position {
         self.cursor
     }
 
-    /// Frames, with or without a block.
+    /// Number of frames, free or not.
     #[must_use]
     pub fn frames(&self) -> u32 {
         self.frames
     }
 
-    /// Frames without a block.
+    /// Number of free frames.
     #[must_use]
     pub fn free_frames(&self) -> u32 {
         self.free
     }
 
-    /// Whether the policy is asked about requests.
+    /// Whether the policy asks for whole requests.
     #[inline]
     #[must_use]
     pub fn asks(&self) -> bool {
         self.asks
     }
 
-    /// Whether `block` is resident or on its way, into the cache or past it: what a coordinator sees. The policy does
-    /// not see what passes.
+    /// Whether `block` is resident or in flight, whether it will be stored or not: the view of a coordinator. The
+    /// policy does not see blocks in flight that will not be stored.
     #[must_use]
     pub fn is_cached(&self, block: Block) -> bool {
         self.blocks.get(block.index()).is_some_and(|state| !state.is_absent() || state.is_passing())
     }
 
-    /// Whether `block` is cached, or waits for a frame without needing a fetch: its bytes are this level's business.
+    /// Whether `block` is cached, or waits for a frame without needing a fetch: this level is responsible for its
+    /// bytes.
     #[must_use]
     pub fn has_to_do_with(&self, block: Block) -> bool {
         self.is_cached(block) || self.allocating.contains(&block)
     }
 
-    /// Whether nothing is kept about `block` but what policies remember of it: it is not cached, and not waited for.
+    /// Whether the level keeps nothing about `block`, except what its policy remembers: it is not cached, and not
+    /// waited for.
     #[must_use]
     pub fn is_unknown(&self, block: Block) -> bool {
         !self.has_to_do_with(block) && self.requests.waiting.of(block).next().is_none()
     }
 
-    /// State of a block; one that has not been met is absent.
+    /// State of a block; an unregistered block is absent.
     #[must_use]
     pub fn state(&self, block: Block) -> BlockState {
         self.blocks.get(block.index()).copied().unwrap_or(BlockState::ABSENT)
     }
 
-    /// Whether [`Level::decide`] could decide anything.
+    /// Whether [`Level::decide`] could lead to any decision.
     #[inline]
     #[must_use]
     pub fn wants_to_decide(&self) -> bool {
         self.changed && self.policy.decides(&self.outstanding)
     }
 
-    /// A time at which the policy wants to decide though nothing may happen then.
+    /// A time at which the policy wants to decide even if nothing else happens then.
     #[inline]
     #[must_use]
     pub fn wake_at(&self) -> Option<Nanos> {
         self.wake_at
     }
 
-    /// When the first dirty block is due.
+    /// Due time of the first dirty block.
     #[inline]
     #[must_use]
     pub fn flush_at(&self) -> Option<Nanos> {
         self.dirty.due()
     }
 
-    /// When the first dirty block is due or, after `now`, the policy wants to decide though nothing may happen.
+    /// The earlier of two times: when the first dirty block is due, and when, after `now`, the policy wants to decide.
     #[inline(always)]
     #[must_use]
     pub fn next_wish(&self, now: Nanos) -> Option<Nanos> {
@@ -221,7 +224,7 @@ impl Level {
         }
     }
 
-    /// Blocks that are dirty.
+    /// Number of dirty blocks.
     #[must_use]
     pub fn dirty_blocks(&self) -> usize {
         self.dirty.len()
@@ -242,7 +245,8 @@ impl Level {
         self.policy.on(now, event, &view, &mut self.fetches);
     }
 
-    /// Brings what is kept about `blocks`, soon to be referenced, into the processor's cache: see [`Policy::warm`].
+    /// Prefetches what is kept about `blocks`, which will soon be referenced, into the processor's cache; see
+    /// [`Policy::warm`].
     #[inline]
     pub fn warm(&mut self, blocks: &[Block], space: &impl Space) {
         if space.blocks() > self.blocks.len() {
@@ -259,7 +263,7 @@ impl Level {
         self.policy.warm(blocks);
     }
 
-    /// Step (1): the fetch of `block` has ended after `service` on its disk; `None` where it was only allocated.
+    /// Step (1): the fetch of `block` has ended after `service` on its disk; `None` if it was only allocated.
     #[inline]
     pub fn arrived(&mut self, now: Nanos, block: Block, service: Option<Nanos>, space: &dyn Space) {
         let disk = self.disk_of[block.index()];
@@ -287,59 +291,60 @@ impl Level {
         self.changed = true;
     }
 
-    /// Whether any requests have been done since [`Level::take_done`].
+    /// Whether any requests have finished since [`Level::take_done`].
     #[inline]
     #[must_use]
     pub fn has_done(&self) -> bool {
         !self.requests.done.is_empty()
     }
 
-    /// Gives the requests that had to wait and have been done since it was last asked, in order.
+    /// Appends the requests that had to wait and have finished since the last call, in order.
     pub fn take_done(&mut self, into: &mut Vec<u64>) {
         into.append(&mut self.requests.done);
     }
 
-    /// From now on a prefetch does not leave in the order of the demand that it follows, but in one of its own.
+    /// Makes prefetches leave in orders of their own instead of joining the preceding demand.
     pub fn separate_prefetches(&mut self) {
         self.requests.separate = true;
     }
 
-    /// The level stands on another one, to which a request is of one file: from now on orders are gathered by files, not by
-    /// places on disks.
+    /// Makes contiguous fetches be joined by files instead of places on disks, for a level above another one, whose
+    /// requests are of one file.
     pub fn order_by_files(&mut self) {
         self.requests.by_disk = false;
     }
 
-    /// Blocks are objects whose numbers are no places: each is fetched by a request of its own.
+    /// Makes each block be fetched by its own request, for objects whose numbers are not places.
     pub fn order_singly(&mut self) {
         self.requests.order_max = 1;
     }
 
-    /// From now on written blocks that follow one another leave in clusters.
+    /// Makes consecutively written blocks leave in clusters.
     pub fn gather_writes(&mut self, clusters: Clusters) {
         self.clusters = Some(Box::new(clusters));
     }
 
-    /// From now on [`Level::take_evicted`] tells what has been evicted.
+    /// Makes [`Level::take_evicted`] report evictions from now on.
     pub fn note_evictions(&mut self) {
         self.requests.evicted = Some(Vec::new());
     }
 
-    /// Gives the blocks that have been evicted since it was last asked, in order.
+    /// Appends the blocks evicted since the last call, in order.
     pub fn take_evicted(&mut self, into: &mut Vec<Block>) {
         if let Some(evicted) = &mut self.requests.evicted {
             into.append(evicted);
         }
     }
 
-    /// The reference of `block` that the policy expects at `position` will not come, or comes out of turn.
+    /// Notifies the policy that the reference of `block` expected at `position` will not happen, or happens out of
+    /// order.
     pub fn skip(&mut self, now: Nanos, position: Position, block: Block, space: &dyn Space) {
         self.meet(block, space);
         self.changed = true;
         self.tell(now, Event::Skipped { position, block }, space);
     }
 
-    /// From now on the level has `more` frames more. Its policy has been built for as many as there will ever be.
+    /// Adds `more` frames. The policy was built for the maximum number of frames.
     pub fn grow(&mut self, more: u32) {
         self.frames += more;
         self.free += more;
@@ -347,7 +352,7 @@ impl Level {
         self.policy.given_frames();
     }
 
-    /// The prefetch of `block`, on its way, was not needed and is not one: it is no longer counted.
+    /// Stops counting the in-flight prefetch of `block` as a prefetch, because it turned out to be unnecessary.
     pub fn take_back(&mut self, block: Block) {
         let state = self.blocks[block.index()];
         if state.is_in_flight() && state.is_unused_prefetch() {
@@ -356,14 +361,14 @@ impl Level {
         }
     }
 
-    /// A coordinator wants `block` out first, whatever the policy would choose. Nothing where it is not resident.
+    /// Makes `block` the first victim for a coordinator, overriding the policy. No effect if it is not evictable.
     pub fn make_first_victim(&mut self, block: Block) {
         if self.state(block).is_evictable() {
             self.policy.first_victim(block);
         }
     }
 
-    /// A coordinator takes `block` out of the cache. Nothing where it is not resident, or dirty.
+    /// Removes `block` from the cache for a coordinator. No effect if it is not evictable, or if it is dirty.
     pub fn take_out(&mut self, block: Block) {
         let state = self.state(block);
         if !state.is_evictable() || self.dirty.contains(block) {

@@ -1,5 +1,5 @@
-//! Requests of one process whose policy is not asked: one block at a time, which the process takes when its processor is
-//! free. Most runs of hinted policies and of demand fetching are of this kind.
+//! Requests of one process under a policy that does not ask: one block at a time, which the process takes when its
+//! processor is free. Most runs of hinted policies and of demand fetching are of this kind.
 
 use headstart_policy::readahead::Found;
 use headstart_policy::{Event, Space};
@@ -8,7 +8,7 @@ use headstart_types::{Block, Nanos, Outcome, Position};
 use super::{Ask, Level, Looked};
 use crate::backend::Backend;
 
-/// A block that a process waits for, or has not taken though it is there.
+/// A block that a process waits for, or that is there and not taken yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     id: u64,
@@ -20,7 +20,7 @@ pub(super) struct Held {
 }
 
 impl Level {
-    /// [`Level::request`] of one block.
+    /// [`Level::request`] for one block.
     #[inline(always)]
     pub(super) fn request_one(
         &mut self,
@@ -58,14 +58,15 @@ impl Level {
         Looked { issued, hits_unready: unready, misses: 1 - unready, ..Looked::default() }
     }
 
-    /// Whether a hit is all that a reference may be: no block is dirty, and the policy is not asked and wishes for no instant.
+    /// Whether a reference can only be a plain hit: no block is dirty, and the policy does not ask and has no wake-up
+    /// time.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         !self.asks && self.wake_at.is_none() && self.dirty.due().is_none()
     }
 
-    /// A process references `block` at `position`: if it is resident, that is all. Returns whether the policy has decided on
-    /// fetches, which are to be issued; `None` if the block is not resident.
+    /// References `block` at `position` if it is resident. Returns whether the policy has decided on fetches, which the
+    /// caller must issue; `None` if the block is not resident.
     #[inline(always)]
     pub(crate) fn hit(
         &mut self,
@@ -82,7 +83,7 @@ impl Level {
         Some(!self.fetches.is_empty())
     }
 
-    /// A block has arrived: if it is waited for, its request is done, and it stays where it is until it is taken.
+    /// Handles the arrival of a block: if it is waited for, its request is done, and it stays pinned until it is taken.
     #[inline]
     pub(super) fn hold_out(&mut self, block: Block) {
         if let Some(held) = self.held.filter(|held| held.block == block) {
@@ -96,8 +97,8 @@ impl Level {
         self.held.is_some_and(|held| held.block == block)
     }
 
-    /// Step (3): a process that has waited takes its block, if it has not been handed over to it when it arrived. Returns
-    /// how many requests of a driver that was.
+    /// Step (3): a process that has waited takes its block, unless it was delivered on arrival. Returns the number of
+    /// driver requests.
     #[inline]
     pub fn take(&mut self, now: Nanos, space: &dyn Space, backend: &mut impl Backend) -> u32 {
         let Some(Held { block, position, outcome, compute, since, .. }) = self.held.take() else { return 0 };

@@ -1,4 +1,4 @@
-//! What a level decides and has done: fetches, evictions, writes.
+//! Carries out a level's decisions: fetches, evictions, writes.
 
 use std::ops::Range;
 
@@ -9,9 +9,8 @@ use super::Level;
 use crate::backend::{Backend, Kind, Order};
 
 impl Level {
-    /// Step (2): lets the policy decide. `at_hand` is the block that a process is about to reference at this
-    /// instant: a fetch of it is a demand fetch, as is that of a block that is waited for. Returns how many orders were
-    /// issued.
+    /// Step (2): lets the policy decide. `at_hand` is the block that a process is about to reference at this instant:
+    /// its fetch is a demand fetch, as is that of a block that is waited for. Returns the number of driver requests.
     #[inline(always)]
     pub fn decide(&mut self, now: Nanos, at_hand: Option<Block>, space: &dyn Space, backend: &mut impl Backend) -> u32 {
         self.changed = false;
@@ -19,10 +18,11 @@ impl Level {
         self.issue(now, at_hand, space, backend)
     }
 
-    /// Step (3), after a write's references have been served: its blocks go to their disk at once as one order, for whose end
-    /// the process waits (`delay` is `None`), or are dirty and go there when `delay` is over, when they are evicted, or with
-    /// their cluster ([`Level::gather_writes`]), of which so many bytes of each may be a part. A block whose frame another
-    /// process has taken since it was handed over goes at once too. Returns how many requests of a driver that was.
+    /// Step (3), after a write's references have been served. With a `delay` of `None` its blocks go to their disk at
+    /// once as one order, whose end the process waits for. Otherwise they become dirty and are written when `delay` is
+    /// over, when they are evicted, or with their cluster ([`Level::gather_writes`]); each block comes with the number
+    /// of bytes written (`None`: all). A block whose frame another process has taken since it was delivered is written
+    /// at once. Returns the number of driver requests.
     pub fn write(
         &mut self,
         now: Nanos,
@@ -45,7 +45,7 @@ impl Level {
         issued + orders.map(|blocks| self.write_out(now, blocks, backend)).sum::<u32>()
     }
 
-    /// A dirty block joins a cluster; what is to leave for that is written.
+    /// Adds a dirty block to a cluster and writes out what leaves the cluster.
     fn gather(
         &mut self,
         now: Nanos,
@@ -60,7 +60,7 @@ impl Level {
         leaving.into_iter().map(|run| self.write_run(now, file, run, space, backend)).sum()
     }
 
-    /// Writes what is dirty of a run of blocks: an order for each part that has no gap.
+    /// Writes the dirty blocks of a run: one order per contiguous part.
     fn write_run(
         &mut self,
         now: Nanos,
@@ -80,7 +80,7 @@ impl Level {
         issued + self.write_out(now, &part, backend)
     }
 
-    /// Step (2): writes what is due. Returns how many requests of a driver that was.
+    /// Step (2): writes the blocks that are due. Returns the number of driver requests.
     #[inline(never)]
     pub fn flush(&mut self, now: Nanos, backend: &mut impl Backend) -> u32 {
         let mut issued = 0;
@@ -90,7 +90,7 @@ impl Level {
         issued
     }
 
-    /// One order for `blocks`, of which there may be none.
+    /// Issues one order for `blocks`, which may be empty.
     fn write_out(&mut self, now: Nanos, blocks: &[Block], backend: &mut impl Backend) -> u32 {
         let Some(first) = blocks.first() else { return 0 };
         for block in blocks {
@@ -100,13 +100,13 @@ impl Level {
         backend.issue(now, Order { blocks, disk: self.disk_of[first.index()], kind: Kind::Write })
     }
 
-    /// Whether the fetch of `block` has been issued at this very instant.
+    /// Whether the fetch of `block` was issued at this instant.
     #[inline]
     pub(super) fn is_fresh(&self, now: Nanos, block: Block) -> bool {
         self.fresh_at == now && self.fresh.contains(&block)
     }
 
-    /// A resident block is asked for: where it is a prefetch, that has paid.
+    /// Handles a request of a resident block: if it is an unused prefetch, that was useful.
     #[inline]
     pub(super) fn first_use(&mut self, now: Nanos, block: Block, state: BlockState) {
         if state.is_unused_prefetch() {
@@ -115,7 +115,7 @@ impl Level {
         }
     }
 
-    /// `block` is going to be written: where it is a prefetch that has not been read, that was of no use.
+    /// Handles the overwriting of `block`: if it is a prefetch that has not been read, that was useless.
     pub(super) fn overwrite(&mut self, now: Nanos, block: Block) {
         let state = self.blocks[block.index()];
         if !state.is_unused_prefetch() || (state.is_in_flight() && self.is_fresh(now, block)) {
@@ -127,7 +127,7 @@ impl Level {
         }
     }
 
-    /// Carries out what the policy has decided. Returns how many requests of a driver that was.
+    /// Carries out the policy's decisions. Returns the number of driver requests.
     #[inline]
     pub(crate) fn issue(
         &mut self,
@@ -177,11 +177,11 @@ impl Level {
         let state = &mut self.blocks[block.index()];
         assert!(state.is_absent(), "{block:?} is fetched though it is resident or in flight");
         if state.is_passing() {
-            // On its way already, for a request that bypassed the policy, and counted: from now on it is stored.
+            // In flight already for a request that bypassed the policy, and counted: from now on it will be stored.
             *state = BlockState::in_flight(prefetch).used_silently();
             return issued;
         }
-        // A process that waits for the block keeps it pinned.
+        // A block that a process waits for stays pinned.
         *state = BlockState::in_flight(prefetch).pinned(state.is_pinned());
         if !allocate {
             self.fresh.push(block);
@@ -205,7 +205,7 @@ impl Level {
         issued
     }
 
-    /// Whether `block` is to be written whole; if so it needs no fetch, and is asked about no more.
+    /// Whether `block` will be overwritten as a whole and so needs no fetch; stops tracking that.
     fn stop_allocating(&mut self, block: Block) -> bool {
         match self.allocating.iter().position(|other| *other == block) {
             Some(at) => {
@@ -216,7 +216,7 @@ impl Level {
         }
     }
 
-    /// Makes room for a fetch; a dirty victim is written. Returns how many requests of a driver that was.
+    /// Makes room for a fetch; a dirty victim is written. Returns the number of driver requests.
     #[inline]
     fn take_frame(&mut self, now: Nanos, victim: Option<Block>, prefetch: bool, backend: &mut impl Backend) -> u32 {
         let Some(victim) = victim else {

@@ -1,13 +1,13 @@
-//! Requests of several blocks at once: what is asked of a lower level by the one above, or of the first level by a
-//! process that asks for all blocks of a request together.
+//! Requests of several blocks at once: from the level above, or to the first level by a process that issues whole
+//! requests.
 //!
-//! A request is looked up as a whole. What is resident is handed over at once, what is on its way or has to be fetched
-//! when it arrives; the request is done when all of its blocks have been handed over ([`Level::take_done`]). Fetches
-//! that lie one after another in a file leave as one order. Part of a request may bypass the policy: such blocks are
-//! served from the cache without the policy's knowledge, or fetched and not stored. For the policy a block that passes
-//! is absent: where it asks for it too the block is stored when it comes, and not fetched twice.
+//! A request is looked up as a whole. Resident blocks are delivered at once, others when they arrive. The request is
+//! done when all of its blocks have been delivered ([`Level::take_done`]). Fetches of consecutive blocks of a file
+//! leave as one order. Part of a request may bypass the policy: such blocks are served from the cache without the
+//! policy's knowledge, or fetched and not stored. For the policy such a block in flight is absent; if it requests the
+//! block too, the block is stored on arrival and not fetched twice.
 //!
-//! Cost: constant per block, beside the policy's work. Memory: proportional to what is waited for.
+//! Cost: constant per block, besides that of the policy. Memory: proportional to the blocks that are waited for.
 
 use headstart_policy::readahead::{Asked, Found, NOBODY};
 use headstart_policy::{Event, Space};
@@ -20,33 +20,33 @@ use crate::backend::{Backend, Kind, Order};
 /// One request to a level.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
-    /// The host's name for it.
+    /// The host's id for it.
     pub id: u64,
-    /// Where its blocks lie; a level that is not asked does not look at it.
+    /// The place of its blocks; not used if the policy does not ask.
     pub asked: Asked,
-    /// Its first blocks: those that are waited for, at least one where no coordinator adds any. Those that a coordinator
-    /// has added follow, and have no number yet.
+    /// Its first blocks: those that are waited for, at least one unless a coordinator adds blocks. Blocks that a
+    /// coordinator adds follow them, and may have no number yet.
     pub blocks: &'a [Block],
-    /// The blocks are going to be written whole.
+    /// Whether the blocks will be overwritten as a whole.
     pub write: bool,
-    /// The level's read-ahead does not hear of it, because a coordinator wants it so.
+    /// Whether the request is hidden from the level's read-ahead, as decided by a coordinator.
     pub quiet: bool,
-    /// Position of its first block in the reference string; at lower levels nobody counts.
+    /// Position of its first block in the reference string; `NEVER` at lower levels.
     pub position: Position,
-    /// The think time before it, without driver work and stalls; zero where nobody thinks.
+    /// The think time before it, without driver work and stalls; zero at lower levels.
     pub compute: Nanos,
 }
 
-/// How the demanded blocks of a request were found, and what it has caused.
+/// How the demanded blocks of a request were found, and how many orders it caused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Looked {
-    /// Orders issued.
+    /// Number of driver requests issued.
     pub issued: u32,
-    /// Blocks that were resident.
+    /// Number of blocks that were resident.
     pub hits_ready: u32,
-    /// Blocks that were on their way.
+    /// Number of blocks that were in flight.
     pub hits_unready: u32,
-    /// Blocks that were neither.
+    /// Number of blocks that were neither.
     pub misses: u32,
 }
 
@@ -61,20 +61,20 @@ impl Looked {
         }
     }
 
-    /// Blocks that were looked up.
+    /// Number of blocks looked up.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.hits_ready + self.hits_unready + self.misses
     }
 
-    /// Whether anything is waited for. If not, the request is done.
+    /// Whether any block is waited for. If not, the request is done.
     #[inline]
     #[must_use]
     pub fn waits(&self) -> bool {
         self.hits_unready + self.misses > 0
     }
 
-    /// How the worst of them was found.
+    /// The worst outcome among the blocks.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match (self.misses, self.hits_unready) {
@@ -85,39 +85,39 @@ impl Looked {
     }
 }
 
-/// A request some of whose blocks are waited for.
+/// A request with blocks that are waited for.
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
     id: u64,
     left: u32,
 }
 
-/// The requests of a level that are not done, and the order under construction.
+/// The unfinished requests of a level, and the order under construction.
 #[derive(Default)]
 pub(super) struct Requests {
-    /// The blocks of the request that is being looked up.
+    /// The blocks of the request being looked up.
     pub asked: Vec<Block>,
-    /// How each block of the request that is being looked up was found.
+    /// How each block of the request being looked up was found.
     pub found: Vec<Found>,
     pub waiting: Waiting,
     open: Vec<Open>,
     free_slots: Vec<usize>,
-    /// Requests that had to wait and are done.
+    /// Requests that had to wait and have finished.
     pub done: Vec<u64>,
     order: Vec<Block>,
-    /// The blocks of an order follow one another on a disk; else in a file.
+    /// Whether the blocks of an order must be contiguous on a disk; otherwise in a file.
     pub by_disk: bool,
-    /// An order of so many blocks leaves.
+    /// Maximum number of blocks in an order.
     pub order_max: usize,
     order_kind: Option<Kind>,
-    /// Demands and prefetches leave in orders of their own.
+    /// Whether demands and prefetches leave in separate orders.
     pub separate: bool,
-    /// Blocks evicted since the host last asked, if it wants to know.
+    /// Blocks evicted since the host last took them; `None` if it does not want them.
     pub evicted: Option<Vec<Block>>,
 }
 
 impl Requests {
-    /// Whether nobody waits.
+    /// Whether no request waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -129,7 +129,7 @@ impl Requests {
         self.waiting.of(block).any(|waiter| !waiter.silent)
     }
 
-    /// Whether `block`, which is on its way, is waited for by a process of this level, but not by `process`.
+    /// Whether `block`, which is in flight, is waited for by processes of this level, but not by `process`.
     fn is_fetched_for_another(&self, block: Block, process: u32) -> bool {
         let mut waiters = self.waiting.of(block).peekable();
         waiters.peek().is_some() && waiters.all(|waiter| waiter.process != process && waiter.position != NEVER)
@@ -156,7 +156,7 @@ impl Requests {
         self.waiting.push(block, waiter);
     }
 
-    /// One block of the request in `slot` has been handed over.
+    /// Records the delivery of one block of the request in `slot`.
     fn handed_over(&mut self, slot: usize) {
         self.open[slot].left -= 1;
         if self.open[slot].left == 0 {
@@ -165,16 +165,17 @@ impl Requests {
         }
     }
 
-    /// The request in `slot` has been looked up; if nothing is waited for, it is done and nobody has to be told.
+    /// Called after the request in `slot` has been looked up: if it does not wait, it is done and needs no
+    /// notification.
     pub fn close_if_served(&mut self, slot: usize) {
         if self.open[slot].left == 0 {
             self.free_slots.push(slot);
         }
     }
 
-    /// Adds a fetch to the order under construction, which leaves first where it is full, the block does not follow it,
-    /// or (if those are kept apart) it is of another kind. A demand makes the whole order one. Returns how many
-    /// requests of a driver have left.
+    /// Adds a fetch to the order under construction. That order leaves first if it is full, if the block does not
+    /// follow its last one, or (with separate prefetches) if it is of another kind. A demand makes the whole order a
+    /// demand. Returns the number of driver requests that have left.
     pub fn add_to_order(
         &mut self,
         now: Nanos,
@@ -206,7 +207,7 @@ impl Requests {
         space.place(block) == (file, index + 1)
     }
 
-    /// Sends the order under construction, if there is one. Returns how many requests of a driver that was.
+    /// Issues the order under construction, if there is one. Returns the number of driver requests.
     pub fn close_order(&mut self, now: Nanos, disk_of: &[Disk], backend: &mut impl Backend) -> u32 {
         let Some(kind) = self.order_kind.take() else { return 0 };
         let disk = disk_of[self.order[0].index()];
@@ -217,16 +218,16 @@ impl Requests {
 }
 
 impl Level {
-    /// Step (3): a request at `now`. What of it is resident has been handed over when this returns. If it has to wait, the
-    /// host hears of its end by [`Level::take_done`], and calls [`Level::take`] when its process goes on. A write's blocks
-    /// are found as a read's are, but need no fetch where they are absent; once they are served the host calls
+    /// Step (3): a request at `now`. Its resident blocks have been delivered when this returns. If it has to wait,
+    /// [`Level::take_done`] reports its end, and the host calls [`Level::take`] when its process continues. A write
+    /// looks its blocks up like a read, but absent ones need no fetch; once they are served the host calls
     /// [`Level::write`]. Returns how its blocks were found.
     ///
-    /// A level that is not asked takes one block at a time, of one process.
+    /// Under a policy that does not ask, a request is one block of the only process.
     #[inline(always)]
     pub fn request(&mut self, now: Nanos, ask: &Ask<'_>, space: &dyn Space, backend: &mut impl Backend) -> Looked {
         if self.asks {
-            // A copy, so that the other way needs none in memory.
+            // Copied so that the other branch needs no copy in memory.
             let ask = *ask;
             self.request_all(now, &ask, space, backend)
         } else {
@@ -268,7 +269,7 @@ impl Level {
         Looked { issued, ..looked }
     }
 
-    /// Finds one block of a request and hands it over, or waits for it.
+    /// Looks up one block of a request, and delivers it or waits for it.
     #[allow(clippy::too_many_arguments)] // One block, as its request sees it.
     fn look_up(
         &mut self,
@@ -284,7 +285,7 @@ impl Level {
         if write {
             self.overwrite(now, block);
         }
-        // Only the first block comes after a thought.
+        // Think time precedes only the first block.
         let compute = if position == ask.position { ask.compute } else { Nanos::ZERO };
         let state = self.blocks[block.index()];
         if demanded {
@@ -303,7 +304,7 @@ impl Level {
         }
         let on_its_way = state.is_in_flight();
         if demanded {
-            // At the very instant of its fetch too, if that is another process's.
+            // Even at the instant of its fetch, if another process caused that.
             let others = on_its_way && self.requests.is_fetched_for_another(block, process);
             let outcome = self.count_wait(now, block, write, on_its_way, others);
             self.requests.wait(block, Waiter { slot, position, process, outcome, compute, since: now, silent: false });
@@ -316,7 +317,7 @@ impl Level {
         }
     }
 
-    /// Counts a demanded block that is not resident, and says how it was found.
+    /// Counts a demanded block that is not resident, and returns how it was found.
     pub(super) fn count_wait(
         &mut self,
         now: Nanos,
@@ -341,14 +342,14 @@ impl Level {
                 self.allocating.push(block);
             }
         } else if unused {
-            // Prefetched at this very instant: on demand after all.
+            // Prefetched at this instant: counts as fetched on demand.
             self.counts.prefetches -= 1;
             self.counts.demand_fetches += 1;
         }
         Outcome::Miss
     }
 
-    /// The block has arrived: whoever waits for it gets it, in the order in which they asked.
+    /// Delivers an arrived block to its waiters in FIFO order.
     pub(super) fn hand_over(&mut self, now: Nanos, block: Block, space: &dyn Space) {
         while let Some(waiter) = self.requests.waiting.pop(block) {
             self.waited(now, &waiter);
@@ -370,7 +371,7 @@ impl Level {
         self.requests.handed_over(waiter.slot);
     }
 
-    /// Whether [`Level::idle`] may be worth its while, for any process (`None`) or for one: see
+    /// Whether [`Level::idle`] may lead to a fetch, for any process (`None`) or for one; see
     /// [`Policy::could_prefetch`](headstart_policy::Policy::could_prefetch).
     #[inline]
     #[must_use]
@@ -378,8 +379,8 @@ impl Level {
         self.policy.could_prefetch(process)
     }
 
-    /// The processor of `process` has nothing to do: lets the policy take on one prefetch action for it. The order goes
-    /// to `backend`, which carries it out when the action has been done. Returns whether there is one.
+    /// Lets the policy start one prefetch action for the idle processor of `process`. The order goes to `backend`,
+    /// which carries it out when the action is done. Returns whether there is an action.
     ///
     /// # Panics
     /// The policy answers with more than one fetch.
@@ -389,14 +390,14 @@ impl Level {
         let fetch = self.fetches.first().copied();
         self.issue(now, None, space, backend);
         if let Some(fetch) = fetch {
-            // An action takes time: a reference at this very instant finds its block on its way.
+            // An action takes time: a reference at this instant finds its block in flight.
             self.fresh.retain(|fresh| *fresh != fetch.block);
         }
         fetch.is_some()
     }
 
-    /// The host expects requests for `blocks`: those that are absent are fetched ahead in that order, as far as there are frames, as if a
-    /// read-ahead had named them. For levels that are [asked](Level::asks).
+    /// The host expects requests for `blocks`: the absent ones are prefetched in that order as far as there are frames,
+    /// as if a read-ahead had named them. Only for levels whose policy [asks](Level::asks).
     pub fn expect(&mut self, now: Nanos, blocks: &[Block], space: &dyn Space, backend: &mut impl Backend) -> u32 {
         for &block in blocks {
             self.meet(block, space);
@@ -411,8 +412,8 @@ impl Level {
         issued
     }
 
-    /// A block comes from the level above, which has evicted it: it takes a frame and needs no fetch. Nothing where
-    /// it is resident or on its way. Returns how many requests of a driver that was (dirty victims).
+    /// Inserts a block evicted by the level above: it takes a frame and needs no fetch. No effect if it is resident or
+    /// in flight. Returns the number of driver requests (for dirty victims).
     pub fn put(&mut self, now: Nanos, block: Block, space: &dyn Space, backend: &mut impl Backend) -> u32 {
         self.meet(block, space);
         let state = self.blocks[block.index()];

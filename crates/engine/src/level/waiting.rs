@@ -1,7 +1,7 @@
-//! Who waits for which block: a list for each block that is waited for, found by the block's number.
+//! Waiters for blocks: one list per awaited block, found by the block's number.
 //!
-//! Cost: constant per waiter, and for each that waits for the same block already. Memory: four bytes a block of the level's
-//! universe once anybody waits, and a node for each of the most waiters that there have been.
+//! Cost: constant per waiter, plus one step for each earlier waiter of the same block. Memory: four bytes per block of
+//! the level's universe once any request waits, and a node for each of the maximum number of waiters at a time.
 
 use headstart_types::{Block, Nanos, Outcome, Position};
 
@@ -15,38 +15,38 @@ pub(super) struct Waiter {
     pub outcome: Outcome,
     pub compute: Nanos,
     pub since: Nanos,
-    /// The request bypassed the policy, which is not told that the block is handed over.
+    /// Whether the request bypassed the policy, which is then not notified of the delivery.
     pub silent: bool,
 }
 
-/// Stands where there is no node.
+/// Marks the absence of a node.
 const NONE: u32 = u32::MAX;
 
 /// Lists of waiters by block.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// By block: the node of the one that asked first plus one, or zero.
+    /// For each block: the node of its first waiter plus one, or zero.
     first_of: Vec<u32>,
-    /// Waiters, each with the node of the one that asked after it.
+    /// Waiters, each with the node of the next waiter of the same block.
     nodes: Vec<(Waiter, u32)>,
-    /// Nodes that are nobody's.
+    /// Unused nodes.
     free: Vec<u32>,
 }
 
 impl Waiting {
-    /// Whether nobody waits.
+    /// Whether no request waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.free.len() == self.nodes.len()
     }
 
-    /// The node of the one that asked first for `block`.
+    /// The node of the first waiter of `block`.
     #[inline]
     fn first(&self, block: Block) -> u32 {
         self.first_of.get(block.index()).map_or(NONE, |first| first.wrapping_sub(1))
     }
 
-    /// Who waits for `block`, in the order in which they asked.
+    /// The waiters of `block`, in FIFO order.
     #[inline]
     pub fn of(&self, block: Block) -> impl Iterator<Item = &Waiter> {
         let mut at = self.first(block);
@@ -57,7 +57,7 @@ impl Waiting {
         })
     }
 
-    /// One more waits for `block`.
+    /// Adds a waiter of `block`.
     #[inline]
     pub fn push(&mut self, block: Block, waiter: Waiter) {
         let node = self.free.pop().unwrap_or(self.nodes.len() as u32);
@@ -79,7 +79,7 @@ impl Waiting {
         self.nodes[last as usize].1 = node;
     }
 
-    /// Takes the one that asked first for `block`, if anybody waits.
+    /// Removes and returns the first waiter of `block`.
     #[inline]
     pub fn pop(&mut self, block: Block) -> Option<Waiter> {
         let node = self.first(block);
