@@ -1,82 +1,83 @@
-//! Where the processes of a parallel program meet (kotz-ellis, section 5.2).
+//! Barriers of the processes of a parallel program (kotz-ellis, section 5.2).
 //!
-//! A process asks before each read whether it has to meet the others first, and says when it starts one. Who has to,
-//! waits until every process that is not done has come; all are released together, and the next interval begins.
+//! A process checks before each read whether it has to synchronise first, and reports when it starts one. A process
+//! that has to waits until every process that is not done has arrived; then all are released together, and the next
+//! interval begins.
 //!
-//! - [`Scope::Process`]: after every so many reads of its own.
-//! - [`Scope::All`]: after every so many reads of all together: nobody starts one beyond that, and faster processes read
-//!   more.
+//! - [`Scope::Process`]: after a number of reads of its own.
+//! - [`Scope::All`]: after a number of reads of all processes together: none starts a read beyond that, and faster
+//!   processes read more.
 //! - [`Scope::OwnPortion`]: after each sequential portion of its own.
-//! - [`Scope::SharedPortion`]: after each sequential portion of the string that all share: nobody starts the next one
-//!   before all have met.
+//! - [`Scope::SharedPortion`]: after each sequential portion of the string that all share: no process starts the next
+//!   one before all have synchronised.
 //!
-//! A process that is done is not waited for. Who comes last (or, last of all, gets done) was *critical*: the interval
-//! would have been shorter by up to its *slack*, the time by which it came later than the one before it, had it been
-//! faster (section 4, Figure 2).
+//! A process that is done is not waited for. The last process to arrive (or, if all others wait, to finish) is
+//! *critical*: had it been faster, the interval would have been shorter by up to its *slack*, the time by which it
+//! arrived after the one before it (section 4, Figure 2).
 //!
-//! Cost: constant per read and per arrival, and per process released.
+//! Cost: constant per read, per arrival, and per released process.
 
 use headstart_types::Nanos;
 
-/// Who meets whom, and when.
+/// Which processes synchronise, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Each after so many reads of its own; at least 1.
+    /// Each process after this many reads of its own; at least 1.
     Process(u32),
-    /// All after so many reads together; at least 1.
+    /// All processes after this many reads together; at least 1.
     All(u32),
-    /// Each after each portion of its own.
+    /// Each process after each portion of its own.
     OwnPortion,
-    /// All after each portion of the string that they share.
+    /// All processes after each portion of the string that they share.
     SharedPortion,
 }
 
-/// The time from one meeting to the next.
+/// The time from one synchronisation to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// Since the meeting before, or the start.
+    /// Time of the previous synchronisation, or of the start.
     pub start: Nanos,
-    /// When the last process came.
+    /// When the last process arrived.
     pub end: Nanos,
-    /// Which one that was.
+    /// The process that arrived last.
     pub critical: u32,
-    /// By how much it came later than the one before it; zero where nobody came before it.
+    /// How much later it arrived than the process before it; zero if none arrived before it.
     pub slack: Nanos,
 }
 
-/// Everybody has come.
+/// A completed synchronisation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meeting {
-    /// The interval that ends with it.
+    /// The interval that it ends.
     pub interval: Interval,
-    /// Who goes on, in the order in which they came; nobody when all are done.
+    /// The released processes, in order of arrival; empty if all are done.
     pub released: Vec<u32>,
 }
 
-/// The meetings of a program's processes.
+/// The barrier of a program's processes.
 #[derive(Debug, Clone)]
 pub struct Barrier {
     scope: Scope,
-    /// Processes that are not done.
+    /// Number of processes that are not done.
     present: u32,
-    /// Who waits, in the order of coming.
+    /// Waiting processes, in order of arrival.
     waiting: Vec<u32>,
-    /// By process: reads started since it met the others.
+    /// For each process: reads started since its last synchronisation.
     reads: Vec<u32>,
-    /// By process: has to meet the others before its next read.
+    /// For each process: whether it has to synchronise before its next read.
     owes: Vec<bool>,
-    /// Reads started by all since the last meeting.
+    /// Reads started by all processes since the last synchronisation.
     started: u32,
-    /// Nobody may start a read before all have met.
+    /// Whether no process may start a read before all have synchronised.
     closed: bool,
     start: Nanos,
-    /// The last two to come, or to get done, in this interval: when, and who.
+    /// The last two arrivals or completions in this interval: time and process of the last, time of the one before.
     last: Option<(Nanos, u32)>,
     before_last: Option<Nanos>,
 }
 
 impl Barrier {
-    /// For `processes` processes, at time zero. The caller guarantees that counts in `scope` are at least 1.
+    /// A barrier for `processes` processes, at time zero. The caller guarantees that counts in `scope` are at least 1.
     #[must_use]
     pub fn new(scope: Scope, processes: u32) -> Self {
         Self {
@@ -93,17 +94,18 @@ impl Barrier {
         }
     }
 
-    /// Whether `process` has to meet the others before it may start its next read.
+    /// Whether `process` has to synchronise before it may start its next read.
     #[inline]
     #[must_use]
     pub fn holds(&self, process: u32) -> bool {
         self.closed || self.owes[process as usize]
     }
 
-    /// `process`, which is not held, starts a read. `ends_portion`: it is the last of its sequential portion.
+    /// Records that `process`, which is not held, starts a read. `ends_portion`: it is the last of its sequential
+    /// portion.
     ///
     /// # Panics
-    /// The process has to meet the others first: a bug of the host.
+    /// The process has to synchronise first: a bug of the host.
     #[inline]
     pub fn starts(&mut self, process: u32, ends_portion: bool) {
         assert!(!self.holds(process), "process {process} passes a barrier early");
@@ -118,7 +120,7 @@ impl Barrier {
         }
     }
 
-    /// `process`, which is held, has come. Gives the meeting if it is the last.
+    /// Records the arrival of `process`, which is held. Returns the synchronisation if it completes one.
     pub fn comes(&mut self, now: Nanos, process: u32) -> Option<Meeting> {
         debug_assert!(self.holds(process) && !self.waiting.contains(&process));
         self.note(now, process);
@@ -126,8 +128,8 @@ impl Barrier {
         self.meet()
     }
 
-    /// `process`, which does not wait, is done: nobody waits for it any more. Gives the meeting if only it was waited
-    /// for.
+    /// Records that `process`, which does not wait, is done. Returns the synchronisation if only this process was
+    /// waited for.
     pub fn leaves(&mut self, now: Nanos, process: u32) -> Option<Meeting> {
         debug_assert!(!self.waiting.contains(&process));
         self.note(now, process);
@@ -135,19 +137,19 @@ impl Barrier {
         self.meet()
     }
 
-    /// Where they meet.
+    /// Where the processes synchronise.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// Reads that `process` has started since it last met the others.
+    /// Number of reads that `process` has started since its last synchronisation.
     #[must_use]
     pub fn started_by(&self, process: u32) -> u32 {
         self.reads[process as usize]
     }
 
-    /// How many wait.
+    /// Number of waiting processes.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()

@@ -1,51 +1,52 @@
-//! Where buffers are: each processor has a part of the memory, and a block in another's part costs its reader more.
+//! Placement of buffers: each processor has a part of the memory, and a block in another processor's part costs its
+//! reader more.
 //!
-//! Source: kotz-ellis, section 3, which names three ways to allocate the buffer of a request and leaves their evaluation open.
-//! "Any available buffer" of the first is read as: in turn, one node after the other. Where there are I/O processors, the disks are
-//! attached to them.
+//! Source: kotz-ellis, section 3, which names three ways to allocate the buffer of a request and leaves their
+//! evaluation open. "Any available buffer" of the first way is read as round robin over the nodes. If there are I/O
+//! processors, the disks are attached to them.
 //!
-//! Cost: constant per block of a request, 4 bytes a block.
+//! Cost: constant per block of a request, 4 bytes per block.
 
 use headstart_types::{Block, Disk, Nanos};
 
-/// At which node a block's buffer is.
+/// The node that holds a block's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BufferPlace {
-    /// Any: the nodes in turn (their alternative 1).
+    /// Any node: round robin (their alternative 1).
     #[default]
     Shared,
-    /// That of the processor that requests it first, for its process or ahead (their alternative 2).
+    /// The node of the processor that first requests the block, for its process or ahead (their alternative 2).
     Requester,
-    /// That of the processor that its disk is attached to (their alternative 3).
+    /// The node of the processor to which its disk is attached (their alternative 3).
     Disk,
 }
 
-/// Blocks, and the nodes at which their buffers are.
+/// The nodes of all buffers.
 #[derive(Debug, Clone)]
 pub struct Buffers {
     place: BufferPlace,
-    /// What each reading of a block at another node takes.
+    /// Additional time of each read of a block on another node.
     cost: Nanos,
     processes: u32,
     io_processors: u32,
-    /// The node whose turn it is.
+    /// The next node in the round robin.
     turn: u32,
-    /// By block.
+    /// Indexed by block.
     node_of: Vec<u32>,
 }
 
-/// No buffer so far.
+/// Marks a block without a buffer.
 const NOWHERE: u32 = u32::MAX;
 
 impl Buffers {
-    /// Of `processes` processors and `io_processors` more; `None` where nothing is remote because it costs nothing.
+    /// Buffers of `processes` processors plus `io_processors`; `None` if remote reads cost nothing.
     #[must_use]
     pub fn new(place: BufferPlace, cost: Nanos, (processes, io_processors): (u32, u32)) -> Option<Self> {
         let buffers = Self { place, cost, processes, io_processors, turn: 0, node_of: Vec::new() };
         (cost > Nanos::ZERO).then_some(buffers)
     }
 
-    /// A block is fetched from `disk` by the processor numbered `processor`: it takes a buffer.
+    /// Allocates a buffer for a block that processor `processor` fetches from `disk`.
     pub fn fetched(&mut self, block: Block, disk: Disk, processor: u32) {
         let node = match self.place {
             BufferPlace::Requester => processor,
@@ -69,7 +70,7 @@ impl Buffers {
         self.node_of.get(block.index()).is_some_and(|node| *node != NOWHERE)
     }
 
-    /// What it costs `process` to read the block, beside what each reading costs.
+    /// The additional time for `process` to read the block from its node.
     #[must_use]
     pub fn cost(&self, block: Block, process: u32) -> Nanos {
         let is_local = self.node_of.get(block.index()) == Some(&process);

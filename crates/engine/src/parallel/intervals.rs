@@ -1,46 +1,47 @@
-//! What happens from one meeting of the processes to the next, summed up as it happens (kotz-ellis, section 4).
+//! Sums over each interval between two synchronisations of the processes, updated as events happen (kotz-ellis, section
+//! 4).
 //!
-//! Cost: constant per read, action and process that goes on.
+//! Cost: constant per read, per action and per process that continues.
 
 use headstart_types::Nanos;
 
 use super::{Interval, Meeting};
 use crate::Looked;
 
-/// Where a process's time has gone, since the start of the run or within an interval.
+/// How a process has spent its time, since the start of the run or within an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Think time.
     pub compute: Nanos,
-    /// Waits for I/O of its own.
+    /// Waits for I/O that it started itself.
     pub own_io: Nanos,
-    /// Waits for I/O that was begun elsewhere.
+    /// Waits for I/O that was started elsewhere.
     pub other_io: Nanos,
-    /// Prefetch actions while it could have gone on.
+    /// Prefetch actions that delayed it although it could have continued.
     pub overrun: Nanos,
 }
 
-/// What all processes together have done in an interval.
+/// Sums over all processes in an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Blocks that were resident when they were asked for.
+    /// Blocks that were resident when requested.
     pub hits_ready: u64,
-    /// Blocks that were on their way.
+    /// Blocks that were in flight.
     pub hits_unready: u64,
     /// Blocks that were neither.
     pub misses: u64,
     /// Blocks read.
     pub references: u64,
-    /// Time that these reads took.
+    /// Total time of these reads.
     pub read_time: Nanos,
-    /// Time that the actions take that were begun.
+    /// Total time of the actions started.
     pub action_time: Nanos,
-    /// Overrun of those that ended waits.
+    /// Overrun of the waits that ended.
     pub overrun: Nanos,
 }
 
 impl Sums {
-    /// A request has been looked up.
+    /// Records the lookup of a request.
     #[inline]
     pub fn found(&mut self, looked: &Looked) {
         self.hits_ready += u64::from(looked.hits_ready);
@@ -48,7 +49,7 @@ impl Sums {
         self.misses += u64::from(looked.misses);
     }
 
-    /// `references` blocks have been read in `time`.
+    /// Records that `references` blocks have been read in `time`.
     #[inline]
     pub fn read(&mut self, references: u64, time: Nanos) {
         self.references += references;
@@ -56,36 +57,36 @@ impl Sums {
     }
 }
 
-/// An interval that has ended.
+/// A completed interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// From when to when, and who came last.
+    /// Its start, its end, and the process that arrived last.
     pub interval: Interval,
-    /// What all have done in it.
+    /// Sums over all processes.
     pub sums: Sums,
-    /// Where the time of the one that came last has gone in it.
+    /// How the process that arrived last spent its time in the interval.
     pub critical: Parts,
 }
 
 /// The intervals of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Intervals {
-    /// What has been done in the one under way.
+    /// Sums of the current interval.
     pub sums: Sums,
-    /// By process: its parts when it was last released.
+    /// For each process: its times when it was last released.
     starts: Vec<Parts>,
-    /// Those that have ended.
+    /// Completed intervals.
     pub ended: Vec<Ended>,
 }
 
 impl Intervals {
-    /// Of `processes` processes, at time zero.
+    /// The intervals of `processes` processes, at time zero.
     #[must_use]
     pub fn new(processes: usize) -> Self {
         Self { sums: Sums::default(), starts: vec![Parts::default(); processes], ended: Vec::new() }
     }
 
-    /// All have met. `parts` gives those of a process up to now.
+    /// Completes the interval that ends with `meeting`. `parts` returns a process's times up to now.
     pub fn ends(&mut self, meeting: &Meeting, parts: impl Fn(u32) -> Parts) {
         let critical = meeting.interval.critical;
         let (before, now) = (self.starts[critical as usize], parts(critical));

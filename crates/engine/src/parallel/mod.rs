@@ -1,13 +1,13 @@
 //! Parallel programs: what their processes wait for besides blocks, and what their processors do meanwhile.
 //!
-//! Both hosts, the simulator and the live testbed, keep to the rules of this module: who meets whom and when
-//! ([`Barrier`]), which kind of idle a processor is, for how long, and what prefetch actions do to it ([`Node`]), who
-//! reads what ([`Strings`]), who uses shared structures when ([`Contention`]), and in which order processors that have
-//! nothing to do are asked ([`Free`]), and what happens between two meetings ([`Intervals`]). No clock here: times are
-//! arguments, and never decrease. A program goes to a host without scenarios as a [`Setup`] and comes back as an
-//! [`Outcome`].
+//! The simulator and the live testbed both follow the rules of this module: who synchronises with whom and when
+//! ([`Barrier`]), which kind of idle a processor is, for how long, and how prefetch actions affect it ([`Node`]), which
+//! process reads what ([`Strings`]), who uses shared structures when ([`Contention`]), in which order idle processors
+//! are offered actions ([`Free`]), and what happens between two synchronisations ([`Intervals`]). There is no clock
+//! here: times are arguments, and never decrease. A host without scenarios takes a program as a [`Setup`] and returns
+//! an [`Outcome`].
 //!
-//! Source: kotz-ellis, sections 4 (when to prefetch), 5.1 (three kinds of idle time, actions run to their ends), 5.2
+//! Source: kotz-ellis, sections 4 (when to prefetch), 5.1 (three kinds of idle time, actions run to completion), 5.2
 //! (synchronization styles) and 5.3 (necessary and actual idle periods, overrun).
 
 mod barrier;

@@ -1,14 +1,14 @@
 //! A processor node of a parallel program: how long its process is idle and why, and the prefetch actions that it
-//! takes on meanwhile (kotz-ellis, sections 5.1 and 5.3).
+//! performs meanwhile (kotz-ellis, sections 5.1 and 5.3).
 //!
-//! A process is idle while it waits for its own I/O, for I/O that somebody else has begun, or at a barrier. The
-//! *necessary* idle period ends when what it waits for is there, the *actual* one when it computes again. In between may
-//! lie the end of an action: an action occupies the processor and runs to its end, and what of it lies beyond the
-//! necessary period is its *overrun*.
+//! A process is idle while it waits for its own I/O, for I/O started by others, or at a barrier. The *necessary* idle
+//! period ends when what it waits for is there, the *actual* one when it computes again. An action may end in between:
+//! an action occupies the processor and runs to completion, and the part of it beyond the necessary period is its
+//! *overrun*.
 //!
-//! How long a period will be is not known while it lasts. The estimate is the mean necessary length of the process's
-//! past periods of the same kind, less what has passed of this one. Whether the original used this estimate is not
-//! said: ours.
+//! The length of a period is not known in advance. The estimate is the mean necessary length of the process's past
+//! periods of the same kind, minus the elapsed part of this one. The paper does not say whether the original used this
+//! estimate; it is our choice.
 //!
 //! Cost: constant per call.
 
@@ -17,66 +17,66 @@ use headstart_types::Nanos;
 /// Why a process is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
-    /// Its read was a miss: it waits for I/O that it has begun itself.
+    /// Its read was a miss: it waits for I/O that it started itself.
     OwnIo,
-    /// Its read was an unready hit: it waits for I/O that was begun elsewhere, by a prefetch or another process.
+    /// Its read was an unready hit: it waits for I/O started by a prefetch or another process.
     OtherIo,
-    /// It waits for the other processes.
+    /// It waits for the other processes at a barrier.
     Barrier,
 }
 
-/// Idle periods of one kind that have ended.
+/// Completed idle periods of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Periods {
-    /// How many.
+    /// Number of periods.
     pub count: u64,
-    /// Sum of the times until they were logically over.
+    /// Sum of the times until the awaited event.
     pub necessary: Nanos,
     /// Sum of the times until the process computed again.
     pub actual: Nanos,
 }
 
-/// An idle period under way.
+/// An idle period in progress.
 #[derive(Debug, Clone, Copy)]
 struct Period {
     kind: Idle,
     since: Nanos,
-    /// When it was logically over.
+    /// When the awaited event happened; `None` before that.
     over_at: Option<Nanos>,
 }
 
-/// A processor and its process, as far as idle time goes.
+/// The idle time of a processor and its process.
 #[derive(Debug, Clone, Default)]
 pub struct Node {
     period: Option<Period>,
-    /// When the action under way ends.
+    /// End of the current action.
     acts_until: Option<Nanos>,
     periods: [Periods; 3],
-    /// Actions begun.
+    /// Number of actions started.
     pub actions: u64,
-    /// Time that they take.
+    /// Total time of these actions.
     pub action_time: Nanos,
-    /// The part of it that lies beyond necessary idle periods.
+    /// The part of it beyond necessary idle periods.
     pub overrun: Nanos,
-    /// How many of them lie partly there.
+    /// Number of actions with an overrun.
     pub overruns: u64,
 }
 
 impl Node {
-    /// The periods of one kind that have ended.
+    /// The completed periods of one kind.
     #[must_use]
     pub fn periods(&self, kind: Idle) -> Periods {
         self.periods[kind as usize]
     }
 
-    /// The process becomes idle.
+    /// Starts an idle period of the process.
     pub fn rests(&mut self, now: Nanos, kind: Idle) {
         debug_assert!(self.period.is_none() && self.acts_until.is_none(), "it was busy");
         self.period = Some(Period { kind, since: now, over_at: None });
     }
 
-    /// What the process waits for is there. Returns when its processor is free of actions, now at the earliest, and the
-    /// overrun, which is what lies between.
+    /// Records that the awaited event has happened. Returns when the processor is free of actions (`now` or later), and
+    /// the overrun, which is the time until then.
     pub fn over(&mut self, now: Nanos) -> (Nanos, Nanos) {
         let free_at = self.acts_until.map_or(now, |end| end.max(now));
         if let Some(period) = &mut self.period {
@@ -88,7 +88,7 @@ impl Node {
         (free_at, free_at - now)
     }
 
-    /// The process computes again.
+    /// Ends the idle period: the process computes again.
     pub fn resumes(&mut self, now: Nanos) {
         debug_assert!(self.acts_until.is_none(), "actions run to their ends");
         let Some(Period { kind, since, over_at }) = self.period.take() else { return };
@@ -98,7 +98,7 @@ impl Node {
         periods.actual += now - since;
     }
 
-    /// How much longer the period under way will probably last; `None` before there is history.
+    /// The estimated rest of the current period; `None` without history.
     #[must_use]
     pub fn estimate(&self, now: Nanos) -> Option<Nanos> {
         let period = self.period.as_ref()?;
@@ -107,15 +107,15 @@ impl Node {
         Some(mean.saturating_sub(now - period.since))
     }
 
-    /// Whether the processor may begin an action: its process is idle with no end in sight, no action is under way, and
-    /// the idle time that is left is at least `least`, as far as one can tell.
+    /// Whether the processor may start an action: its process is idle and still waiting, no action is in progress, and
+    /// the estimated rest of the idle time, if known, is at least `least`.
     #[must_use]
     pub fn may_act(&self, now: Nanos, least: Nanos) -> bool {
         let idle = self.period.as_ref().is_some_and(|period| period.over_at.is_none());
         idle && self.acts_until.is_none() && self.estimate(now).is_none_or(|left| left >= least)
     }
 
-    /// An action of `length` begins. Returns when it ends.
+    /// Starts an action of `length`. Returns its end.
     ///
     /// # Panics
     /// The processor is busy: a bug of the host.
@@ -127,14 +127,14 @@ impl Node {
         now + length
     }
 
-    /// When the action under way ends; `None` if there is none.
+    /// End of the current action; `None` if there is none.
     #[inline]
     #[must_use]
     pub fn acts_until(&self) -> Option<Nanos> {
         self.acts_until
     }
 
-    /// The action under way has ended. Returns whether the processor is idle still.
+    /// Ends the current action. Returns whether the processor is still idle.
     pub fn ends(&mut self) -> bool {
         self.acts_until = None;
         self.period.as_ref().is_some_and(|period| period.over_at.is_none())

@@ -1,4 +1,4 @@
-//! A parallel program as it is handed to a host that has no scenario, and what such a host hands back.
+//! A parallel program for a host without scenarios, and the host's results.
 
 use std::sync::Arc;
 
@@ -11,47 +11,47 @@ use crate::stack::{Stack, Tier};
 use crate::system::{Actions, Client, Costs, Found, Manner, NoSupply, Parallel, Process, Reads, System};
 use crate::{Counts, Responses};
 
-/// Times of a process, one after another.
+/// Successive times of a process.
 pub type Draws = Box<dyn FnMut() -> Nanos + Send>;
 
-/// What a run is made of.
+/// The machine and the program of a run.
 pub struct Setup {
-    /// The levels, their policies built for the same program: those that processes ask come first.
+    /// The levels; their policies are built for the same program. First levels come first.
     pub tiers: Vec<Tier>,
-    /// How many processes ask; process i asks the one of number i modulo this.
+    /// Number of first levels; process i uses level i modulo this.
     pub first: usize,
-    /// What the processes read.
+    /// The reference strings of the processes.
     pub program: Arc<Program>,
-    /// Sectors of a block.
+    /// Sectors per block.
     pub block_sectors: u64,
-    /// How many disks.
+    /// Number of disks.
     pub disks: usize,
-    /// Size of a block.
+    /// Bytes per block.
     pub block_bytes: usize,
-    /// What a disk takes for a request.
+    /// Service time of a request.
     pub service: Nanos,
-    /// Where processes meet; `None` if they do not.
+    /// Where processes synchronise; `None` if they do not.
     pub barrier: Option<Scope>,
-    /// By process: think times after its reads.
+    /// For each process: the think times after its reads.
     pub thinks: Vec<Draws>,
-    /// What processes pay for their reads.
+    /// Costs of reads in processor time.
     pub costs: Costs,
-    /// Time for which each look-up holds the shared structures.
+    /// Time for which each lookup holds the shared structures.
     pub contention: Nanos,
-    /// So does each prefetch action, beside the time that it takes.
+    /// Whether each prefetch action holds them too, in addition to its own time.
     pub actions_contend: bool,
-    /// Prefetch actions; `None` if processors take on none.
+    /// Prefetch actions; `None` if processors perform none.
     pub actions: Option<ActionSetup>,
 }
 
 impl Setup {
-    /// How many processes there are.
+    /// Number of processes.
     #[must_use]
     pub fn processes(&self) -> usize {
         self.program.string_of.len()
     }
 
-    /// The machine, over `devices` whose blocks lie in `space`.
+    /// The machine, with `devices` whose blocks are placed in `space`.
     #[must_use]
     pub fn machine<D: Devices<S>, S: Space + Send>(self, devices: D, space: S) -> System<D, S, NoSupply> {
         let processes = self.processes();
@@ -75,60 +75,61 @@ impl Setup {
 
 /// How processors prefetch.
 pub struct ActionSetup {
-    /// By process, then by I/O processor: what its actions take.
+    /// For each process, then each I/O processor: the times of its actions.
     pub lengths: Vec<Draws>,
-    /// Processors that run no process and do nothing but actions; where there are any, no other does.
+    /// Number of processors that run no process and only perform actions; if there are any, the others perform none.
     pub io_processors: u32,
-    /// An action's request enters the disk's queue when the action begins, not when it ends.
+    /// Whether an action's request enters the disk queue when the action starts instead of when it ends.
     pub issues_at_start: bool,
-    /// No action is begun that is not expected to have this much idle time before it.
+    /// Minimum expected idle time for an action to start.
     pub idle_min: Nanos,
-    /// Nor one of a process that has not at least so many reads less to its next meeting than the one that has most.
+    /// An action only starts if its process has at least this many fewer reads to its next synchronisation than the
+    /// process with the most.
     pub slack_min: u32,
-    /// Which of several idle processors takes on the next one.
+    /// Which of several idle processors performs the next action.
     pub order: IdleOrder,
-    /// Where one processor finds nothing to prefetch, none does.
+    /// Whether no processor finds anything to prefetch if one does not.
     pub alike: bool,
-    /// The most blocks that are prefetched and not used, where none of them is ever evicted.
+    /// Maximum number of prefetched and unused blocks, if those are never evicted.
     pub unused_max: Option<u64>,
 }
 
-/// What a run has come to.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// When the last process was done.
+    /// When the last process finished.
     pub elapsed: Nanos,
-    /// The counts of all levels that processes ask.
+    /// The sums of the counts of all first levels.
     pub counts: Counts,
-    /// By level: its counts, and the time of its link.
+    /// For each level: its counts, and the total time of its link.
     pub levels: Vec<(Counts, Nanos)>,
-    /// By process.
+    /// Indexed by process.
     pub processes: Vec<Member>,
-    /// By disk.
+    /// Indexed by disk.
     pub disks: Vec<DiskTimes>,
-    /// From meeting to meeting.
+    /// All intervals between synchronisations.
     pub intervals: Vec<Ended>,
-    /// Reads done.
+    /// Number of completed reads.
     pub requests: u64,
-    /// How long they took.
+    /// Their response times.
     pub responses: Responses,
 }
 
-/// A process of a program, and its processor.
+/// The results of one process and its processor.
 #[derive(Debug)]
 pub struct Member {
-    /// Where its time has gone.
+    /// How it spent its time.
     pub process: Process,
     /// Its processor: waits, actions, overrun.
     pub node: Node,
-    /// Blocks read.
+    /// Number of blocks read.
     pub references: u64,
-    /// How they were found.
+    /// How the blocks were found.
     pub found: Found,
 }
 
 impl Outcome {
-    /// Of a machine that has run, whose disks have done `disks`.
+    /// The results of a completed run, with the disks' times `disks`.
     #[must_use]
     pub fn new<D: Devices<S>, S: Space + Send>(system: System<D, S, NoSupply>, disks: Vec<DiskTimes>) -> Self {
         let elapsed = system.end();
@@ -147,19 +148,19 @@ impl Outcome {
     }
 }
 
-/// What a disk has done: sums over the requests that it has carried out.
+/// Sums over the completed requests of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskTimes {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// Their blocks.
+    /// Number of their blocks.
     pub blocks: u64,
-    /// Time at work on them.
+    /// Total service time.
     pub service: Nanos,
-    /// The same, with the request that was under way at the end.
+    /// The same, including the request in progress at the end.
     pub busy: Nanos,
-    /// Time that requests waited for those before them.
+    /// Time that requests waited for earlier ones.
     pub queue: Nanos,
-    /// Time from a request's coming to the moment when its block was there.
+    /// Time from a request's arrival until its block was there.
     pub response: Nanos,
 }

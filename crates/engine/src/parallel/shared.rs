@@ -1,11 +1,11 @@
-//! What processors have in common: structures that one of them at a time may use, and the order in which those that
-//! have nothing to do are asked.
+//! What processors share: structures that one of them at a time may use, and the order in which idle processors are
+//! offered actions.
 
 use std::collections::BTreeSet;
 
 use headstart_types::Nanos;
 
-/// Structures that look-ups, and if so asked prefetch actions, hold exclusively for a time, first come first served.
+/// Structures that lookups, and optionally prefetch actions, hold exclusively for a time, in FIFO order.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Contention {
     hold: Nanos,
@@ -14,21 +14,20 @@ pub struct Contention {
 }
 
 impl Contention {
-    /// Each look-up holds them for `hold`; zero for no contention. `actions_hold`: so does each prefetch action, at its
-    /// start and beside the time that it takes anyway.
+    /// Each lookup holds the structures for `hold`; zero means no contention. `actions_hold`: each prefetch action
+    /// holds them too, at its start and in addition to its own time.
     #[must_use]
     pub const fn new(hold: Nanos, actions_hold: bool) -> Self {
         Self { hold, actions_hold, free_at: Nanos::ZERO }
     }
 
-    /// Whether nothing is held.
+    /// Whether there is no contention.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.hold == Nanos::ZERO
     }
 
-    /// A look-up takes hold of the structures as soon as they are free. Returns what that takes from `now` on,
-    /// holding them included.
+    /// Takes the structures for a lookup as soon as they are free. Returns the time from `now` until they are released.
     #[inline]
     pub fn hold(&mut self, now: Nanos) -> Nanos {
         if self.hold == Nanos::ZERO {
@@ -38,7 +37,7 @@ impl Contention {
         self.free_at - now
     }
 
-    /// The same for a prefetch action; nothing if its time includes all contention.
+    /// The same for a prefetch action; zero if its time includes all contention.
     #[inline]
     pub fn hold_for_action(&mut self, now: Nanos) -> Nanos {
         if self.actions_hold {
@@ -49,24 +48,24 @@ impl Contention {
     }
 }
 
-/// Which of several idle processors takes on the next prefetch action: where buffers are short, it decides whose
-/// blocks are prefetched.
+/// Which of several idle processors performs the next prefetch action. If buffers are scarce, this decides whose blocks
+/// are prefetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IdleOrder {
-    /// The one that has been idle for the longest time.
+    /// The one that has been idle longest.
     #[default]
     Longest,
     /// The one that has been idle for the shortest time.
     Shortest,
     /// The one with the lowest number.
     Number,
-    /// The one whose process has least to read before its next meeting: its overrun delays nobody else.
+    /// The one whose process has the fewest reads before its next synchronisation: its overrun delays no other process.
     Slack,
 }
 
 impl IdleOrder {
-    /// Where the processor of `process` stands that became free at `at`, and whose process has `left` reads before it meets others;
-    /// those that stand alike go by their numbers, the lowest bits.
+    /// The sort key of the processor of `process`, which became free at `at` and whose process has `left` reads before
+    /// it synchronises. The process number is in the lowest bits, so ties are ordered by it.
     #[inline]
     fn key(self, (at, left): (Nanos, u32), process: u32) -> u128 {
         let (first, second) = match self {
@@ -79,34 +78,35 @@ impl IdleOrder {
     }
 }
 
-/// The processors that could take on an action, in the order in which they are asked.
+/// The processors that could perform an action, in the order in which they are offered one.
 ///
-/// Cost: logarithmic in their number; with another order than [`IdleOrder::Longest`] linear in those among them that
+/// Cost: logarithmic in their number; with an order other than [`IdleOrder::Longest`] linear in those among them that
 /// become free later.
 #[derive(Debug, Clone, Default)]
 pub struct Free {
     rule: IdleOrder,
     /// See [`IdleOrder::key`].
     order: BTreeSet<u128>,
-    /// By process: when it became free, if it is, and what its process had left to read then.
+    /// For each process: when its processor became free, if it is free, and the reads that its process had left then.
     since: Vec<Option<(Nanos, u32)>>,
 }
 
 impl Free {
-    /// None of `processes` processors is free.
+    /// None of `processes` processors is free initially.
     #[must_use]
     pub fn new(processes: usize, rule: IdleOrder) -> Self {
         Self { rule, order: BTreeSet::new(), since: vec![None; processes] }
     }
 
-    /// Since when the processor of `process` is free, or from when on.
+    /// The time since when, or from when on, the processor of `process` is free.
     #[inline]
     #[must_use]
     pub fn since(&self, process: u32) -> Option<Nanos> {
         self.since[process as usize].map(|(at, _)| at)
     }
 
-    /// From `at` on the processor of `process` is free, which has `left` reads before it meets others, 0 if it waits there.
+    /// Marks the processor of `process` as free from `at` on. `left`: reads before its process synchronises, 0 if it
+    /// waits at the barrier.
     #[inline]
     pub fn add(&mut self, at: Nanos, process: u32, left: u32) {
         self.remove(process);
@@ -114,7 +114,7 @@ impl Free {
         self.order.insert(self.rule.key((at, left), process));
     }
 
-    /// The processor of `process` is busy.
+    /// Marks the processor of `process` as busy.
     #[inline]
     pub fn remove(&mut self, process: u32) {
         if let Some(state) = self.since[process as usize].take() {
@@ -122,7 +122,8 @@ impl Free {
         }
     }
 
-    /// The first processor that is free at `now`, of those after `after` if that is given, which is still among them.
+    /// The first processor that is free at `now`; with `after`, the first one behind that processor, which must still
+    /// be free.
     #[inline]
     #[must_use]
     pub fn next(&self, now: Nanos, after: Option<u32>) -> Option<u32> {
@@ -130,9 +131,9 @@ impl Free {
         let from = after.and_then(behind).unwrap_or(0);
         let is_free = |process: &u32| self.since(*process).is_some_and(|at| at <= now);
         match self.rule {
-            // Behind one that becomes free later all do.
+            // In this order all processors behind one that becomes free later do so, too.
             IdleOrder::Longest => {
-                // The first of all is found without a search.
+                // The very first is found without a search.
                 let first = if from == 0 { self.order.first() } else { self.order.range(from..).next() };
                 first.map(|key| *key as u32).filter(is_free)
             }

@@ -1,24 +1,24 @@
-//! Who reads what: processes take the references of their strings (kotz-ellis, section 5.2).
+//! The reference strings of a parallel program and the processes that take their references (kotz-ellis, section 5.2).
 
 use std::sync::Arc;
 
 use headstart_types::{Position, Program};
 
-/// The strings that processes read. Where several read the same one, whoever comes takes its next reference.
+/// The strings that processes read. Processes that share a string each take its next reference.
 ///
 /// Cost: constant per reference taken, and logarithmic in the portions per portion.
 #[derive(Debug, Clone)]
 pub struct Strings {
     program: Arc<Program>,
-    /// By string: the next reference that nobody has taken.
+    /// For each string: the next reference that no process has taken.
     next: Vec<Position>,
-    /// By string: the end of the portion that it is in.
+    /// For each string: the end of its current portion.
     portion_end: Vec<Position>,
     taken: u64,
 }
 
 impl Strings {
-    /// From their starts.
+    /// All strings, at their starts.
     #[must_use]
     pub fn new(program: Arc<Program>) -> Self {
         let count = program.string_ends.len() as u32;
@@ -26,13 +26,13 @@ impl Strings {
         Self { portion_end: next.clone(), next, program, taken: 0 }
     }
 
-    /// What is known of them.
+    /// The program of the strings.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Whether there is anything left for `process`.
+    /// Whether any references are left for `process`.
     #[inline]
     #[must_use]
     pub fn has_more(&self, process: u32) -> bool {
@@ -40,7 +40,8 @@ impl Strings {
         self.next[string] < self.program.string_ends[string]
     }
 
-    /// `process` takes the next reference of its string, which has one. Returns it, and whether it ends a portion.
+    /// Takes the next reference of the string of `process`, which must have one. Returns its position, and whether it
+    /// ends a portion.
     #[inline]
     pub fn take(&mut self, process: u32) -> (Position, bool) {
         let string = self.program.string_of[process as usize] as usize;
@@ -54,8 +55,8 @@ impl Strings {
         (at, at + 1 == self.portion_end[string])
     }
 
-    /// References that `process` has left to take: of its string, or of the portion of it that is under way. 0 where all share one
-    /// string, for nothing says who takes them.
+    /// Number of references that `process` has left to take of its string, or of the string's current portion. 0 if
+    /// processes share a string, because it is unknown which process takes them.
     #[inline]
     #[must_use]
     pub fn left(&self, process: u32, of_portion: bool) -> u32 {
@@ -67,7 +68,7 @@ impl Strings {
         end - self.next[string]
     }
 
-    /// References taken, of all strings.
+    /// Number of references taken from all strings.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken
