@@ -1,4 +1,5 @@
-//! The way down from a level: to the devices, to the level below, or to those of several levels below that the blocks belong to.
+//! The destination of a level's orders: the devices, the level below, or those of several levels below that own the
+//! blocks.
 
 use std::collections::VecDeque;
 
@@ -11,24 +12,24 @@ use crate::devices::{Devices, From};
 
 /// Where a level's orders go.
 pub(crate) enum Down<'a, D, S> {
-    /// To the devices.
+    /// The devices.
     Devices(&'a mut D, From, &'a S),
-    /// To the level below.
+    /// The level below.
     Level(&'a mut VecDeque<Sent>, Upper<'a, S>),
 }
 
-/// A level that stands on others.
+/// A level above others.
 pub(crate) struct Upper<'a, S> {
     pub number: usize,
     /// The level below, or the first of several.
     pub below: usize,
-    /// How blocks are dealt out to several.
+    /// How blocks are distributed over several levels below.
     pub spread: Option<Spread>,
     pub space: &'a S,
 }
 
 impl<S: Space> Upper<'_, S> {
-    /// Sends an order down: one to each of the levels below that its blocks belong to. Returns to how many.
+    /// Sends an order down, one part to each level below that owns some of its blocks. Returns the number of parts.
     fn send(&self, outbox: &mut VecDeque<Sent>, order: &Order<'_>) -> u32 {
         let (upper, kind) = (self.number, order.kind);
         let Some(spread) = &self.spread else {

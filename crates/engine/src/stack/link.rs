@@ -1,16 +1,16 @@
-//! The link between two levels: a cost for each request, and one for each page that it carries (zhang-pfc, section 4.1).
+//! The link between two levels: a cost per request, and a cost per page that it carries (zhang-pfc, section 4.1).
 
 use headstart_types::Nanos;
 
-/// Bytes of the page that a link's cost counts in.
+/// Bytes per page in a link's cost.
 const PAGE_BYTES: u64 = 4096;
 
-/// What a transfer to the level above takes: `alpha` once, and `beta` for each page of 4 KiB.
+/// The time of a transfer to the level above: `alpha` once, and `beta` per page of 4 KiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Link {
-    /// For each request.
+    /// Time per request.
     pub alpha: Nanos,
-    /// For each page.
+    /// Time per page.
     pub beta: Nanos,
 }
 

@@ -1,5 +1,5 @@
-//! Messages between levels: an order of a level that stands on another one is asked for below as one request, the
-//! coordinator between the two decides how, and the reply goes up over the link when all of it is there.
+//! Messages between levels. An order of an upper level becomes one request to the level below. The coordinator between
+//! the two decides how it is served, and the reply crosses the link when all of it is there.
 
 use headstart_policy::coordinator::{Plan, SentUp};
 use headstart_policy::readahead::{Asked, Cached};
@@ -12,27 +12,27 @@ use crate::backend::{Kind, Order};
 use crate::devices::{Devices, From};
 use crate::level::{Ask, Level};
 
-/// What is under way between two levels.
+/// An event on its way between two levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Delivery {
     /// The blocks of a message go up.
     Reply(usize),
     /// A level's block needs no fetch.
     Allocated(usize, Block),
-    /// A level's block is on its disk.
+    /// A level's block has been written to its disk.
     Written(usize, Block),
 }
 
-/// An order of a level that stands on another one.
+/// An order of an upper level.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     upper: usize,
-    /// The host's name for it, where it comes from no level but from a client of the host.
+    /// The host's id, if the message comes from a client of the host instead of a level.
     client_id: Option<u64>,
     pub(super) blocks: Vec<Block>,
-    /// What is asked for below, and when: the coordinator hears of both when it is there.
+    /// When the request was made below, and for what; passed to the coordinator when it is answered.
     asked: Option<(Nanos, Asked)>,
-    /// Requests below that it consists of and that are not done.
+    /// Number of unfinished requests below that it consists of.
     parts: u32,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Sent {
 }
 
 impl<D: Devices<S>, S: Space> Stack<D, S> {
-    /// The blocks of a message arrive above.
+    /// Delivers the blocks of a message to the level above.
     pub(super) fn reply(&mut self, now: Nanos, message: usize, service: Option<Nanos>) {
         let Message { upper, blocks, .. } = std::mem::take(&mut self.messages[message]);
         self.free_messages.push(message);
@@ -55,7 +55,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         blocks.into_iter().for_each(|block| level.arrived(now, block, service, &self.space));
     }
 
-    /// One of the requests that a message consists of is done at level `index`.
+    /// Handles the end, at level `index`, of one of the requests that a message consists of.
     pub(super) fn part_done(&mut self, now: Nanos, index: usize, message: usize) {
         self.messages[message].parts -= 1;
         if self.messages[message].parts > 0 {
@@ -75,15 +75,15 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         let cost = self.cross(index, blocks);
         self.note_crossing(now, index, cost, blocks);
         if cost == Nanos::ZERO && self.service.is_some() {
-            // Straight from the disk: the level above sees the disk's service.
+            // Directly from the disk: the level above sees the disk's service time.
             self.reply(now, message, self.service);
         } else {
-            // Over a free link too it is a delivery, of this instant, after which the level above may decide.
+            // A free link also schedules a delivery at this instant, after which the level above may decide.
             self.schedule(now + cost, Delivery::Reply(message));
         }
     }
 
-    /// What becomes of blocks that go up.
+    /// Treats blocks that go up as the coordinator decides.
     fn forget_sent(&mut self, index: usize, message: usize) {
         self.touch(index);
         let tier = &mut self.tiers[index];
@@ -95,13 +95,13 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// An order reaches the level below.
+    /// Delivers an order to the level below.
     pub(super) fn deliver(&mut self, now: Nanos, sent: Sent) {
         let Sent { upper, below, blocks, kind } = sent;
         match kind {
             Kind::Allocate => self.schedule(now, Delivery::Allocated(upper, blocks[0])),
             Kind::Write => {
-                // Levels below keep what they have, which the write has made up to date, and take in nothing new.
+                // Levels below keep their copies, which the write has made current, and insert nothing.
                 let disk = self.space.disk(blocks[0]);
                 let from = From { level: upper as u32, process: self.process };
                 self.devices.submit(now, from, Order { blocks: &blocks, disk, kind }, &self.space);
@@ -118,8 +118,8 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         self.ask_as_planned(now, below, message, (asked, kind), plan);
     }
 
-    /// A client of the host asks level `index` for `blocks`, which lie where `asked` says, as a level above would.
-    /// [`Told::Replied`] ends it, at this instant if nothing has to be waited for.
+    /// Requests `blocks`, placed as in `asked`, from level `index` for a client of the host, as a level above would.
+    /// [`Told::Replied`] reports the end, at this instant if nothing has to be waited for.
     pub(crate) fn ask_for_client(&mut self, now: Nanos, index: usize, id: u64, asked: Asked, blocks: &[Block]) {
         let plan = self.plan(now, index, &asked);
         let blocks = blocks.to_vec();
@@ -176,7 +176,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         slot
     }
 
-    /// What the coordinator of level `index` wants done with a request from above, within what exists.
+    /// The coordinator's plan for a request to level `index`, limited to blocks that exist.
     fn plan(&mut self, now: Nanos, index: usize, asked: &Asked) -> Plan {
         let tier = &mut self.tiers[index];
         if !tier.stores {
@@ -195,7 +195,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
     }
 }
 
-/// What a coordinator may see of the lower level.
+/// The part of the lower level's state that a coordinator may see.
 struct CachedAt<'a> {
     level: &'a Level,
     space: &'a dyn Space,

@@ -1,7 +1,7 @@
-//! Levels above and below one another, and the devices below them: what ends, what is told upward, who acts. What goes
-//! down from level to level is in `messages`.
+//! Levels above one another and the devices below them: completions, notifications upwards, and which level acts.
+//! `messages` handles what goes down between levels.
 //!
-//! Cost: constant for a single level; logarithmic in the levels and in what is under way for several.
+//! Cost: constant for a single level; logarithmic in the levels and in the requests in flight for several.
 
 mod down;
 mod link;
@@ -27,28 +27,28 @@ use messages::{Delivery, Message, Sent};
 use spread::Seen;
 use wishes::Wishes;
 
-/// A level and what it stands on.
+/// A level and its connections.
 pub struct Tier {
     /// The level.
     pub level: Level,
     /// The level below, or the first of several; `None`: the devices.
     pub below: Option<usize>,
-    /// How blocks are dealt out to the levels below, where there are several: this one sees them all.
+    /// How blocks are distributed over several levels below; this level sees all of them.
     pub spread: Option<Spread>,
-    /// What it sees of the blocks; `None`: all of them.
+    /// The share of the blocks that it sees; `None`: all.
     pub share: Option<Share>,
-    /// Whether it has frames. One that has none passes everything on.
+    /// Whether it has frames. A level without frames forwards everything.
     pub stores: bool,
-    /// What decides about requests from above.
+    /// Decides how requests from above are served.
     pub coordinator: Box<dyn Coordinator>,
-    /// To the level above.
+    /// The link to the level above.
     pub link: Link,
-    /// Sum of the link's costs.
+    /// Total time of the link's transfers.
     pub link_time: Nanos,
 }
 
 impl Tier {
-    /// A level over the devices, with nothing between it and what is above.
+    /// A level above the devices, without coordination or link costs.
     #[must_use]
     pub fn new(level: Level, stores: bool) -> Self {
         let (coordinator, link) = (Box::new(Uncoordinated), Link::default());
@@ -56,7 +56,7 @@ impl Tier {
         Self { level, below, spread, share, stores, coordinator, link, link_time: Nanos::ZERO }
     }
 
-    /// The level below that `block` comes from.
+    /// The level below that owns `block`.
     fn below_of<S: Space>(&self, block: Block, space: &S) -> Option<usize> {
         let first = self.below?;
         let Some(spread) = &self.spread else { return Some(first) };
@@ -65,18 +65,18 @@ impl Tier {
     }
 }
 
-/// What the levels tell those who stand on top of them.
+/// Notifications from the levels to the system above them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// A request of the host is done.
+    /// A request of the host has finished.
     Done(u64),
-    /// A block of a level is on its disk.
+    /// A block of a level has been written to its disk.
     Written(usize, Block),
-    /// A request of a client of the host is done.
+    /// A request of a client of the host has finished.
     Replied(u64),
 }
 
-/// An order that has been carried out, and how many of its blocks have arrived.
+/// A completed order, and the number of its blocks delivered so far.
 struct Coming {
     ended: Ended,
     blocks: Vec<Block>,
@@ -85,16 +85,16 @@ struct Coming {
 
 /// All levels, and the devices below them.
 pub struct Stack<D, S> {
-    /// Those that processes ask first, then those below them.
+    /// First levels, then the levels below them.
     pub tiers: Vec<Tier>,
-    /// How many of them processes ask.
+    /// Number of first levels, which processes use.
     pub first: usize,
     /// The devices.
     pub devices: D,
-    /// Where blocks lie.
+    /// The places of blocks.
     pub space: S,
     block_bytes: u64,
-    /// The process for which orders are being given.
+    /// The process for which orders are currently issued.
     pub(crate) process: Option<u32>,
     /// Orders on their way down.
     outbox: VecDeque<Sent>,
@@ -102,22 +102,22 @@ pub struct Stack<D, S> {
     free_messages: Vec<usize>,
     deliveries: BinaryHeap<Reverse<(Nanos, u64, Delivery)>>,
     sequence: u64,
-    /// What the device worked on the block that has just come from it.
+    /// Service time of the block that has just come from a device.
     service: Option<Nanos>,
     told: VecDeque<Told>,
     coming: Coming,
-    /// Which levels have something to do.
+    /// Which levels have pending work.
     wishes: Wishes,
     done: Vec<u64>,
     evicted: Vec<Block>,
-    /// Blocks that have been evicted, for a host that wants to know.
+    /// Evicted blocks, for a host that wants to know.
     left: Option<Vec<Block>>,
-    /// What has gone over links, for a host that wants to know.
+    /// Link crossings, for a host that wants to know.
     pub(crate) journal: Option<Vec<Happening>>,
 }
 
 impl<D: Devices<S>, S: Space> Stack<D, S> {
-    /// `tiers` over `devices`; the `first` ones are what processes ask. Links carry blocks of `block_bytes`.
+    /// `tiers` above `devices`; processes use the `first` ones. Links carry blocks of `block_bytes`.
     #[must_use]
     pub fn new(tiers: Vec<Tier>, first: usize, devices: D, space: S, block_bytes: u64) -> Self {
         let wishes = Wishes::new(tiers.len());
@@ -153,21 +153,21 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         all
     }
 
-    /// Whether what a level evicts goes to the one below.
+    /// Whether a level hands its evicted blocks to the level below.
     fn gives_down(&self, index: usize) -> bool {
         let below = self.tiers[index].below.map(|below| &self.tiers[below]);
         below.is_some_and(|below| below.stores && below.coordinator.sent_up() == SentUp::Remove)
     }
 
-    /// From now on [`Stack::take_left`] tells what has been evicted.
+    /// Makes [`Stack::take_left`] report evictions from now on.
     pub(crate) fn note_what_leaves(&mut self) {
         self.tiers.iter_mut().for_each(|tier| tier.level.note_evictions());
         self.left = Some(Vec::new());
     }
 
-    /// Gives the blocks that levels have evicted since it was last asked.
+    /// Appends the blocks that levels have evicted since the last call.
     pub fn take_left(&mut self, into: &mut Vec<Block>) {
-        // What others evict goes by the way of `hand_down`, which gives it to the level below first.
+        // The other levels' evictions pass through `hand_down`, which gives them to the level below first.
         for tier in self.tiers.iter_mut().filter(|tier| tier.below.is_none()) {
             tier.level.take_evicted(into);
         }
@@ -176,7 +176,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// The earliest instant at which something ends by itself.
+    /// The earliest instant at which a device or a delivery finishes.
     #[inline]
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
@@ -187,7 +187,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// The earliest instant at which a level has to flush or, after `now`, wants to act though nothing may happen.
+    /// The earliest instant at which a level has to flush, or wants to act after `now` even if nothing else happens.
     #[inline(always)]
     pub(crate) fn next_wish(&mut self, now: Nanos) -> Option<Nanos> {
         match &self.tiers[..] {
@@ -201,7 +201,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         self.wishes.next(now)
     }
 
-    /// At the start of step (2): the levels whose times have come are to be asked too.
+    /// At the start of step (2): marks levels whose times have come as undecided.
     #[inline]
     pub(crate) fn wishes_come(&mut self, now: Nanos) {
         if self.tiers.len() > 1 {
@@ -210,7 +210,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// The next level from `from` on that could want to decide.
+    /// The next level from `from` on that may want to decide.
     #[inline]
     pub(crate) fn take_undecided(&mut self, from: usize) -> Option<usize> {
         match self.tiers.len() {
@@ -219,13 +219,13 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// What the levels have to say without anything having come from below.
+    /// The next notification that is pending without a completion.
     #[inline]
     pub(crate) fn take_told(&mut self) -> Option<Told> {
         self.told.pop_front()
     }
 
-    /// Step (1): completions and deliveries at `now`. Tells what has come of them.
+    /// Step (1): handles completions and deliveries at `now`. Returns the next notification.
     pub(crate) fn complete(&mut self, now: Nanos) -> Option<Told> {
         loop {
             if let Some(told) = self.told.pop_front() {
@@ -243,7 +243,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// Whether blocks of an order that has been carried out are to arrive: of the one under way, or of the next.
+    /// Whether blocks of a completed order remain to be delivered, of the current order or a next one.
     #[inline]
     fn takes_order(&mut self, now: Nanos) -> bool {
         let Coming { ended, blocks, at } = &mut self.coming;
@@ -257,8 +257,8 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         next.is_some()
     }
 
-    /// Blocks of an order that has been carried out arrive, up to the first that ends a request: who hears of that may act
-    /// before the next.
+    /// Delivers blocks of a completed order, up to the first one that ends a request: the process notified of that may
+    /// act before the next block is delivered.
     #[inline]
     fn order_arrives(&mut self, now: Nanos) {
         let Ended { level, what } = self.coming.ended;
@@ -308,7 +308,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         cost
     }
 
-    /// Notes a crossing of the link above level `index`, if a host wants to know.
+    /// Records a crossing of the link above level `index`, if the host wants to know.
     fn note_crossing(&mut self, now: Nanos, index: usize, cost: Nanos, blocks: usize) {
         if let Some(journal) = &mut self.journal {
             let (level, blocks) = (index as u32, blocks as u32);
@@ -339,7 +339,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// Something happens to a level.
+    /// Marks a level as changed.
     #[inline]
     fn touch(&mut self, tier: usize) {
         if self.tiers.len() > 1 {
@@ -347,16 +347,17 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// Orders are given for `process` from now on.
+    /// Sets the process for which orders are issued from now on.
     #[inline(always)]
     pub(crate) fn acts_for(&mut self, process: Option<u32>) {
-        // A processor waits where it loads as one what has just been stored in two parts: it mostly is the same process.
+        // The process is mostly the same one: writing it again in two parts and then loading it as one would stall the
+        // processor.
         if self.process != process {
             self.process = process;
         }
     }
 
-    /// A level that is going to act, and what it needs for that.
+    /// A level that is about to act, with its space and its destination.
     #[inline(always)]
     pub(crate) fn at(&mut self, index: usize) -> (&mut Level, Seen<'_, S>, Down<'_, D, S>) {
         self.touch(index);
@@ -370,7 +371,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         (&mut tier.level, Seen::new(space, tier.share), down)
     }
 
-    /// Carries what the levels have said to each other at this instant as far as it goes.
+    /// Processes the messages between the levels at this instant until none are left.
     #[inline(always)]
     pub(crate) fn settle(&mut self, now: Nanos) {
         if self.tiers.len() == 1 {
@@ -391,7 +392,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         }
     }
 
-    /// Requests that are done: those of the host are told of, those of a level above are answered.
+    /// Handles finished requests: notifies the host of its own, and answers those of a level above.
     #[inline]
     fn finish_requests(&mut self, now: Nanos) {
         if self.tiers.len() == 1 {
@@ -400,7 +401,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
             }
             return;
         }
-        // One that ends because of an end below it is taken the next time round.
+        // A request that ends because of another one below it is handled in the next round.
         let mut from = 0;
         while let Some(index) = self.wishes.take_unfinished(from).or_else(|| self.wishes.take_unfinished(0)) {
             from = index + 1;
@@ -421,7 +422,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         self.done = done;
     }
 
-    /// Exclusive caching: what a level has evicted goes to the one below.
+    /// Exclusive caching: hands a level's evicted blocks to the level below.
     fn hand_down(&mut self, now: Nanos) {
         let mut from = 0;
         while let Some(index) = self.wishes.take_unemptied(from) {

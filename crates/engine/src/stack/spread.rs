@@ -1,29 +1,29 @@
-//! Levels of one tier that share its blocks: servers. Each block belongs to one of them, which holds its parts of a file one
-//! behind the other, and knows no other blocks.
+//! Levels of one tier that share its blocks: servers. Each block belongs to one server. A server stores its parts of a
+//! file contiguously and does not know the other blocks.
 
 use headstart_policy::Space;
 use headstart_types::{Block, Disk, Spread};
 
-/// The level is one of several servers, or stands below one.
+/// The share of a level that is one of several servers, or is below one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// How blocks are dealt out.
+    /// How blocks are distributed.
     pub spread: Spread,
-    /// Which server it is, from 0.
+    /// Number of the server, from 0.
     pub server: u32,
 }
 
-/// Blocks as a level sees them.
+/// The blocks as a level sees them.
 #[derive(Clone, Copy)]
 pub enum Seen<'a, S> {
-    /// All of them, in their files.
+    /// All blocks, in their files.
     All(&'a S),
-    /// Those of a server, in its parts of the files.
+    /// Only those of a server, in its parts of the files.
     Part(Part<'a, S>),
 }
 
 impl<'a, S: Space> Seen<'a, S> {
-    /// What a level with that share sees of `space`.
+    /// The view of `space` for a level with that share.
     #[inline(always)]
     pub fn new(space: &'a S, share: Option<Share>) -> Self {
         match share {
@@ -32,7 +32,7 @@ impl<'a, S: Space> Seen<'a, S> {
         }
     }
 
-    /// For a policy.
+    /// The view as a trait object, for a policy.
     #[inline(always)]
     pub fn as_space(&self) -> &dyn Space {
         match self {
@@ -42,7 +42,7 @@ impl<'a, S: Space> Seen<'a, S> {
     }
 }
 
-/// The blocks of a server.
+/// The blocks of one server.
 #[derive(Clone, Copy)]
 pub struct Part<'a, S> {
     space: &'a S,

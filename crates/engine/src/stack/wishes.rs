@@ -1,7 +1,7 @@
-//! Which levels have something to do: those that have changed since they were last looked at, and those that want to
-//! act at a time of their own. Nobody goes over all levels.
+//! Tracks levels with pending work, so that no step scans all levels: levels that have changed since they were last
+//! examined, and levels that want to act at a certain time.
 //!
-//! Cost: constant for a level that changes, logarithmic in the levels that have times.
+//! Cost: constant per changed level, logarithmic in the levels with times.
 
 use std::collections::BTreeSet;
 
@@ -9,26 +9,26 @@ use headstart_types::{IndexSet, Nanos};
 
 use crate::level::Level;
 
-/// What levels wish.
+/// The pending work of all levels.
 pub struct Wishes {
-    /// Changed since they were asked whether they want to decide.
+    /// Levels changed since they were asked whether they want to decide.
     undecided: IndexSet,
-    /// Changed since they were asked for requests that are done.
+    /// Levels changed since their finished requests were taken.
     unfinished: IndexSet,
-    /// Changed since they were asked for what they have evicted.
+    /// Levels changed since their evicted blocks were taken.
     unemptied: IndexSet,
-    /// Changed since their times were looked at.
+    /// Levels changed since their times were read.
     stale: IndexSet,
-    /// By level: its times as they were looked at.
+    /// For each level: its times when they were last read.
     times: Vec<(Option<Nanos>, Option<Nanos>)>,
-    /// When levels want to be woken.
+    /// Wake-up times of levels.
     wakes: BTreeSet<(Nanos, u32)>,
-    /// When levels have to write what is dirty.
+    /// Times at which levels must write dirty blocks.
     flushes: BTreeSet<(Nanos, u32)>,
 }
 
 impl Wishes {
-    /// Of `levels` levels, all of which have changed.
+    /// For `levels` levels, all of which count as changed.
     #[must_use]
     pub fn new(levels: usize) -> Self {
         let all = || {
@@ -49,7 +49,7 @@ impl Wishes {
         }
     }
 
-    /// Something happens to a level.
+    /// Marks a level as changed.
     #[inline(never)]
     pub fn touch(&mut self, level: usize) {
         let level = level as u32;
@@ -59,7 +59,7 @@ impl Wishes {
         self.stale.insert(level);
     }
 
-    /// Looks at the times of levels that have changed; `level_at` gives a level.
+    /// Reads the times of changed levels; `level_at` returns a level.
     #[inline]
     pub fn look<'a>(&mut self, level_at: impl Fn(usize) -> &'a Level) {
         while let Some(index) = self.stale.first() {
@@ -72,7 +72,7 @@ impl Wishes {
         }
     }
 
-    /// The earliest instant at which a level has to flush or, after `now`, wants to be woken.
+    /// The earliest instant at which a level has to flush, or wants to be woken after `now`.
     #[inline]
     #[must_use]
     pub fn next(&self, now: Nanos) -> Option<Nanos> {
@@ -84,7 +84,7 @@ impl Wishes {
         flush.into_iter().chain(wake).min()
     }
 
-    /// Those whose times have come are to be asked too.
+    /// Marks levels whose times have come as undecided.
     #[inline]
     pub fn come(&mut self, now: Nanos) {
         for times in [&self.wakes, &self.flushes] {
@@ -94,19 +94,19 @@ impl Wishes {
         }
     }
 
-    /// The next level from `from` on that could want to decide.
+    /// The next level from `from` on that may want to decide.
     #[inline]
     pub fn take_undecided(&mut self, from: usize) -> Option<usize> {
         take(&mut self.undecided, from)
     }
 
-    /// The next level from `from` on that could have requests that are done.
+    /// The next level from `from` on that may have finished requests.
     #[inline]
     pub fn take_unfinished(&mut self, from: usize) -> Option<usize> {
         take(&mut self.unfinished, from)
     }
 
-    /// The next level from `from` on that could have evicted something.
+    /// The next level from `from` on that may have evicted blocks.
     #[inline]
     pub fn take_unemptied(&mut self, from: usize) -> Option<usize> {
         take(&mut self.unemptied, from)
