@@ -1,16 +1,17 @@
-//! Prefetch actions: what processors do while their processes wait (kotz-ellis, section 5.1).
+//! Prefetch actions of processors whose processes wait (kotz-ellis, section 5.1).
 //!
-//! A processor that is idle is asked again and again whether it takes on an action: those that are free in an order
-//! ([`IdleOrder`]; by default that in which they became free), at the end of each instant at which something has happened. The policy chooses one block,
-//! which takes its buffer at once; the processor is busy for as long as the action takes, whether its process could go
-//! on meanwhile or not. The request enters the disk's queue when the action ends, or when it begins (the paper does not
-//! say); the driver's work for it is done when the action ends.
+//! At the end of each instant at which something has happened, idle processors are offered actions in an order
+//! ([`IdleOrder`]; by default that in which they became free). The policy chooses one block, which takes its buffer at
+//! once. The processor is busy for as long as the action takes, even if its process could continue meanwhile. The
+//! request enters the disk's queue when the action ends, or when it starts (the paper does not say which); its driver
+//! work is done when the action ends.
 //!
-//! I/O processors run no process (section 3 has file system software "run on dedicated I/O processors" as the other way). They are idle
-//! from the start, and where there are any no other processor takes on actions. In the machine each is a client that is done.
+//! I/O processors run no process (section 3 has file system software "run on dedicated I/O processors" as an
+//! alternative). They are idle from the start, and if there are any no other processor performs actions. In the machine
+//! each is a client that is done.
 //!
-//! Cost: logarithmic in the processes per action, and one question to the policy per instant in vain; where processors
-//! prefetch for their own processes only, one for each idle processor.
+//! Cost: logarithmic in the processes per action, plus one unsuccessful query of the policy per instant; if processors
+//! only prefetch for their own processes, one per idle processor.
 
 use headstart_policy::Space;
 use headstart_types::{Block, Disk, Nanos};
@@ -24,29 +25,30 @@ use crate::parallel::{ActionSetup, Draws, Free};
 /// An order that waits for the end of its action.
 type Held = (Block, Disk, Kind);
 
-/// The idle processors, and what the busy ones are at.
+/// The idle processors, and the actions of the busy ones.
 pub struct Actions {
     issues_at_start: bool,
-    /// No action is begun that is not expected to have this much idle time before it.
+    /// Minimum expected idle time for an action to start.
     idle_min: Nanos,
-    /// Nor one of a process that has not at least so many reads less to its next meeting than the one that has most.
+    /// An action only starts if its process has at least this many fewer reads to its next synchronisation than the
+    /// process with the most.
     slack_min: u32,
-    /// What one processor finds nothing to prefetch for, no other does.
+    /// Whether no processor finds anything to prefetch if one does not.
     alike: bool,
-    /// The first processor that runs no process, if there are such.
+    /// The first processor that runs no process, if there is one.
     io_from: Option<u32>,
-    /// Blocks prefetched and not used at most, where none of them is ever evicted.
+    /// Maximum number of prefetched and unused blocks, if those are never evicted.
     unused_max: Option<u64>,
-    /// By process: what its actions take.
+    /// For each process: the times of its actions.
     lengths: Vec<Draws>,
-    /// By process: the request that the action under way will issue.
+    /// For each process: the request that its current action will issue.
     held: Vec<Option<Held>>,
-    /// Processors that may be asked.
+    /// Processors that may be offered an action.
     free: Free,
 }
 
 impl Actions {
-    /// Of a program at time zero.
+    /// The actions of a program at time zero.
     #[must_use]
     pub fn new(setup: ActionSetup) -> Self {
         let ActionSetup { lengths, io_processors, issues_at_start, idle_min, slack_min, order, alike, unused_max } =
@@ -67,19 +69,19 @@ impl Actions {
         self.io_from.is_some_and(|first| index >= first as usize)
     }
 
-    /// Whether a processor takes on actions while it is idle.
+    /// Whether a processor performs actions while it is idle.
     #[inline]
     fn acts(&self, index: usize) -> bool {
         self.io_from.is_none() || self.is_io(index)
     }
 
-    /// When a processor that waits to be asked becomes free.
+    /// When a processor that waits for an action becomes free.
     #[inline]
     pub fn free_at(&self, index: usize) -> Option<Nanos> {
         self.free.since(index as u32)
     }
 
-    /// A processor is not to be asked.
+    /// Stops offering actions to a processor.
     #[inline]
     pub fn is_busy(&mut self, index: usize) {
         self.free.remove(index as u32);
@@ -99,7 +101,7 @@ impl Backend for Hold {
 }
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// The processor of a process that waits has nothing to do, once its driver work is done.
+    /// Marks the processor of a waiting process as idle, from the end of its driver work.
     #[inline]
     pub(super) fn is_free(&mut self, now: Nanos, index: usize) {
         let free_at = self.clients[index].process.free_at.max(now);
@@ -110,8 +112,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Reads that a process has before it meets the others, the one under way included: 0 where it waits for them, and of a
-    /// processor that runs no process.
+    /// Number of reads that a process has before it synchronises, including the current one: 0 if it waits at the
+    /// barrier, and for a processor that runs no process.
     fn left(&self, index: usize) -> u32 {
         match (self.clients[index].process.phase, &self.parallel) {
             (_, Some(parallel)) if parallel.is_io(index) => 0,
@@ -121,14 +123,15 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Whether a process has `least` reads less to its next meeting than the one that has most. No more than now while it is idle.
+    /// Whether a process has at least `least` fewer reads to its next synchronisation than the process with the most.
+    /// Its slack does not grow while it is idle.
     fn has_slack(&self, index: usize, least: u32) -> bool {
         let running = |other: &usize| self.clients[*other].process.phase != Phase::Done;
         let most = (0..self.clients.len()).filter(running).map(|other| self.left(other)).max();
         most.is_some_and(|most| most >= self.left(index).saturating_add(least))
     }
 
-    /// Driver work has come up: a processor that was free is so later.
+    /// Postpones the time at which a processor is free after new driver work.
     pub(super) fn moved(&mut self, now: Nanos, index: usize) {
         let actions = self.parallel.as_ref().and_then(|parallel| parallel.actions.as_ref());
         if actions.is_some_and(|actions| actions.free_at(index).is_some()) {
@@ -136,7 +139,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Idle processors take on actions.
+    /// Offers actions to idle processors.
     #[inline]
     pub(super) fn offer_actions(&mut self, now: Nanos) {
         let mut after = None;
@@ -160,7 +163,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Whether an action may begin. A processor that has too little idle time left will not have more in this period.
+    /// Whether an action may start. A processor with too little idle time left will not have more in this period.
     fn may_act(&mut self, now: Nanos, index: usize, (idle_min, slack_min): (Nanos, u32)) -> bool {
         let is_io = self.parallel.as_ref().is_some_and(|parallel| parallel.is_io(index));
         let has_slack = slack_min == 0 || is_io || self.has_slack(index, slack_min);
@@ -173,7 +176,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         may
     }
 
-    /// Asks the policy for one action, and begins it. False if there is none.
+    /// Asks the policy for one action and starts it. Returns false if there is none.
     fn take_action(&mut self, now: Nanos, index: usize) -> bool {
         let tier = self.clients[index].tier;
         self.stack.acts_for(Some(index as u32));
@@ -222,7 +225,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// The action of a processor ends.
+    /// Ends the action of a processor.
     pub(super) fn action_ends(&mut self, now: Nanos, index: usize) {
         let tier = self.clients[index].tier;
         let Some(parallel) = &mut self.parallel else { return };

@@ -1,8 +1,8 @@
-//! A process that is alone on one level: its instants without all that is for others, and a shortcut for quiet ones.
+//! A single process on one level: its instants without the work for several processes, and a fast path for quiet ones.
 //!
-//! From one hit to the next mostly nothing else happens. The shortcut does what the general way does at an instant at which
-//! no device is done, no level decides and the block is resident: the reference is served, the process pays for it and
-//! thinks. It leaves every other instant to the general way.
+//! Between two hits usually nothing else happens. The fast path does what the general path does at an instant at which
+//! no device finishes, no level decides and the block is resident: it serves the reference, and the process pays for it
+//! and thinks. All other instants take the general path.
 
 use headstart_policy::Space;
 use headstart_types::Nanos;
@@ -10,11 +10,11 @@ use headstart_types::Nanos;
 use super::{Phase, Supply, System, TIME_MAX};
 use crate::devices::Devices;
 
-/// Instants of a process that is alone, at most, between two looks of the host.
+/// Maximum number of instants of a single process between two returns to the host.
 const ALONE_MAX: u32 = 1 << 4;
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// [`System::step`] for a process that is alone.
+    /// [`System::step`] for a single process.
     pub(super) fn step_alone(&mut self, mut now: Nanos) -> Result<(), R::Error> {
         let mut event = self.stack.next_event();
         for _ in 0..ALONE_MAX {
@@ -38,9 +38,9 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(())
     }
 
-    /// Lets a process that is alone make references that are hits, the first at `now`, before the devices' next `event`; not
-    /// more than there are instants between two looks of the host. The caller guarantees that the level does not want to
-    /// decide. Returns how many it has made.
+    /// Lets a single process make references that are hits, the first at `now`, before the devices' next `event`, and
+    /// at most [`ALONE_MAX`] of them. The caller guarantees that the level does not want to decide. Returns the number
+    /// of references made.
     ///
     /// # Errors
     /// As for [`System::step`].
@@ -54,7 +54,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         let space: &dyn Space = &self.stack.space;
         let (mut hits, mut decided) = (0, false);
         while client.process.free_at == now && now < until && hits < ALONE_MAX {
-            // Where the level looks ahead the reference goes the general way.
+            // A reference at which the level prefetches into the processor's cache takes the general path.
             if !client.has_at_hand() || client.warms() || client.writes() {
                 break;
             }
@@ -78,7 +78,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(hits)
     }
 
-    /// So many hits have been served; at the last the policy has `decided` on fetches, or not.
+    /// Completes `hits` served hits; `decided`: the policy has decided on fetches at the last one.
     #[inline]
     fn have_hit(&mut self, hits: u32, decided: bool) -> Result<(), R::Error> {
         let client = &mut self.clients[0];

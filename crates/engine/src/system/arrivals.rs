@@ -1,4 +1,4 @@
-//! Open arrivals: requests that come by the clock and wait for nobody.
+//! Open-loop arrivals: requests issued at their timestamps, regardless of outstanding ones.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use headstart_types::{Block, Nanos};
 use super::{Phase, Supply, System};
 use crate::devices::Devices;
 
-/// A request that arrived by the clock and is not done.
+/// An unfinished open-loop request.
 struct Arrival {
     at: Nanos,
     tier: usize,
-    /// Blocks to be written once they are there, and how many bytes of each; `None`: all.
+    /// Blocks to be written once they are there, each with its number of bytes; `None`: all.
     to_write: Vec<(Block, Option<u32>)>,
 }
 
-/// Those that have arrived.
+/// The open-loop requests of a run.
 #[derive(Default)]
 pub struct Arrivals {
-    /// Those that are not done, by number.
+    /// Unfinished requests, by number.
     outstanding: BTreeMap<u64, Arrival>,
     count: u64,
-    /// When the last one was done, or the first since nothing was outstanding came.
+    /// When the last request finished, or when the first one arrived after all had finished.
     pub busy_until: Nanos,
 }
 
 impl Arrivals {
-    /// Whether all that have arrived are done.
+    /// Whether all requests have finished.
     pub fn is_empty(&self) -> bool {
         self.outstanding.is_empty()
     }
 }
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// A request arrives by the clock.
+    /// Issues an open-loop request at its timestamp.
     pub(super) fn arrive(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         let arrivals = &mut self.arrivals;
         if arrivals.outstanding.is_empty() {
@@ -67,7 +67,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(())
     }
 
-    /// The blocks of a request that arrived by the clock are there: it is written, if it is a write, or done.
+    /// Handles the arrival of all blocks of an open-loop request: a write is written, a read is done.
     pub(super) fn answered(&mut self, now: Nanos, id: u64) {
         let Some(arrival) = self.arrivals.outstanding.get_mut(&id) else { return };
         let (tier, blocks) = (arrival.tier, std::mem::take(&mut arrival.to_write));

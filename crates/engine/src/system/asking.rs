@@ -1,4 +1,4 @@
-//! Step (3) for one process: it meets the others, asks, waits, writes, and goes on.
+//! Step (3) for one process: it synchronises, requests, waits, writes, and continues.
 
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
@@ -10,17 +10,17 @@ use crate::journal::Happening;
 use crate::level::{Ask, Looked};
 use crate::stack::Stack;
 
-/// References whose blocks are looked at together before the first of them; a power of two.
+/// Number of references whose data is prefetched into the processor's cache together; a power of two.
 const WARM: usize = 64;
 
 impl<R> Client<R> {
-    /// Whether its level is to look at what comes next.
+    /// Whether its level should prefetch data about the next references.
     #[inline(always)]
     pub(super) fn warms(&self) -> bool {
         matches!(&self.reads, Reads::Own(cursor) if cursor.at % WARM == 0)
     }
 
-    /// Has its level look at what comes next, once in a while.
+    /// Lets its level prefetch data about the next references, once every [`WARM`] of them.
     #[inline(always)]
     fn warm<D: Devices<S>, S: Space>(&self, stack: &mut Stack<D, S>) {
         if let (true, Reads::Own(Cursor { chunk, at, .. })) = (self.warms(), &self.reads) {
@@ -29,7 +29,7 @@ impl<R> Client<R> {
         }
     }
 
-    /// Asks its level for what comes next, under the name `id`, after `compute`.
+    /// Requests the next blocks from its level, with the id `id`, after `compute`.
     #[inline(always)]
     pub(super) fn request<D: Devices<S>, S: Space>(
         &self,
@@ -45,7 +45,7 @@ impl<R> Client<R> {
 }
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// A level has given `issued` orders.
+    /// Accounts for `issued` driver requests of a level and processes their messages.
     #[inline(always)]
     pub(super) fn follow<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
         self.charge::<ALONE>(now, tier, issued);
@@ -55,7 +55,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.stack.devices.start(now);
     }
 
-    /// Step (3) for one process. What cannot be so of one that is `ALONE` is not asked.
+    /// Step (3) for one process. With `ALONE`, checks that cannot apply to a single process are skipped.
     #[inline(always)]
     pub(super) fn act<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         self.stack.acts_for(Some(index as u32));
@@ -97,7 +97,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.read::<ALONE>(now, index)
     }
 
-    /// Asks for what comes next.
+    /// Requests the next blocks.
     #[inline(always)]
     fn read<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         self.clients[index].process.request_since.get_or_insert(now);
@@ -109,14 +109,14 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.served_or_written::<ALONE>(now, index)
     }
 
-    /// From now on the process waits.
+    /// Makes the process wait.
     pub(super) fn wait(&mut self, now: Nanos, index: usize, what: Awaited) {
         let client = &mut self.clients[index];
         client.process.wait(now, what, client.charged_before);
         self.rests(now, index, what);
     }
 
-    /// Asks for a request, or for a block of it.
+    /// Issues a request, or one block of it.
     #[inline(always)]
     fn ask<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Looked {
         let client = &mut self.clients[index];
@@ -125,7 +125,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             client.asked(&self.stack.space, self.manner.whole, index as u32)
         } else {
             client.warm(&mut self.stack);
-            // The level looks at the block only.
+            // The level only uses the block.
             Asked { file: 0, first: 0, count: 1, client: index as u32, ends_inside: false }
         };
         client.count = asked.count;
@@ -145,7 +145,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         looked
     }
 
-    /// Notes what a process has looked up.
+    /// Records a lookup of a process in the journal.
     #[cold]
     pub(super) fn note_reference(&mut self, now: Nanos, index: usize, looked: &Looked) {
         let client = &self.clients[index];
@@ -153,7 +153,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.note(Happening::Referenced { process, at: now, blocks, outcome: looked.outcome() });
     }
 
-    /// A process takes what it has waited for.
+    /// Takes the block that a process has waited for.
     #[inline]
     fn take<const ALONE: bool>(&mut self, now: Nanos, index: usize) {
         let Client { tier, asks, .. } = self.clients[index];
@@ -164,7 +164,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// What was asked for is there: it is written, if it is a write, or served.
+    /// Handles the arrival of the requested blocks: a write is written, a read is served.
     #[inline(always)]
     fn served_or_written<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         let client = &self.clients[index];
@@ -188,7 +188,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(())
     }
 
-    /// Blocks are written, of which so many bytes each; `None`: all.
+    /// Writes blocks, each with its number of bytes; `None`: all.
     pub(super) fn write(&mut self, now: Nanos, tier: usize, blocks: &[(Block, Option<u32>)]) {
         let delay = self.manner.write_delay;
         let (level, space, mut down) = self.stack.at(tier);
@@ -196,7 +196,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.follow::<false>(now, tier, issued);
     }
 
-    /// The process pays, thinks and goes on.
+    /// Charges the process, lets it think, and continues.
     #[inline(always)]
     fn served<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         let client = &mut self.clients[index];

@@ -1,4 +1,4 @@
-//! What it costs a process to read blocks whose buffers are at other nodes.
+//! The cost of reading blocks whose buffers are on other nodes.
 
 use headstart_policy::Space;
 use headstart_types::{Block, Nanos};
@@ -7,7 +7,8 @@ use super::{Supply, System};
 use crate::devices::Devices;
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// A process is about to look up `count` blocks: what is absent gets a buffer, and what is remote will cost it more.
+    /// Prepares the lookup of `count` blocks: allocates buffers for absent ones, and charges the process for remote
+    /// ones.
     #[inline]
     pub(super) fn find_buffers(&mut self, index: usize, count: u32) {
         let Some(buffers) = self.parallel.as_mut().and_then(|parallel| parallel.buffers.as_mut()) else { return };
@@ -25,7 +26,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         client.process.reads_remotely(remote, cost);
     }
 
-    /// A processor has taken on the prefetch of a block.
+    /// Allocates a buffer for a block that a processor prefetches.
     pub(super) fn take_buffer(&mut self, index: usize, block: Block) {
         let Some(buffers) = self.parallel.as_mut().and_then(|parallel| parallel.buffers.as_mut()) else { return };
         buffers.fetched(block, self.stack.space.disk(block), index as u32);

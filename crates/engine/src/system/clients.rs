@@ -1,4 +1,4 @@
-//! Those who ask: processes that wait for each request, and open arrivals that wait for nobody.
+//! Clients: closed-loop processes that wait for each request, and open-loop arrivals.
 
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;
@@ -9,40 +9,40 @@ use super::supply::{Cursor, Supply};
 use crate::level::Looked;
 use crate::parallel::Draws;
 
-/// What a process reads.
+/// The references of a client.
 pub enum Reads<R> {
-    /// References of its own, in order.
+    /// Its own references, in order.
     Own(Cursor<R>),
-    /// What it takes from a string of its program, one reference at a time.
+    /// References that it takes from a string of its program, one at a time.
     Taken {
-        /// The reference that it has taken.
+        /// The reference taken last.
         block: Block,
-        /// Think time after each.
+        /// Think time after each reference.
         think: Draws,
     },
 }
 
 impl<R> Reads<R> {
-    /// References of a program's strings, none of which has been taken yet.
+    /// References from a program's strings, none of which has been taken.
     #[must_use]
     pub fn taking(think: Draws) -> Self {
         Self::Taken { block: Block(u32::MAX), think }
     }
 }
 
-/// How its references were found.
+/// How a client's references were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Found {
     /// Resident.
     pub hits_ready: u64,
-    /// On their way.
+    /// In flight.
     pub hits_unready: u64,
-    /// Neither.
+    /// Neither resident nor in flight.
     pub misses: u64,
 }
 
 impl Found {
-    /// Adds a request's.
+    /// Adds the lookup of a request.
     pub fn add(&mut self, looked: &Looked) {
         self.hits_ready += u64::from(looked.hits_ready);
         self.hits_unready += u64::from(looked.hits_unready);
@@ -50,36 +50,36 @@ impl Found {
     }
 }
 
-/// A process and what it asks for.
+/// A process and its references.
 pub struct Client<R> {
-    /// Its time line.
+    /// Its state and its times.
     pub process: Process,
-    /// The level that it asks.
+    /// The level that it uses.
     pub tier: usize,
-    /// Whether that level's policy is asked about requests.
+    /// Whether that level's policy asks for whole requests.
     pub(super) asks: bool,
-    /// What it will ask for.
+    /// Its references.
     pub reads: Reads<R>,
-    /// Of processes that share hints: the position of each of its references; empty of one that gives none.
+    /// With shared hints: the position of each of its references; empty if it gives no hints.
     pub positions: Option<Vec<Position>>,
-    /// Blocks of the request that is under way.
+    /// Number of blocks in the current request.
     pub count: u32,
-    /// Requests done.
+    /// Number of completed requests.
     pub requests: u64,
-    /// References served.
+    /// Number of references served.
     pub references: u64,
     /// How they were found.
     pub found: Found,
     /// Whether it acts at this instant.
     pub is_due: bool,
-    /// It has begun a read, and has not looked it up.
+    /// Whether it has started a read without a lookup so far.
     pub has_begun: bool,
-    /// [`Process::charged`] before this instant's decisions: what comes since overlaps a wait.
+    /// [`Process::charged`] before this instant's decisions: later charges overlap a wait.
     pub charged_before: Nanos,
 }
 
 impl<R> Client<R> {
-    /// A process that asks level `tier`.
+    /// A process that uses level `tier`.
     #[must_use]
     pub fn new(process: Process, tier: usize, reads: Reads<R>) -> Self {
         Self {
@@ -98,10 +98,11 @@ impl<R> Client<R> {
         }
     }
 
-    /// Reads on where the chunk is used up; false at the end. Whether a string has more is the program's business.
+    /// Reads the next chunk if the current one is used up; returns false at the end. For references taken from strings
+    /// always true.
     ///
     /// # Errors
-    /// The trace is wrong there.
+    /// The trace has an error there.
     pub fn has_more<S>(&mut self, space: &S) -> Result<bool, R::Error>
     where
         R: Supply<S>,
@@ -112,7 +113,7 @@ impl<R> Client<R> {
         }
     }
 
-    /// Whether there is a next block, as far as it has read.
+    /// Whether the next block is in the current chunk.
     #[inline]
     #[must_use]
     pub fn has_at_hand(&self) -> bool {
@@ -129,7 +130,7 @@ impl<R> Client<R> {
         }
     }
 
-    /// The same, each with how many of its bytes are asked for; `None`: all.
+    /// The next `count` blocks, each with its number of requested bytes; `None`: all.
     #[must_use]
     pub fn parts(&self, count: u32) -> Vec<(Block, Option<u32>)> {
         let bytes = |at| match &self.reads {
@@ -139,14 +140,14 @@ impl<R> Client<R> {
         self.blocks(count).iter().enumerate().map(|(at, block)| (*block, bytes(at))).collect()
     }
 
-    /// The block that comes next.
+    /// The next block.
     #[inline]
     #[must_use]
     pub fn block(&self) -> Block {
         self.blocks(1)[0]
     }
 
-    /// The position of the next reference.
+    /// The position of the next reference; `NEVER` without hints.
     #[inline]
     #[must_use]
     pub fn position(&self) -> Position {
@@ -157,7 +158,7 @@ impl<R> Client<R> {
         }
     }
 
-    /// What is asked for next: a block, or all that is left of its request.
+    /// The next request: one block, or with `whole` the rest of its request.
     #[must_use]
     pub fn asked(&self, space: &impl Space, whole: bool, client: u32) -> Asked {
         let (file, first) = space.place(self.block());
@@ -171,14 +172,14 @@ impl<R> Client<R> {
         Asked { file, first, count, client, ends_inside }
     }
 
-    /// Whether what comes next is a write.
+    /// Whether the next reference is a write.
     #[inline]
     #[must_use]
     pub fn writes(&self) -> bool {
         matches!(&self.reads, Reads::Own(cursor) if cursor.chunk.is_write(cursor.at))
     }
 
-    /// When the next request arrives, of open arrivals.
+    /// The arrival time of the next open-loop request.
     #[must_use]
     pub fn arrival(&self) -> Nanos {
         match &self.reads {
@@ -187,7 +188,7 @@ impl<R> Client<R> {
         }
     }
 
-    /// Goes past `count` blocks without a process's time: of open arrivals.
+    /// Skips `count` blocks of an open-loop request, without time of a process.
     pub fn pass(&mut self, count: u32) {
         if let Reads::Own(cursor) = &mut self.reads {
             cursor.at += count as usize;
@@ -197,8 +198,8 @@ impl<R> Client<R> {
         self.requests += 1;
     }
 
-    /// The `count` blocks that were asked for together have been served: pays, thinks, goes on. Returns the response
-    /// time of the request that this ends, if it ends one.
+    /// Serves the `count` blocks that were requested together: pays, thinks, continues. Returns the response time of
+    /// the request that this ends, if it ends one.
     // One copy, as `System::decide`.
     #[inline(never)]
     pub fn served(&mut self, now: Nanos, count: u32) -> Option<Nanos> {
@@ -208,7 +209,7 @@ impl<R> Client<R> {
             response = self.served_one(now);
             think += self.process.last_think;
         }
-        // What comes before the next request is the think time after all blocks of this one.
+        // The think time before the next request is the sum over all blocks of this one.
         self.process.last_think = think;
         response
     }
@@ -228,7 +229,7 @@ impl<R> Client<R> {
         self.process.served(now, think.min(TIME_MAX), ends, bytes)
     }
 
-    /// How far it is: (done, total), in units of its input.
+    /// The progress as (done, total), in units of its input.
     #[must_use]
     pub fn progress<S>(&self) -> (u64, u64)
     where

@@ -1,4 +1,4 @@
-//! Step (2): the levels decide, and somebody pays for the driver's work.
+//! Step (2): the levels decide, and a process is charged for the driver work.
 
 use headstart_policy::Space;
 use headstart_types::{Block, Nanos};
@@ -7,8 +7,8 @@ use super::{Phase, Supply, System};
 use crate::devices::Devices;
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// Step (2). Whether the level of a process that is `ALONE` `wants` to decide has been looked at.
-    // One copy, whoever calls: what happens from one reference to the next has to fit the processor's instruction cache.
+    /// Step (2). With `ALONE`, the caller has already determined whether the level `wants` to decide.
+    // A single copy for all callers: the code between two references has to fit the processor's instruction cache.
     #[inline(never)]
     pub(super) fn decide<const ALONE: bool>(&mut self, now: Nanos, wants: bool) {
         if ALONE {
@@ -25,7 +25,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.stack.devices.start(now);
     }
 
-    /// Lets level `index` write what is due, and decide if it `wants` to or its time has come.
+    /// Lets level `index` write blocks that are due, and decide if it `wants` to or its time has come.
     #[inline(always)]
     fn decide_at<const ALONE: bool>(&mut self, now: Nanos, index: usize, wants: bool) {
         let level = &self.stack.tiers[index].level;
@@ -47,7 +47,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// The block that a process is about to ask level `index` for: a fetch of it is a demand.
+    /// The block that a process is about to request from level `index`: its fetch is a demand fetch.
     #[inline(always)]
     fn at_hand(&self, index: usize) -> Option<Block> {
         let first = self.first_client[index]? as usize;
@@ -55,12 +55,12 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         if client.asks {
             return None;
         }
-        // One that has to meet the others, or to wait for the shared structures, asks later than now.
+        // A process that has to synchronise, or to wait for the shared structures, makes its request later.
         let asks = client.is_due && client.process.wants_block() && !self.is_held_up(first);
         (asks && client.has_at_hand()).then(|| client.block())
     }
 
-    /// Driver work is the acting process's; that of a level's own decisions its first process's.
+    /// Charges driver work to the acting process, or for a level's own decisions to its first process.
     #[inline(always)]
     pub(super) fn charge<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
         if ALONE {

@@ -1,12 +1,14 @@
-//! The machine: everything that happens at one instant, whoever drives it. Levels on top of one another, several of them on
-//! one below, requests of many blocks at once, processes side by side, arrivals by the clock, parallel programs.
-//! No clock and no I/O is in here. A host owns a [`System`] and its time. It asks for the next instant at which something
-//! happens and lets that happen ([`System::step`]); a host whose processes are real says itself who acts
-//! ([`System::turn`]). Devices are a mailbox: orders go into it, and what has ended comes out of it.
+//! The machine: everything that happens at one instant, for any host. It has levels above one another, several of them
+//! above a shared one, requests of many blocks, concurrent processes, open-loop arrivals, and parallel programs.
 //!
-//! Order of an instant: (1) completions and deliveries upward, and freed devices start their next requests; (2) decisions,
-//! level by level; (3) the processes that are due, by number, and arrivals; then idle processors may begin prefetch actions.
-//! A message down a level arrives at once; a message up takes the link's time.
+//! There is no clock and no I/O here. A host owns a [`System`] and its time. It asks for the next instant at which
+//! something happens and executes it ([`System::step`]); a host with real processes decides itself which ones act
+//! ([`System::turn`]). Devices are a mailbox: orders go in, completions come out.
+//!
+//! Order of an instant: (1) completions and deliveries upwards, and freed devices start their next requests; (2)
+//! decisions, level by level; (3) the processes that are due, by number, and arrivals; then idle processors may start
+//! prefetch actions. A message down between levels arrives at once; a message up takes the link's time.
+//!
 //! Cost of an event: logarithmic in the processes and levels; constant for one process on one level.
 
 mod actions;
@@ -39,18 +41,18 @@ use crate::stack::{Stack, Told};
 use arrivals::Arrivals;
 use writers::Writers;
 
-/// How requests are asked for.
+/// How requests are issued.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
-    /// All blocks of a request together.
+    /// Whether all blocks of a request are requested together.
     pub whole: bool,
-    /// At their times, whatever has become of those before.
+    /// Whether requests are issued at recorded times, regardless of outstanding requests (open-loop).
     pub open: bool,
-    /// How long a written block may stay dirty; `None` writes through.
+    /// Maximum time that a written block stays dirty; `None` writes through.
     pub write_delay: Option<Nanos>,
 }
 
-/// Levels, processes and devices. References come from an `R`, whose blocks lie in an `S`.
+/// Levels, processes and devices. References come from an `R`, and their blocks are placed in an `S`.
 pub struct System<D, S, R> {
     /// The levels and the devices.
     pub stack: Stack<D, S>,
@@ -58,31 +60,31 @@ pub struct System<D, S, R> {
     pub clients: Vec<Client<R>>,
     /// Response times.
     pub responses: Responses,
-    /// Time with no request outstanding; of open arrivals.
+    /// With open-loop arrivals: time without an outstanding request.
     pub idle: Nanos,
-    /// What makes the processes one parallel program.
+    /// What makes the processes one parallel program, if they are one.
     pub parallel: Option<Parallel>,
     manner: Manner,
-    /// By level: the first process that asks it, and the only one that its decisions can be for.
+    /// For each level: the first process that uses it, and the only one that its decisions can be for.
     first_client: Vec<Option<u32>>,
     only_client: Vec<Option<u32>>,
-    /// By process: when it acts next of its own accord.
+    /// For each process: when it next acts by itself.
     calendar: Earliest,
-    /// One process on one level, which waits for each request and is no program: see [`System::step_alone`].
+    /// Whether there is one closed-loop process on one level, outside a parallel program; see [`System::step_alone`].
     alone: bool,
-    /// Processes that act at this instant: scratch.
+    /// Scratch space: processes that act at this instant.
     due: Vec<u32>,
-    /// The process that acts.
+    /// The acting process.
     acting: Option<u32>,
-    /// Processes that are not done.
+    /// Number of unfinished processes.
     running: usize,
     writers: Writers,
     arrivals: Arrivals,
-    /// For a host that says who acts: the processes whose times have changed.
+    /// Processes whose times have changed, for a host that decides which ones act.
     moved: Option<Vec<u32>>,
-    /// Requests of clients of the host that are done.
+    /// Finished requests of clients of the host.
     replied: Vec<u64>,
-    /// Whether the stack's journal is kept.
+    /// Whether the journal is kept.
     journals: bool,
     now: Nanos,
 }
@@ -135,7 +137,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(system)
     }
 
-    /// Marks the processes that have nothing to ask for, and puts the others in the calendar.
+    /// Marks the processes without references as done, and puts the others in the calendar.
     fn look_ahead(&mut self) -> Result<(), R::Error> {
         for index in 0..self.clients.len() {
             if !self.clients[index].has_more(&self.stack.space)? {
@@ -148,7 +150,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(())
     }
 
-    /// When everybody was done, of those that are done by now.
+    /// When the last of the finished processes finished.
     #[must_use]
     pub fn end(&self) -> Nanos {
         let is_io = |index: usize| self.parallel.as_ref().is_some_and(|parallel| parallel.is_io(index));
@@ -157,7 +159,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         ends.max().unwrap_or(Nanos::ZERO).max(self.arrivals.busy_until)
     }
 
-    /// How far it is: (done, total) in units of the input.
+    /// The progress as (done, total), in units of the input.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         let (mut done, mut total) = self.parallel.as_ref().map_or((0, 0), Parallel::progress);
@@ -169,19 +171,19 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         (done, total)
     }
 
-    /// References served.
+    /// Number of references served.
     #[must_use]
     pub fn references(&self) -> u64 {
         self.clients.iter().map(|client| client.references).sum()
     }
 
-    /// Whether everybody is done.
+    /// Whether all processes are done.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.running == 0 && self.arrivals.is_empty()
     }
 
-    /// The process has nothing left to ask for.
+    /// Marks a process without further references as done.
     fn is_done(&mut self, now: Nanos, index: usize) {
         self.clients[index].process.phase = Phase::Done;
         self.running -= 1;
@@ -190,7 +192,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// When a process acts next of its own accord, or its processor has something to do; `None` while it waits.
+    /// When a process next acts by itself, or its processor has work; `None` while it waits.
     #[inline]
     #[must_use]
     pub fn due(&self, index: usize) -> Option<Nanos> {
@@ -200,7 +202,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Puts a process where it belongs in the calendar.
+    /// Updates a process in the calendar.
     #[inline]
     fn reschedule(&mut self, index: usize) {
         if let Some(moved) = &mut self.moved {
@@ -211,16 +213,16 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// From now on the host says who acts ([`System::turn`]): it hears whose times have changed ([`System::take_moved`]) and
-    /// which blocks have left levels ([`Stack::take_left`]).
+    /// From now on the host decides which processes act ([`System::turn`]). [`System::take_moved`] reports whose times
+    /// have changed, and [`Stack::take_left`] which blocks have been evicted.
     pub fn be_told(&mut self) {
         self.moved = Some((0..self.clients.len() as u32).collect());
         self.stack.note_what_leaves();
     }
 
-    /// From now on [`System::take_journal`] tells what has happened. To be called before the first instant.
+    /// Makes [`System::take_journal`] report events from now on. Must be called before the first instant.
     pub fn keep_journal(&mut self) {
-        // What is for a process that is alone notes nothing.
+        // The code for a single process records no events.
         self.alone = false;
         self.journals = true;
         self.stack.journal = Some(Vec::new());
@@ -228,7 +230,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         (0..self.clients.len()).for_each(|index| self.reschedule(index));
     }
 
-    /// Gives what has happened since it was last asked, evictions last: those of the instant `now`.
+    /// Appends the events since the last call; evictions come last, with the time `now`.
     pub fn take_journal(&mut self, now: Nanos, into: &mut Vec<Happening>) {
         if let Some(journal) = &mut self.stack.journal {
             into.append(journal);
@@ -244,14 +246,14 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Gives the processes whose times have changed since it was last asked; some may come more than once.
+    /// Appends the processes whose times have changed since the last call; possibly with duplicates.
     pub fn take_moved(&mut self, into: &mut Vec<u32>) {
         if let Some(moved) = &mut self.moved {
             into.append(moved);
         }
     }
 
-    /// When, as far as is known, a device is done, something comes up a link, or a level wishes to act.
+    /// The next known time at which a device finishes, a link delivers, or a level wants to act.
     #[inline]
     pub fn next_timer(&mut self) -> Option<Nanos> {
         match (self.stack.next_event(), self.stack.next_wish(self.now)) {
@@ -260,10 +262,10 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// The next instant at which anything happens; `None` when everybody is done.
+    /// The next instant at which anything happens; `None` when all processes are done.
     ///
     /// # Panics
-    /// A policy lets a process wait for a block that nothing will bring: a bug.
+    /// A process waits for a block that will never arrive: a bug of the policy.
     #[inline]
     pub fn next_instant(&mut self) -> Option<Nanos> {
         if self.is_over() {
@@ -275,7 +277,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Some(next)
     }
 
-    /// The first of the devices' next `event`, what a process does and what a level wishes; [`Nanos::MAX`] where there is none.
+    /// The earliest of the devices' next `event`, the processes' next actions and the levels' times; [`Nanos::MAX`] if
+    /// there is none.
     #[inline(always)]
     fn next_after(&mut self, event: Option<Nanos>) -> Nanos {
         let due = if self.alone { self.clients[0].process.due() } else { Some(self.calendar.time()) };
@@ -283,10 +286,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         event.unwrap_or(Nanos::MAX).min(due.unwrap_or(Nanos::MAX)).min(wish.unwrap_or(Nanos::MAX))
     }
 
-    /// Lets everything happen that happens at `now`, the next instant; where a process is alone, many instants after it too.
+    /// Executes everything that happens at `now`, the next instant; for a single process, many instants after it as
+    /// well.
     ///
     /// # Errors
-    /// The source of references is wrong somewhere.
+    /// The source of references has an error.
     pub fn step(&mut self, now: Nanos) -> Result<(), R::Error> {
         if self.alone {
             return self.step_alone(now);
@@ -304,7 +308,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         acted
     }
 
-    /// The same where the host says who acts at `now`: those of `due`, in ascending order.
+    /// As [`System::step`], but the host decides which processes act at `now`: those of `due`, in ascending order.
     ///
     /// # Errors
     /// As for [`System::step`].
@@ -313,8 +317,9 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.act_all::<false>(now, due, false)
     }
 
-    /// A process that the host only watches has referenced what `ask` says, of level `tier`: at an instant that
-    /// [`System::turn`] has begun. Without a fetch of its own: the host ends orders of kind [`Kind::Demand`](crate::Kind) at once.
+    /// Records that a process that the host only observes has referenced the blocks of `ask` in level `tier`, at an
+    /// instant started by [`System::turn`]. This needs no fetch: the host ends orders of kind
+    /// [`Kind::Demand`](crate::Kind) at once.
     pub fn observe(&mut self, now: Nanos, tier: usize, ask: &Ask<'_>) -> Looked {
         let (level, space, mut down) = self.stack.at(tier);
         let looked = level.request(now, ask, space.as_space(), &mut down);
@@ -322,29 +327,29 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         looked
     }
 
-    /// A client of the host, which is no process of the machine, asks level `tier` for `blocks`, which lie where `asked`
-    /// says: at an instant that [`System::turn`] has begun. The stack was built with no first levels.
-    /// [`System::take_replied`] gives `id` when all of it is there.
+    /// Requests `blocks`, placed as in `asked`, from level `tier` for a client of the host that is not a process of the
+    /// machine, at an instant started by [`System::turn`]. The stack was built without first levels.
+    /// [`System::take_replied`] returns `id` when all blocks are there.
     pub fn request(&mut self, now: Nanos, tier: usize, id: u64, asked: Asked, blocks: &[Block]) {
         self.stack.ask_for_client(now, tier, id, asked, blocks);
         self.follow::<false>(now, tier, 0);
         self.hear_all(now);
     }
 
-    /// The host expects requests of its clients for `blocks` of level `tier`: those that are absent are fetched ahead, as far as there
-    /// are frames. At an instant that [`System::turn`] has begun.
+    /// The host expects requests of its clients for `blocks` of level `tier`: the absent ones are prefetched, as far as
+    /// there are frames. At an instant started by [`System::turn`].
     pub fn expect(&mut self, now: Nanos, tier: usize, blocks: &[Block]) {
         let (level, space, mut down) = self.stack.at(tier);
         let issued = level.expect(now, blocks, space.as_space(), &mut down);
         self.follow::<false>(now, tier, issued);
     }
 
-    /// Gives the requests of clients of the host that are done, in order.
+    /// Appends the finished requests of clients of the host, in order.
     pub fn take_replied(&mut self, into: &mut Vec<u64>) {
         into.append(&mut self.replied);
     }
 
-    /// The process will not reference `block` at `position`, as level `tier` expects.
+    /// The process will not reference `block` at `position`, although level `tier` expects it.
     pub fn skip(&mut self, now: Nanos, tier: usize, position: Position, block: Block) {
         let (level, space, _) = self.stack.at(tier);
         level.skip(now, position, block, space.as_space());
@@ -358,11 +363,11 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Steps (2) and (3), and idle processors. What cannot be so of a process that is `ALONE` is not asked, nor once more
-    /// whether its level `wants` to decide.
+    /// Steps (2) and (3), and actions of idle processors. With `ALONE`, checks that cannot apply to a single process
+    /// are skipped; `wants` is whether its level wants to decide.
     #[inline(always)]
     fn act_all<const ALONE: bool>(&mut self, now: Nanos, due: &[u32], wants: bool) -> Result<(), R::Error> {
-        // Who is due now acts now, though driver work of this instant's decisions may keep its processor busy.
+        // Processes that are due act now, even if driver work of this instant's decisions keeps their processors busy.
         for index in due {
             let client = &mut self.clients[*index as usize];
             client.is_due = true;
@@ -391,7 +396,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(())
     }
 
-    /// After [`System::end`]: what ends by `end` is counted.
+    /// After [`System::end`]: counts what completes by `end`.
     pub fn drain(&mut self, end: Nanos) {
         while let Some(at) = self.stack.next_event().filter(|at| *at <= end) {
             while self.stack.complete(at).is_some() {}
@@ -399,7 +404,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// What the levels have to say without anything having come from below.
+    /// Handles notifications that are pending without a completion.
     #[inline]
     fn hear_all(&mut self, now: Nanos) {
         while let Some(told) = self.stack.take_told() {
@@ -420,7 +425,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// What a process may wait for is there.
+    /// Handles the completion that a process may wait for.
     #[inline]
     fn arrived(&mut self, now: Nanos, index: usize, written: bool) {
         if self.clients[index].process.arrived(now, written) {

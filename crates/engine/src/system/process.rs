@@ -1,13 +1,13 @@
 //! A process: it references, thinks, pays for driver work, and waits.
 //!
-//! One processor time line serves both for thinking and for driver work: work issued while the process thinks puts
-//! its next reference off; work issued while it waits overlaps the wait (kimbrel96; DESIGN). Prefetch actions overlap
-//! waits too; what of them lies beyond a wait's end, the overrun, is overhead. Hence for every process elapsed =
-//! compute + driver + overhead + stall + barrier + idle.
+//! One processor time line serves both thinking and driver work. Work issued while the process thinks delays its next
+//! reference; work issued while it waits overlaps the wait (kimbrel96; DESIGN). Prefetch actions overlap waits too;
+//! their part beyond the end of a wait, the overrun, is overhead. Hence for every process elapsed = compute + driver +
+//! overhead + stall + barrier + idle.
 
 use headstart_types::{Nanos, Outcome, Position};
 
-/// No clock passes this, 146 years, and no single think time is longer, so that sums of a few times never leave 64 bits.
+/// Upper limit of all times, 146 years, and of every single think time, so that sums of a few times fit in 64 bits.
 pub const TIME_MAX: Nanos = Nanos(1 << 62);
 
 /// What the process is doing.
@@ -17,7 +17,7 @@ pub enum Phase {
     Thinking,
     /// Waiting.
     Waiting(Wait),
-    /// What it waited for is there; the processor may still be at driver work, or at a prefetch action.
+    /// Its wait is over; the processor may still be busy with driver work or a prefetch action.
     Granted(Wait),
     /// All references are served.
     Done,
@@ -26,7 +26,7 @@ pub enum Phase {
 /// What a process waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
-    /// Its block, which was found so.
+    /// Its block, with how it was found.
     Read(Outcome),
     /// The end of its write; the reference itself has been served.
     Write,
@@ -34,27 +34,27 @@ pub enum Awaited {
     Others,
 }
 
-/// A wait under way.
+/// A wait in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// What for.
+    /// The reason.
     pub what: Awaited,
-    /// Since when.
+    /// Start of the wait.
     pub since: Nanos,
-    /// When what is waited for was there.
+    /// When the awaited event happened.
     over_at: Nanos,
-    /// Driver work and overrun charged before it began.
+    /// Driver work and overrun charged before the wait started.
     charged_before: Nanos,
 }
 
 impl Wait {
-    /// When what is waited for was there, once it is.
+    /// When the awaited event happened, once it has.
     #[must_use]
     pub fn over_at(&self) -> Nanos {
         self.over_at
     }
 
-    /// What of the wait until `now` is stall or barrier; `charged_before` is what [`Process::charged`] was before this instant.
+    /// The stall or barrier time of the wait until `now`; `charged_before` is [`Process::charged`] before this instant.
     #[inline]
     #[must_use]
     pub fn waited(&self, now: Nanos, charged_before: Nanos) -> Nanos {
@@ -62,44 +62,44 @@ impl Wait {
     }
 }
 
-/// A process and where its time has gone.
+/// A process and its time accounting.
 #[derive(Debug, Clone)]
 pub struct Process {
-    /// What it does now.
+    /// Its current activity.
     pub phase: Phase,
     /// Position of its next reference.
     pub position: Position,
-    /// When its processor is free: the next reference is then.
+    /// When its processor is free; the next reference happens then.
     pub free_at: Nanos,
     /// Think time.
     pub compute: Nanos,
     /// Driver work.
     pub driver: Nanos,
-    /// Hit, call and copy costs, waits for shared structures, and overrun.
+    /// Costs of hits, calls and copies, waits for shared structures, and overrun.
     pub overhead: Nanos,
-    /// The part of `overhead` by which the process acted later than it could have: of a live host, whose machine takes its
-    /// time.
+    /// The part of `overhead` by which the process acted later than it could have; only on live hosts, where execution
+    /// takes real time.
     pub late: Nanos,
-    /// The part of `overhead` in which prefetch actions held up a process that could have gone on.
+    /// The part of `overhead` in which prefetch actions delayed a process that could have continued.
     pub overrun: Nanos,
-    /// Waits for blocks, without the driver work done meanwhile and without overrun.
+    /// Waits for blocks, without driver work done meanwhile and without overrun.
     pub stall: Nanos,
-    /// The part of `stall` on blocks that were on their way already.
+    /// The part of `stall` on blocks that were in flight already.
     pub other_io: Nanos,
-    /// Waits for other processes, likewise.
+    /// Waits for other processes, without driver work and overrun.
     pub barrier: Nanos,
-    /// Sum of the times from asking for a block to having it.
+    /// Sum of the times from requesting a block to having it.
     pub read_time: Nanos,
-    /// Blocks read from buffers of other nodes, and what that adds to the reference under way.
+    /// Number of blocks read from buffers of other nodes. `remote` is their additional cost for the current reference.
     pub remote_reads: u64,
     remote: Nanos,
-    /// Sum of the waits for blocks that were on their way already, until they were there.
+    /// Sum of the waits for blocks that were in flight already, until they arrived.
     pub hit_wait: Nanos,
     /// Time before its first request.
     pub idle: Nanos,
     /// Think time after the last served reference.
     pub last_think: Nanos,
-    /// When the request under way began.
+    /// Start of the current request.
     pub request_since: Option<Nanos>,
     costs: Costs,
     /// The cost of a reference to a whole block.
@@ -109,20 +109,21 @@ pub struct Process {
 /// Costs in processor time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Costs {
-    /// Driver work for each order to what is below.
+    /// Driver work per order to the level or devices below.
     pub driver: Nanos,
-    /// For each reference, to find and hand over the block.
+    /// Per reference, to find and deliver the block.
     pub hit: Nanos,
-    /// For each request.
+    /// Per request.
     pub request: Nanos,
-    /// For each KiB handed over.
+    /// Per KiB delivered.
     pub copy_per_kib: Nanos,
-    /// Bytes of a block.
+    /// Bytes per block.
     pub block_bytes: u64,
 }
 
 impl Costs {
-    /// What it takes to hand over `bytes` of a block, or all of it; nothing is handed over of metadata.
+    /// The cost of delivering `bytes` of a block (`None`: all of it). Metadata (0 bytes) is not delivered and costs
+    /// nothing.
     #[inline]
     fn of_reference(&self, bytes: Option<u32>) -> Nanos {
         match bytes {
@@ -165,7 +166,7 @@ impl Process {
         }
     }
 
-    /// When it acts next of its own accord; `None` while it waits or when it is done.
+    /// When it next acts by itself; `None` while it waits or when it is done.
     #[inline]
     #[must_use]
     pub fn due(&self) -> Option<Nanos> {
@@ -175,20 +176,20 @@ impl Process {
         }
     }
 
-    /// Whether it waits for a block, or is about to ask for one.
+    /// Whether it waits for a block, or is about to request one.
     #[inline]
     #[must_use]
     pub fn wants_block(&self) -> bool {
         self.phase != Phase::Done && !matches!(self.awaits(), Some(Awaited::Write | Awaited::Others))
     }
 
-    /// Whether it waits for a block, or has not taken it though it is there.
+    /// Whether it waits for a block, or has one that it has not taken yet.
     #[must_use]
     pub fn is_reading(&self) -> bool {
         matches!(self.awaits(), Some(Awaited::Read(_)))
     }
 
-    /// What it waits for, or waited for until what it waited for was there.
+    /// The reason of its current wait, or of the wait that has just ended.
     #[inline]
     fn awaits(&self) -> Option<Awaited> {
         match self.phase {
@@ -197,14 +198,14 @@ impl Process {
         }
     }
 
-    /// Driver work, overrun and lateness so far: what may overlap a wait without being part of it.
+    /// Driver work, overrun and lateness so far: times that may overlap a wait without being part of it.
     #[inline]
     #[must_use]
     pub fn charged(&self) -> Nanos {
         self.driver + self.overrun + self.late
     }
 
-    /// It acts at `now`. Returns how much later that is than it could have.
+    /// The process acts at `now`. Returns how much later that is than it could have.
     pub fn acts(&mut self, now: Nanos) -> Nanos {
         let late = now.saturating_sub(self.free_at);
         self.late += late;
@@ -217,21 +218,21 @@ impl Process {
     #[inline]
     pub fn charge_driver(&mut self, now: Nanos, requests: u32) {
         if requests > 0 {
-            // Bounded costs: at most 2^32 requests of an hour, cut off where the run ends anyway.
+            // Costs are bounded: at most 2^32 requests of an hour each, cut off where the run ends anyway.
             let work = Nanos(self.costs.driver.0.saturating_mul(u64::from(requests))).min(TIME_MAX);
             self.free_at = self.free_at.max(now) + work;
             self.driver += work;
         }
     }
 
-    /// It waits for `what`: its block, or the end of its write. `charged_before` is what [`Process::charged`] was
-    /// before this instant.
+    /// Starts a wait for `what`: its block, or the end of its write. `charged_before` is [`Process::charged`] before
+    /// this instant.
     #[inline]
     pub fn wait(&mut self, now: Nanos, what: Awaited, charged_before: Nanos) {
         self.phase = Phase::Waiting(Wait { what, since: now, over_at: now, charged_before });
     }
 
-    /// A request is done, or all of its blocks have been written. Returns whether that ends its wait.
+    /// Handles the end of a request, or of all of its writes. Returns whether that ends the wait.
     #[inline]
     pub fn arrived(&mut self, now: Nanos, written: bool) -> bool {
         match self.phase {
@@ -243,7 +244,7 @@ impl Process {
         }
     }
 
-    /// What it waits for is there.
+    /// Records that the awaited event has happened.
     #[inline]
     pub fn granted(&mut self, now: Nanos) {
         if let Phase::Waiting(wait) = self.phase {
@@ -252,27 +253,27 @@ impl Process {
         }
     }
 
-    /// It could go on, but its processor is at a prefetch action for `overrun` more, until `end`.
+    /// It could continue, but its processor is busy with a prefetch action for `overrun` more, until `end`.
     pub fn overruns(&mut self, end: Nanos, overrun: Nanos) {
         self.free_at = self.free_at.max(end);
         self.overrun += overrun;
         self.overhead += overrun;
     }
 
-    /// It waits for `cost` on its processor, for shared structures.
+    /// Charges a wait of `cost` for shared structures.
     pub fn pays(&mut self, now: Nanos, cost: Nanos) {
         self.free_at = self.free_at.max(now) + cost;
         self.overhead += cost;
         self.read_time += cost;
     }
 
-    /// Of the blocks that it looks up `blocks` are at other nodes: handing them over will take `cost` more.
+    /// Records that `blocks` of the looked-up blocks are on other nodes: delivering them will take `cost` more.
     pub fn reads_remotely(&mut self, blocks: u64, cost: Nanos) {
         self.remote_reads += blocks;
         self.remote = cost;
     }
 
-    /// The wait ends at `now`; `charged_before` as above.
+    /// Ends the wait at `now`; `charged_before` as in [`Process::wait`].
     #[inline]
     pub fn end_wait(&mut self, now: Nanos, wait: &Wait, charged_before: Nanos) {
         let waited = wait.waited(now, charged_before);
@@ -291,9 +292,9 @@ impl Process {
         self.phase = Phase::Thinking;
     }
 
-    /// The reference has been handed over at `now`: pays for it and thinks. Returns the response time of the request
-    /// that it ends, if it ends one. `bytes` of the block were asked for; `None`: all. One that ends with metadata is
-    /// none of the application's.
+    /// Delivers the reference at `now`: pays for it and thinks. Returns the response time of the request that it ends,
+    /// if it ends one. `bytes` of the block were requested; `None`: all. A request that ends with metadata is not the
+    /// application's.
     #[inline]
     pub fn served(&mut self, now: Nanos, think: Nanos, ends_request: bool, bytes: Option<u32>) -> Option<Nanos> {
         let mut since = self.request_since.take();

@@ -1,7 +1,8 @@
-//! Processes as one parallel program: they share reference strings, meet at barriers, and each has a processor that is
-//! idle while it waits (kotz-ellis, section 5).
+//! Processes as one parallel program: they share reference strings and synchronise at barriers, and each has a
+//! processor that is idle while the process waits (kotz-ellis, section 5).
 //!
-//! The rules of barriers and idle processors are in [`crate::parallel`]; this is where the machine keeps to them. The time between two meetings is an *interval*; what happened in it is summed up as it happens.
+//! The rules of barriers and idle processors are in [`crate::parallel`]; this file applies them in the machine. The
+//! time between two synchronisations is an *interval*; its sums are updated as events happen.
 //!
 //! Cost: constant per read and wait.
 
@@ -14,7 +15,7 @@ use crate::journal::Happening;
 use crate::level::Looked;
 use crate::parallel::{Barrier, Buffers, Contention, Idle, Intervals, Meeting, Node, Parts, Scope, Strings};
 
-/// Where a process's time has gone so far.
+/// How a process has spent its time so far.
 fn parts(process: &Process) -> Parts {
     let own_io = process.stall - process.other_io;
     Parts { compute: process.compute, own_io, other_io: process.other_io, overrun: process.overrun }
@@ -22,20 +23,20 @@ fn parts(process: &Process) -> Parts {
 
 /// What makes processes one parallel program.
 pub struct Parallel {
-    /// What is known of the strings; `None` where each process has references of its own.
+    /// The reference strings; `None` if each process has its own references.
     strings: Option<Strings>,
     barrier: Option<Barrier>,
     /// The processors.
     pub nodes: Vec<Node>,
-    /// Prefetch actions, where processors take them on.
+    /// Prefetch actions, if processors perform them.
     pub(super) actions: Option<Actions>,
-    /// Structures that look-ups hold.
+    /// Structures that lookups hold.
     pub(super) contention: Contention,
-    /// Where buffers are; `None` where that makes no difference.
+    /// Placement of buffers; `None` if it makes no difference.
     pub(super) buffers: Option<Buffers>,
-    /// What has happened from meeting to meeting.
+    /// Sums for each interval.
     pub intervals: Intervals,
-    /// By process: read time that has been added to an interval's.
+    /// For each process: its read time that has been added to an interval.
     read_time: Vec<Nanos>,
 }
 
@@ -52,7 +53,7 @@ impl Parallel {
     ) -> Self {
         let mut nodes = vec![Node::default(); processes];
         let is_io = |index: &usize| actions.as_ref().is_some_and(|actions| actions.is_io(*index));
-        // Nothing ends the time in which there is no process.
+        // The idle period of a processor without a process never ends.
         (0..processes).filter(is_io).for_each(|index| nodes[index].rests(Nanos::ZERO, Idle::OwnIo));
         Self {
             strings,
@@ -79,17 +80,17 @@ impl Parallel {
         self.strings.as_ref().map_or((0, 0), |strings| (strings.taken(), strings.program().blocks.len() as u64))
     }
 
-    /// When, from `now` on, a process's processor has something to do.
+    /// When, from `now` on, a process's processor has work.
     #[inline]
     #[must_use]
     pub fn due(&self, now: Nanos, index: usize, process: &Process) -> Option<Nanos> {
-        // One that is free already is asked at the end of each instant.
+        // A processor that is free already is offered actions at the end of each instant.
         let free = || self.actions.as_ref().and_then(|actions| actions.free_at(index)).filter(|at| *at > now);
         self.nodes[index].acts_until().or_else(|| process.due()).or_else(free)
     }
 
-    /// Reads that a process has not started and that come before it meets the others, or is done: 0 where that is not for it alone to say,
-    /// or not known.
+    /// Number of reads that a process has not started and that precede its next synchronisation or its end. 0 if that
+    /// depends on other processes, or is unknown.
     pub(super) fn left(&self, index: usize) -> u32 {
         if self.is_io(index) {
             return 0;
@@ -104,7 +105,7 @@ impl Parallel {
         }
     }
 
-    /// When the action of a process's processor ends; zero where there is none.
+    /// End of the current action of a process's processor; zero if there is none.
     #[inline]
     #[must_use]
     pub fn acts_until(&self, index: usize) -> Nanos {
@@ -113,13 +114,13 @@ impl Parallel {
 }
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// Whether processes meet: then one that has read all leaves when it would have met the others.
+    /// Whether processes synchronise. If so, a process without further reads leaves when it would synchronise next.
     pub(super) fn meets_others(&self) -> bool {
         self.parallel.as_ref().is_some_and(|parallel| parallel.barrier.is_some())
     }
 
-    /// Whether a process that is due will not ask for a block at this instant: it meets the others, or waits for the
-    /// shared structures. One that has begun to wait for its block is not held up any more.
+    /// Whether a process that is due will not request a block at this instant, because it has to synchronise or to wait
+    /// for the shared structures. A process that already waits for its block is not held up.
     #[inline]
     pub(super) fn is_held_up(&self, index: usize) -> bool {
         let Some(parallel) = &self.parallel else { return false };
@@ -129,8 +130,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         !waited && !client.has_begun && (meets || !parallel.contention.is_none())
     }
 
-    /// Whether a process that has thought may ask for a block now; it has taken it then, and paid for looking it up.
-    /// If not, it has met the others, is done, or waits for shared structures.
+    /// Whether a process that has finished thinking may request a block now; the reference is then taken and its lookup
+    /// paid for. If not, the process has reached the barrier, is done, or waits for shared structures.
     pub(super) fn may_read(&mut self, now: Nanos, index: usize) -> Result<bool, R::Error> {
         let Some(parallel) = &mut self.parallel else { return Ok(true) };
         let client = &mut self.clients[index];
@@ -167,7 +168,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         Ok(held == Nanos::ZERO)
     }
 
-    /// A process meets the others, and waits unless it is the last.
+    /// Lets a process arrive at the barrier; it waits unless it is the last.
     fn comes(&mut self, now: Nanos, index: usize) {
         self.wait(now, index, Awaited::Others);
         let barrier = self.parallel.as_mut().and_then(|parallel| parallel.barrier.as_mut());
@@ -176,7 +177,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// A process is done: others need not wait for it.
+    /// Removes a finished process from the barrier.
     pub(super) fn leaves(&mut self, now: Nanos, index: usize) {
         let barrier = self.parallel.as_mut().and_then(|parallel| parallel.barrier.as_mut());
         if let Some(meeting) = barrier.and_then(|barrier| barrier.leaves(now, index as u32)) {
@@ -184,7 +185,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// All have met: who waits goes on, at this instant, in the order of their numbers.
+    /// Completes a synchronisation: the waiting processes continue at this instant, in order of their numbers.
     fn met(&mut self, now: Nanos, meeting: &Meeting) {
         if let Some(parallel) = &mut self.parallel {
             let clients = &self.clients;
@@ -196,7 +197,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// A process has begun to wait.
+    /// Handles the start of a process's wait.
     #[inline]
     pub(super) fn rests(&mut self, now: Nanos, index: usize, what: Awaited) {
         let Some(parallel) = &mut self.parallel else { return };
@@ -209,7 +210,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.is_free(now, index);
     }
 
-    /// What a process waits for is there.
+    /// Handles the end of a process's wait.
     #[inline]
     pub(super) fn wait_is_over(&mut self, now: Nanos, index: usize) {
         if let Some(parallel) = &mut self.parallel {
@@ -225,7 +226,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.reschedule(index);
     }
 
-    /// A process that has waited goes on.
+    /// Handles the continuation of a process that has waited.
     #[inline]
     pub(super) fn resumes(&mut self, now: Nanos, index: usize) {
         if let Some(parallel) = &mut self.parallel {
@@ -233,7 +234,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// A request has been looked up.
+    /// Counts the lookup of a request.
     #[inline]
     pub(super) fn count(&mut self, looked: &Looked) {
         if let Some(parallel) = &mut self.parallel {
@@ -241,7 +242,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// A process has got `count` blocks.
+    /// Counts `count` blocks delivered to a process.
     #[inline]
     pub(super) fn has_read(&mut self, index: usize, count: u32) {
         if let Some(parallel) = &mut self.parallel {
@@ -251,8 +252,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    /// Whether the processor of a process that is due is the process's: an action that ends now has ended after this,
-    /// and a process that still waits has nothing to do.
+    /// Whether the processor of a process that is due is available to it. An action that ends now has ended after this
+    /// call; a process that still waits has nothing to do.
     pub(super) fn has_processor(&mut self, now: Nanos, index: usize) -> bool {
         let Some(parallel) = &self.parallel else { return true };
         if parallel.nodes[index].acts_until().is_some() {

@@ -1,25 +1,26 @@
-//! Where the references of a process come from.
+//! The source of a process's references.
 
 use std::convert::Infallible;
 
 use headstart_types::Chunk;
 
-/// A source of references, read as they are needed.
+/// A source of references, read as needed.
 pub trait Supply<S>: Send {
-    /// Why there are no more though there should be.
+    /// Why reading failed.
     type Error;
 
-    /// Fills `chunk` with the next references, whose blocks are numbered in `space`; false, and none, at the end.
+    /// Fills `chunk` with the next references, with blocks numbered in `space`; returns false, and no references, at
+    /// the end.
     ///
     /// # Errors
-    /// The source is wrong there.
+    /// The source has an error there.
     fn next(&mut self, chunk: &mut Chunk, space: &S) -> Result<bool, Self::Error>;
 
-    /// How far the reading is: (done, total), in units of the input.
+    /// The progress of reading as (done, total), in units of the input.
     fn progress(&self) -> (u64, u64);
 }
 
-/// No source: processes whose references are all known, or taken from the strings of a program.
+/// No source, for processes whose references are all known or taken from the strings of a program.
 #[derive(Debug)]
 pub enum NoSupply {}
 
@@ -35,33 +36,33 @@ impl<S> Supply<S> for NoSupply {
     }
 }
 
-/// References to come: what is read, and where the process is in it.
+/// The remaining references of a process, and its place in them.
 pub struct Cursor<R> {
-    /// The chunk under way.
+    /// The current chunk.
     pub chunk: Chunk,
     /// Index of the next reference in it.
     pub at: usize,
-    /// Where further chunks come from; `None` if the chunk is all there is.
+    /// The source of further chunks; `None` if the chunk holds all references.
     pub supply: Option<Box<R>>,
 }
 
 impl<R> Cursor<R> {
-    /// All that there is.
+    /// A cursor over a single chunk.
     #[must_use]
     pub fn known(chunk: Chunk) -> Self {
         Self { chunk, at: 0, supply: None }
     }
 
-    /// From a source.
+    /// A cursor over a source.
     #[must_use]
     pub fn reading(supply: R) -> Self {
         Self { chunk: Chunk::empty(), at: 0, supply: Some(Box::new(supply)) }
     }
 
-    /// Whether there is a next reference; reads on where the chunk is used up.
+    /// Whether there is a next reference; reads the next chunk if the current one is used up.
     ///
     /// # Errors
-    /// The source is wrong there.
+    /// The source has an error there.
     #[inline]
     pub fn has_more<S>(&mut self, space: &S) -> Result<bool, R::Error>
     where
@@ -75,7 +76,7 @@ impl<R> Cursor<R> {
         supply.next(&mut self.chunk, space)
     }
 
-    /// How far it is: (done, total), in units of its input.
+    /// The progress as (done, total), in units of its input.
     #[must_use]
     pub fn progress<S>(&self) -> (u64, u64)
     where

@@ -1,19 +1,19 @@
-//! Who waits until which blocks have been written: found by block, not by asking everybody.
+//! Waiters for writes, found by block without scanning all waiters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use headstart_types::Block;
 
-/// Waiters for writes, by level and block. A waiter is a process, or an arrival by the clock.
+/// Waiters for writes, by level and block. A waiter is a process or an open-loop request.
 #[derive(Debug, Default)]
 pub struct Writers {
     waiting: BTreeMap<(usize, Block), BTreeSet<u64>>,
-    /// By waiter: blocks that are not written.
+    /// For each waiter: number of blocks not yet written.
     left: BTreeMap<u64, usize>,
 }
 
 impl Writers {
-    /// `waiter` waits until all of `blocks`, which are different, have been written by level `tier`.
+    /// Makes `waiter` wait until all of `blocks`, which are distinct, have been written by level `tier`.
     pub fn wait(&mut self, waiter: u64, tier: usize, blocks: &[Block]) {
         for block in blocks {
             self.waiting.entry((tier, *block)).or_default().insert(waiter);
@@ -21,7 +21,7 @@ impl Writers {
         self.left.insert(waiter, blocks.len());
     }
 
-    /// A block has been written: for the first that waits for it. Gives that one if it waits for no other.
+    /// Handles a written block, on behalf of its first waiter. Returns that waiter if it waits for no other block.
     pub fn written(&mut self, tier: usize, block: Block) -> Option<u64> {
         let waiters = self.waiting.get_mut(&(tier, block))?;
         let waiter = waiters.pop_first()?;
