@@ -24,33 +24,33 @@ class Counts(TypedDict):
 
     # Written by `make docs` from crates/engine/src/counts.rs.
     references: int
-    """Blocks asked for, or being waited for; = `hits_ready` + `hits_unready` + `misses`."""
+    """Blocks requested, including those still waited for; = `hits_ready` + `hits_unready` + `misses`."""
     hits_ready: int
-    """References that found their block there."""
+    """References that found their block resident."""
     hits_unready: int
-    """References that found their block on its way, asked for at an earlier instant."""
+    """References that found their block in flight, requested at an earlier instant."""
     misses: int
-    """References that found neither; = `demand_fetches` + `write_misses`, with one process."""
+    """All other references; = `demand_fetches` + `write_misses`, with one process."""
     hit_wait_ns_mean: int
-    """Mean wait of `hits_unready` until their blocks had arrived."""
+    """Mean wait of `hits_unready` until their blocks arrived."""
     fetches: int
     """= `demand_fetches` + `prefetches`."""
     demand_fetches: int
-    """Fetches of a block that a process waited for or was at."""
+    """Fetches of a block that a process waits for or is about to reference."""
     prefetches: int
     """Fetches of other blocks; = `prefetches_used` + `prefetches_wasted`."""
     prefetches_used: int
-    """The part of `prefetches` whose block was referenced before it was evicted."""
+    """Those of `prefetches` whose block was referenced before it was evicted."""
     prefetches_late: int
-    """The part of `prefetches_used` that was still on its way when referenced."""
+    """Those of `prefetches_used` that were still in flight when referenced."""
     prefetches_wasted: int
-    """The part of `prefetches` that was not referenced."""
+    """Those of `prefetches` whose block was not referenced."""
     evictions: int
-    """Blocks evicted."""
+    """Number of evicted blocks."""
     writes: int
-    """The part of `references` that wrote, where writes reach the devices."""
+    """Those of `references` that wrote, where writes reach the devices."""
     write_misses: int
-    """The part of `misses` that wrote: the block took a frame, and nothing had to be fetched."""
+    """Those of `misses` that wrote: the block took a frame without a fetch."""
     blocks_written: int
     """Blocks written to devices, or to the level below."""
     # End of what is written.
@@ -66,24 +66,23 @@ class Level(Counts):
     accuracy: float
     """`prefetches_used` over `prefetches`, 0 to 1."""
     coverage: float
-    """`prefetches_used` over these and the misses that read, 0 to 1: what would have been misses without them."""
+    """`prefetches_used` over these plus the read misses, 0 to 1: the share of misses that prefetching avoided."""
     lateness: float
     """`prefetches_late` over `prefetches_used`, 0 to 1."""
     lead_ns_mean: int
-    """Mean time that a used prefetch had been there before it was asked for; late ones count as nothing."""
+    """Mean time from a used prefetch's arrival to its first request; late prefetches count as zero."""
     pollution: int
-    """Demand misses on blocks that had been evicted to make room for a prefetch."""
+    """Demand misses on blocks that were evicted to make room for a prefetch."""
     wasted_bytes: int
     """Bytes of `prefetches_wasted`."""
     wasted_service_ns: int
     """Service time of prefetches that were evicted unused, each with its share of its request."""
     silent_hits: int
-    """The part of `bypass_blocks` that was there: served without the policy's knowledge."""
+    """Those of `bypass_blocks` that were resident: served without the policy's knowledge."""
     bypass_blocks: int
-    """The part of `references` that bypassed the policy."""
+    """Those of `references` that bypassed the policy."""
     bypass_fetches: int
-    """The part of `demand_fetches` whose block bypassed the policy; not stored, unless the policy asked for it
-    meanwhile."""
+    """Those of `demand_fetches` whose block bypassed the policy; not stored unless the policy also requested it."""
     readmore_blocks: int
     """Blocks that a coordinator added to requests."""
     # End of what is written.

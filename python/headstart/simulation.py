@@ -120,33 +120,33 @@ class Result:
     requests: int
     # Written by `make docs` from crates/engine/src/counts.rs.
     references: int
-    """Blocks asked for, or being waited for; = `hits_ready` + `hits_unready` + `misses`."""
+    """Blocks requested, including those still waited for; = `hits_ready` + `hits_unready` + `misses`."""
     hits_ready: int
-    """References that found their block there."""
+    """References that found their block resident."""
     hits_unready: int
-    """References that found their block on its way, asked for at an earlier instant."""
+    """References that found their block in flight, requested at an earlier instant."""
     misses: int
-    """References that found neither; = `demand_fetches` + `write_misses`, with one process."""
+    """All other references; = `demand_fetches` + `write_misses`, with one process."""
     hit_wait_ns_mean: int
-    """Mean wait of `hits_unready` until their blocks had arrived."""
+    """Mean wait of `hits_unready` until their blocks arrived."""
     fetches: int
     """= `demand_fetches` + `prefetches`."""
     demand_fetches: int
-    """Fetches of a block that a process waited for or was at."""
+    """Fetches of a block that a process waits for or is about to reference."""
     prefetches: int
     """Fetches of other blocks; = `prefetches_used` + `prefetches_wasted`."""
     prefetches_used: int
-    """The part of `prefetches` whose block was referenced before it was evicted."""
+    """Those of `prefetches` whose block was referenced before it was evicted."""
     prefetches_late: int
-    """The part of `prefetches_used` that was still on its way when referenced."""
+    """Those of `prefetches_used` that were still in flight when referenced."""
     prefetches_wasted: int
-    """The part of `prefetches` that was not referenced."""
+    """Those of `prefetches` whose block was not referenced."""
     evictions: int
-    """Blocks evicted."""
+    """Number of evicted blocks."""
     writes: int
-    """The part of `references` that wrote, where writes reach the devices."""
+    """Those of `references` that wrote, where writes reach the devices."""
     write_misses: int
-    """The part of `misses` that wrote: the block took a frame, and nothing had to be fetched."""
+    """Those of `misses` that wrote: the block took a frame without a fetch."""
     blocks_written: int
     """Blocks written to devices, or to the level below."""
     # End of what is written.

@@ -1,15 +1,15 @@
-//! What a level gives orders to.
+//! The destination of a level's orders.
 
 use headstart_types::{Block, Disk, Nanos};
 
-/// What is to be done with the blocks of an order.
+/// What to do with the blocks of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Fetch the block: a process waits for it.
+    /// Fetch the block; a process waits for it.
     Demand,
-    /// Fetch the block: nobody waits for it.
+    /// Fetch the block; no process waits for it.
     Prefetch,
-    /// Only report at once that the block has arrived: it is going to be written whole.
+    /// Report at once that the block has arrived, because it will be overwritten as a whole.
     Allocate,
     /// Write the block.
     Write,
@@ -18,18 +18,18 @@ pub enum Kind {
 /// An order of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order<'a> {
-    /// The blocks: at least one. Several follow one another in one file, and are one request.
+    /// The blocks, at least one. Several blocks are contiguous in one file, and form one request.
     pub blocks: &'a [Block],
-    /// The disk of the first.
+    /// The disk of the first block.
     pub disk: Disk,
-    /// What to do.
+    /// What to do with the blocks.
     pub kind: Kind,
 }
 
-/// What takes the orders of one level: devices, or the level below.
+/// Carries out the orders of one level: devices, or the level below.
 pub trait Backend {
     /// Queues an order. When it has been carried out the host calls [`Level::arrived`](crate::Level::arrived) for each
-    /// of its blocks, or [`Level::written`](crate::Level::written) for a write. Returns to how many requests of a driver it
-    /// has come: one for each disk and place that its blocks lie in, none where nothing is to be read or written.
+    /// of its blocks, or [`Level::written`](crate::Level::written) for a write. Returns the number of driver requests:
+    /// one for each disk and contiguous place of its blocks, 0 if nothing has to be read or written.
     fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32;
 }

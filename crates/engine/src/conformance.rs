@@ -1,10 +1,10 @@
-//! Conformance: what every [`Policy`] owes, whoever wrote it. Hold your own against it.
+//! Conformance checks for any [`Policy`], including your own.
 //!
-//! [`policy`] runs what `make` makes on a level over FIFO disks, through odd systems and some hundred drawn from fixed seeds,
-//! and panics at the first promise that is broken: capacity is never exceeded; a victim is resident and not pinned; what
-//! is fetched is absent; every reference is served; the counts add up; the same system gives the same decisions. Systems of
-//! one frame, one block, many blocks of one disk and a cache larger than all are among them. It takes about a second.
-//! Replacements and read-aheads have checks of their own: [`headstart_policy::conformance`].
+//! [`policy`] runs what `make` returns on a level over FIFO disks, through odd systems and a few hundred drawn from
+//! fixed seeds, and panics at the first broken promise: capacity is never exceeded; a victim is resident and not
+//! pinned; a fetched block is absent; every reference is served; the counts add up; the same system gives the same
+//! decisions. The systems include one frame, one block, many blocks of one disk and a cache larger than all blocks. It
+//! takes about a second. Replacements and read-aheads have checks of their own: [`headstart_policy::conformance`].
 //!
 //! ```
 //! use headstart_engine::conformance;
@@ -40,7 +40,7 @@ use headstart_types::{Block, Disk, Nanos};
 
 use crate::{Ask, Backend, Counts, Level, Order};
 
-/// Checks a policy that goes block by block, for one process.
+/// Checks a policy that works block by block, for one process.
 ///
 /// # Panics
 /// The policy breaks a promise.
@@ -54,26 +54,26 @@ pub fn policy(make: impl Fn(&System) -> Box<dyn Policy>) {
     }
 }
 
-/// What is run: references with the think time after each, and the machine.
+/// What is run: references, the think time after each, and the machine.
 #[derive(Debug, Clone)]
 pub struct System {
     /// The block of each reference.
     pub refs: Vec<u32>,
-    /// As many think times.
+    /// The think time after each reference.
     pub think_ns: Vec<u64>,
-    /// Blocks that are resident at the start, least recently used first.
+    /// Blocks resident at the start, least recently used first.
     pub initial: Vec<u32>,
     /// Frames of the cache, at least 1.
     pub frames: u32,
-    /// By block.
+    /// The disk of each block.
     pub disk_of: Vec<u32>,
-    /// How many there are.
+    /// Number of disks.
     pub disks: usize,
-    /// Service times are drawn from 1 to this; all equal to it if `uniform`.
+    /// Service times are drawn from 1 to this; all equal it if `uniform`.
     pub service_ns_max: u64,
     /// Whether all services take the same time.
     pub uniform: bool,
-    /// Of the service times.
+    /// Seed of the service times.
     pub seed: u64,
 }
 
@@ -114,7 +114,7 @@ impl System {
         self.refs.iter().map(|block| Block(*block)).collect()
     }
 
-    /// Blocks that are resident at the start.
+    /// Blocks resident at the start.
     #[must_use]
     pub fn initial(&self) -> Vec<Block> {
         self.initial.iter().map(|block| Block(*block)).collect()
@@ -127,7 +127,7 @@ impl System {
     }
 }
 
-/// A system of `refs` with everything else plain.
+/// A system with references `refs` and default values otherwise.
 fn plain(refs: Vec<u32>, frames: u32, disks: usize) -> System {
     let blocks = refs.iter().max().map_or(1, |most| most + 1);
     System {
@@ -143,7 +143,7 @@ fn plain(refs: Vec<u32>, frames: u32, disks: usize) -> System {
     }
 }
 
-/// Systems of every odd kind, by name.
+/// Edge-case systems, by name.
 #[must_use]
 pub fn odd_systems() -> Vec<(&'static str, System)> {
     let scan = |blocks: u32, passes: usize| (0..passes).flat_map(move |_| 0..blocks).collect::<Vec<_>>();
@@ -172,7 +172,7 @@ pub fn odd_systems() -> Vec<(&'static str, System)> {
     ]
 }
 
-/// Holds what came of a run against what holds of every run. `what` stands in the message.
+/// Checks a run's outcomes against the invariants of every run. `what` appears in the message.
 ///
 /// # Panics
 /// The counts do not add up.
@@ -192,23 +192,23 @@ pub fn check(what: &str, system: &System, outcomes: &Outcomes) {
     assert!(outcomes.elapsed_ns >= system.think_ns.iter().sum(), "{what}");
 }
 
-/// One decision: when, the cursor, what, in place of what.
+/// One decision: time, cursor, block, victim.
 pub type Decision = (u64, u32, u32, Option<u32>);
 
-/// What came of a run.
+/// The outcomes of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcomes {
-    /// The level's.
+    /// The level's counts.
     pub counts: Counts,
-    /// From the first reference to the last think time's end.
+    /// From the first reference to the end of the last think time.
     pub elapsed_ns: u64,
-    /// In order.
+    /// All decisions, in order.
     pub decisions: Vec<Decision>,
-    /// References served.
+    /// Number of references served.
     pub served: u64,
 }
 
-/// Looks over a policy's shoulder: at each event the level's books must be right, and so must each decision.
+/// Wraps a policy and checks at each event that the level's state is consistent and that each decision is allowed.
 pub struct Checked {
     policy: Box<dyn Policy>,
     frames: u32,
@@ -216,7 +216,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Watches `policy` on a level of so many frames; `decisions` gets what it decides.
+    /// Watches `policy` on a level of `frames` frames and appends its decisions to `decisions`.
     #[must_use]
     pub fn new(policy: Box<dyn Policy>, frames: u32, decisions: Arc<Mutex<Vec<Decision>>>) -> Self {
         Self { policy, frames, decisions }
@@ -237,7 +237,7 @@ impl Policy for Checked {
         let mut free = view.free;
         for (at, Fetch { block, victim }) in fetches.iter().enumerate() {
             let before = &fetches[..at];
-            // A round's fetches are carried out in order, so one may bring back what an earlier one has evicted.
+            // A round's fetches are carried out in order, so one may fetch a block that an earlier one has evicted.
             let evicted = before.iter().any(|other| other.victim == Some(*block));
             assert!(view.state(*block).is_absent() || evicted, "{block:?} is here");
             assert!(!before.iter().any(|other| other.block == *block), "{block:?} twice in a round");
@@ -282,7 +282,7 @@ impl Policy for Checked {
 
 /// FIFO disks.
 pub struct Disks {
-    /// By disk: (block, service time, end once it is in service).
+    /// For each disk: (block, service time, end of service).
     queues: Vec<VecDeque<(Block, u64, u64)>>,
     draws: Draws,
     uniform: bool,
@@ -301,7 +301,7 @@ impl Backend for Disks {
 }
 
 impl Disks {
-    /// Those of a system.
+    /// The disks of a system.
     #[must_use]
     pub fn new(system: &System) -> Self {
         Self {
@@ -312,13 +312,13 @@ impl Disks {
         }
     }
 
-    /// When the next fetch ends.
+    /// The time at which the next fetch ends.
     #[must_use]
     pub fn next(&self) -> Option<u64> {
         self.queues.iter().filter_map(|queue| queue.front()).map(|(_, _, end)| *end).min()
     }
 
-    /// A fetch that has ended: its block, its service time.
+    /// A fetch that has ended by `now`: its block and its service time.
     pub fn pop(&mut self, now: u64) -> Option<(Block, u64)> {
         let disk = self.queues.iter().position(|queue| queue.front().is_some_and(|(_, _, end)| *end <= now))?;
         let (block, service, _) = self.queues[disk].pop_front()?;
@@ -326,7 +326,7 @@ impl Disks {
     }
 }
 
-/// Runs `policy` on `system`.
+/// Runs `policy` on `system`, checking every event.
 ///
 /// # Panics
 /// The policy breaks a promise.

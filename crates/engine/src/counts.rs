@@ -1,22 +1,23 @@
-//! What a level counts, and what results say of it: one table. Only [`crate::Level`] adds to the counters.
+//! The counts of a level and their form in results, in one table. Only [`crate::Level`] adds to the counters.
 
 use serde::Serialize;
 
-/// A figure of a result that comes from a level's counts.
+/// A metric of a result that comes from a level's counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Its key in the JSON.
+    /// Its key in the result's JSON.
     pub name: &'static str,
-    /// `u64` or `f64`.
+    /// Its type, `u64` or `f64`.
     pub kind: &'static str,
-    /// What it is.
+    /// Its description.
     pub summary: &'static str,
-    /// Whether a result has it of the application, too, beside each level.
+    /// Whether it is also reported for the application, not only for each level.
     pub of_result: bool,
 }
 
-/// Makes counters, reports and the list of metrics from the lines of the table. A line `name: type` is a
-/// counter, which is summed over levels and, in a report, shown as it is; `name = kind: value` is shown and not counted.
+/// Generates counters, reports and the list of metrics from the lines of the table. A line `name: type` is a counter,
+/// which is summed over levels and reported as it is; a line `name = kind: value` is only reported, computed from
+/// counters.
 macro_rules! counts {
     (
         result { $(#[doc = $one_doc:literal] $one:ident $(: $one_count:ty)? $(= $one_kind:ident: $one_value:expr)?,)* }
@@ -34,27 +35,27 @@ macro_rules! counts {
             $(#[doc = $one_doc] pub $one: counts!(@kind $($one_kind)?),)*
         }
 
-        /// What each level's counts say of its prefetches, and of the traffic to the level above.
+        /// Metrics of each level about its prefetches and about the traffic to the level above.
         #[derive(Debug, Clone, Serialize)]
         pub struct LevelCountsReport {
             $(#[doc = $two_doc] pub $two: counts!(@kind $($two_kind)?),)*
         }
 
         impl Counts {
-            /// As the result has them.
+            /// The counts as reported in the result.
             #[must_use]
             pub fn report(&self) -> CountsReport {
                 CountsReport { $($one: counts!(@value (self, 0) $one $($one_value)?),)* }
             }
 
-            /// As the result has them of a level with blocks of `block_bytes`.
+            /// The counts as reported for a level with blocks of `block_bytes`.
             #[must_use]
             pub fn level_report(&self, block_bytes: u64) -> LevelCountsReport {
                 LevelCountsReport { $($two: counts!(@value (self, block_bytes) $two $($two_value)?),)* }
             }
         }
 
-        /// Every metric, in the order of results.
+        /// All metrics, in the order of results.
         pub const METRICS: &[Metric] = &[
             $(counts!(@metric $one, counts!(@said $($one_kind)?), $one_doc, true),)*
             $(counts!(@metric $two, counts!(@said $($two_kind)?), $two_doc, false),)*
@@ -68,7 +69,7 @@ macro_rules! counts {
         }
 
         impl Counts {
-            /// Adds what another level has counted.
+            /// Adds another level's counts.
             pub fn add(&mut self, other: &Counts) {
                 $(self.$name += other.$name;)*
             }
@@ -90,33 +91,33 @@ macro_rules! counts {
 
 counts! {
     result {
-        /// Blocks asked for, or being waited for; = `hits_ready` + `hits_unready` + `misses`.
+        /// Blocks requested, including those still waited for; = `hits_ready` + `hits_unready` + `misses`.
         references: u64,
-        /// References that found their block there.
+        /// References that found their block resident.
         hits_ready: u64,
-        /// References that found their block on its way, asked for at an earlier instant.
+        /// References that found their block in flight, requested at an earlier instant.
         hits_unready: u64,
-        /// References that found neither; = `demand_fetches` + `write_misses`, with one process.
+        /// All other references; = `demand_fetches` + `write_misses`, with one process.
         misses: u64,
-        /// Mean wait of `hits_unready` until their blocks had arrived.
+        /// Mean wait of `hits_unready` until their blocks arrived.
         hit_wait_ns_mean = u64: |counts, _| mean_ns(counts.hit_wait_ns, counts.hits_unready),
         /// = `demand_fetches` + `prefetches`.
         fetches = u64: |counts, _| counts.fetches(),
-        /// Fetches of a block that a process waited for or was at.
+        /// Fetches of a block that a process waits for or is about to reference.
         demand_fetches: u64,
         /// Fetches of other blocks; = `prefetches_used` + `prefetches_wasted`.
         prefetches: u64,
-        /// The part of `prefetches` whose block was referenced before it was evicted.
+        /// Those of `prefetches` whose block was referenced before it was evicted.
         prefetches_used: u64,
-        /// The part of `prefetches_used` that was still on its way when referenced.
+        /// Those of `prefetches_used` that were still in flight when referenced.
         prefetches_late: u64,
-        /// The part of `prefetches` that was not referenced.
+        /// Those of `prefetches` whose block was not referenced.
         prefetches_wasted = u64: |counts, _| counts.prefetches_wasted(),
-        /// Blocks evicted.
+        /// Number of evicted blocks.
         evictions: u64,
-        /// The part of `references` that wrote, where writes reach the devices.
+        /// Those of `references` that wrote, where writes reach the devices.
         writes: u64,
-        /// The part of `misses` that wrote: the block took a frame, and nothing had to be fetched.
+        /// Those of `misses` that wrote: the block took a frame without a fetch.
         write_misses: u64,
         /// Blocks written to devices, or to the level below.
         blocks_written: u64,
@@ -124,52 +125,52 @@ counts! {
     level {
         /// `prefetches_used` over `prefetches`, 0 to 1.
         accuracy = f64: |counts, _| share(counts.prefetches_used, counts.prefetches),
-        /// `prefetches_used` over these and the misses that read, 0 to 1: what would have been misses without them.
+        /// `prefetches_used` over these plus the read misses, 0 to 1: the share of misses that prefetching avoided.
         coverage = f64: |counts, _| {
             share(counts.prefetches_used, counts.prefetches_used + counts.misses - counts.write_misses)
         },
         /// `prefetches_late` over `prefetches_used`, 0 to 1.
         lateness = f64: |counts, _| share(counts.prefetches_late, counts.prefetches_used),
-        /// Mean time that a used prefetch had been there before it was asked for; late ones count as nothing.
+        /// Mean time from a used prefetch's arrival to its first request; late prefetches count as zero.
         lead_ns_mean = u64: |counts, _| mean_ns(counts.lead_time_ns, counts.prefetches_used),
-        /// Demand misses on blocks that had been evicted to make room for a prefetch.
+        /// Demand misses on blocks that were evicted to make room for a prefetch.
         pollution: u64,
         /// Bytes of `prefetches_wasted`.
         wasted_bytes = u64: |counts, block_bytes| counts.prefetches_wasted() * block_bytes,
         /// Service time of prefetches that were evicted unused, each with its share of its request.
         wasted_service_ns: u64,
-        /// The part of `bypass_blocks` that was there: served without the policy's knowledge.
+        /// Those of `bypass_blocks` that were resident: served without the policy's knowledge.
         silent_hits: u64,
-        /// The part of `references` that bypassed the policy.
+        /// Those of `references` that bypassed the policy.
         bypass_blocks: u64,
-        /// The part of `demand_fetches` whose block bypassed the policy; not stored, unless the policy asked for it meanwhile.
+        /// Those of `demand_fetches` whose block bypassed the policy; not stored unless the policy also requested it.
         bypass_fetches: u64,
         /// Blocks that a coordinator added to requests.
         readmore_blocks: u64,
     }
     sums {
-        /// Sum of the waits of `hits_unready` that have ended.
+        /// Sum of the completed waits of `hits_unready`.
         hit_wait_ns: u128,
-        /// Sum over prefetches that were there when first asked for, of the time since they had arrived.
+        /// Sum over used prefetches that had arrived: time from arrival to first request.
         lead_time_ns: u128,
     }
 }
 
 impl Counts {
-    /// Demand fetches and prefetches.
+    /// Demand fetches plus prefetches.
     #[must_use]
     pub fn fetches(&self) -> u64 {
         self.demand_fetches + self.prefetches
     }
 
-    /// Prefetches evicted, there or on their way without a reference.
+    /// Prefetches without a reference: evicted, still resident or still in flight.
     #[must_use]
     pub fn prefetches_wasted(&self) -> u64 {
         self.prefetches - self.prefetches_used
     }
 }
 
-/// The mean of `count` times whose sum is `sum_ns`; 0 of none. Each is shorter than a run, so that the mean fits.
+/// The mean of `count` times with sum `sum_ns`; 0 if there are none. Each time is shorter than a run, so the mean fits.
 #[must_use]
 pub fn mean_ns(sum_ns: u128, count: u64) -> u64 {
     sum_ns.checked_div(u128::from(count)).unwrap_or(0) as u64

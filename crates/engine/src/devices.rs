@@ -1,52 +1,55 @@
-//! The devices below the lowest levels, as a [`System`](crate::System) sees them.
+//! The devices below the lowest levels, as seen by a [`System`](crate::System).
 
 use headstart_types::{Block, Nanos};
 
 use crate::backend::Order;
 
-/// Whose order it is.
+/// The origin of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct From {
-    /// The level that gives it.
+    /// The level that issues it.
     pub level: u32,
-    /// The process for which it is given, where that is known: for schedulers that tell processes apart.
+    /// The process for which it is issued, if known; for schedulers that distinguish processes.
     pub process: Option<u32>,
 }
 
-/// What has become of the blocks of an order.
+/// How an order ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// They have been fetched; the disk worked on each for that long: of an order of several blocks, its share.
+    /// The blocks were fetched; the value is the disk's time per block, for an order of several blocks its share.
     Fetched(Nanos),
-    /// They needed no fetch.
+    /// The blocks needed no fetch.
     Allocated,
-    /// They were to be prefetched, and were there already: not by the level's doing, so that they are no prefetches.
+    /// The blocks were to be prefetched but were present already, not because of the level, so they do not count as
+    /// prefetches.
     Unneeded,
-    /// They have been written.
+    /// The blocks were written.
     Written,
 }
 
 /// An order, or a part of one, that has been carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// The level that gave the order.
+    /// The level that issued the order.
     pub level: u32,
-    /// What has become of its blocks.
+    /// How it ended.
     pub what: What,
 }
 
-/// What carries out orders for blocks that lie in an `S`, and reports their ends: simulated drives, or a mailbox between a live host and its disks.
+/// Carries out orders for blocks placed in an `S` and reports when they end: simulated drives, or a mailbox between a
+/// live host and its disks.
 pub trait Devices<S>: Send {
-    /// Queues an order; `space` says where its blocks lie. Returns to how many requests it has come, as
+    /// Queues an order; `space` gives the places of its blocks. Returns the number of driver requests, as
     /// [`Backend::issue`](crate::Backend::issue) does.
     fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &S) -> u32;
 
-    /// All orders of one step of this instant have been queued: idle devices may start, having seen them together.
+    /// Called when all orders of one step at this instant have been queued: idle devices may start, knowing all of
+    /// them.
     fn start(&mut self, now: Nanos);
 
-    /// When the next order ends, or a device wants to be asked again, as far as that is known.
+    /// When the next order ends or a device wants to be polled again; `None` if unknown.
     fn next_event(&self) -> Option<Nanos>;
 
-    /// The next order that has ended by `now`. Its blocks go to `into`, which is empty.
+    /// The next order that has ended by `now`. Its blocks are stored in `into`, which is empty.
     fn ended(&mut self, now: Nanos, space: &S, into: &mut Vec<Block>) -> Option<Ended>;
 }

@@ -1,5 +1,5 @@
-//! What must hold between any two instants of a run, whatever policies, coordinators and devices do: for fuzzers, which look
-//! after every step. Cost: proportional to the blocks of all levels.
+//! Invariants between any two instants of a run, for all policies, coordinators and devices; fuzzers check them after
+//! every step. Cost: proportional to the blocks of all levels.
 
 use headstart_policy::Space;
 use headstart_types::Nanos;
@@ -10,37 +10,38 @@ use crate::level::holds;
 use crate::level::Sabotage;
 use crate::system::{Supply, System};
 
-/// What was on its way at the end of a run has come by after so many instants: no run of a fuzzer has more blocks.
+/// Number of instants after which everything in flight at the end of a run must have ended: no fuzzed run has more
+/// blocks.
 const TURNS_MAX: u32 = 1 << 20;
 
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// Checks what must hold after an instant.
+    /// Checks the invariants after an instant.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The invariant that does not hold.
     pub fn check(&self) -> Result<(), String> {
         for (at, tier) in self.stack.tiers.iter().enumerate() {
             tier.level.check().map_err(|broken| format!("level {at}: {broken}"))?;
         }
-        // Each reference of a process is a look-up of a first level, and of one alone.
+        // Each reference of a process is one lookup, in exactly one first level.
         let of_levels: u64 =
             self.stack.tiers[..self.stack.first].iter().map(|tier| tier.level.counts().references).sum();
         let served = self.references();
         holds(served <= of_levels, || format!("{served} references were answered, {of_levels} were looked up"))
     }
 
-    /// Checks the end of a run, once everything that was on its way has come by: see [`System::check`].
+    /// Checks the end of a run, once everything in flight has ended; see [`System::check`].
     ///
     /// # Errors
-    /// What does not hold.
+    /// The invariant that does not hold.
     pub fn check_end(&mut self) -> Result<(), String> {
-        // Levels decide too: a demand that waits for a frame gets one now, after what the end of the run has let arrive.
+        // Levels decide as well: a demand that waits for a frame gets one now, after the last arrivals of the run.
         let (mut next, mut turns) = (Some(self.end()), 0u32);
         while let Some(at) = next {
             holds(self.turn(at, &[]).is_ok(), || format!("no reference is read at {at}, and one fails"))?;
             next = self.stack.next_event();
             turns += 1;
-            holds(turns < TURNS_MAX, || format!("at {at} there is no end of what is on its way"))?;
+            holds(turns < TURNS_MAX, || format!("requests in flight do not end, at {at}"))?;
         }
         self.check()?;
         for (at, tier) in self.stack.tiers.iter().enumerate() {
@@ -55,7 +56,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
 #[cfg(feature = "sabotage")]
 impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
-    /// Plants a fault in the first level, or in its first process, if that is possible now; whether it was.
+    /// Plants a fault in the first level, or in its first process, if that is possible now; returns whether it was.
     pub fn plant(&mut self, sabotage: Sabotage) -> bool {
         if sabotage == Sabotage::LosesTime {
             self.clients[0].process.compute += Nanos(1);
@@ -65,15 +66,15 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     }
 }
 
-/// The last instant that a host has seen: time never runs backwards.
+/// The last instant that a host has seen. Time never runs backwards.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Watch(Nanos);
 
 impl Watch {
-    /// The instant `now` has come.
+    /// Records the instant `now`.
     ///
     /// # Errors
-    /// It is before the last one.
+    /// `now` is before the last instant.
     pub fn comes(&mut self, now: Nanos) -> Result<(), String> {
         let before = std::mem::replace(&mut self.0, now);
         holds(before <= now, || format!("time runs backwards, from {before} to {now}"))

@@ -1,73 +1,73 @@
-//! What happens in a run, event by event, for a host that draws it. A run without a journal pays nothing for it but a look at
-//! rare points: the journal is asked for before the first instant ([`System::keep_journal`](crate::System::keep_journal)).
+//! The events of a run, for a host that draws them. Without a journal a run only pays for a check at rare points; a
+//! host requests the journal before the first instant ([`System::keep_journal`](crate::System::keep_journal)).
 
 use headstart_types::{Block, Nanos, Outcome};
 
 use crate::Awaited;
 
-/// Something that has happened.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
-    /// A process has referenced blocks with one look at its level, from `block` on; it may have to wait for them.
+    /// A process referenced blocks, from `block` on, with one lookup in its level; it may have to wait for them.
     Referenced {
         /// The process.
         process: u32,
-        /// When.
+        /// The time.
         at: Nanos,
         /// The blocks.
         blocks: Vec<Block>,
-        /// How the worst of them was found.
+        /// The worst outcome among them.
         outcome: Outcome,
     },
-    /// A process has waited.
+    /// A process waited.
     Waited {
         /// The process.
         process: u32,
         /// When the wait began.
         since: Nanos,
-        /// When what it waited for was there: from then on only work of its processor held it up.
+        /// When the awaited blocks or processes were there; from then on only processor work delayed the process.
         over: Nanos,
-        /// When the process went on.
+        /// When the process continued.
         until: Nanos,
-        /// The part of that time which is stall or barrier: without driver work done meanwhile, and without overrun.
+        /// The part of the wait that is stall or barrier time: without driver work done meanwhile, and without overrun.
         waited: Nanos,
-        /// What for.
+        /// The reason for waiting.
         what: Awaited,
     },
-    /// A processor has taken on a prefetch action.
+    /// A processor performed a prefetch action.
     Acted {
-        /// The process whose processor it is.
+        /// The process of that processor.
         process: u32,
-        /// When it began.
+        /// Start of the action.
         since: Nanos,
-        /// When it ends.
+        /// End of the action.
         until: Nanos,
-        /// What it prefetches.
+        /// The block that it prefetches.
         block: Block,
     },
-    /// A process has waited for the structures that look-ups share, and held them.
+    /// A process waited for the structures that lookups share, and held them.
     Held {
         /// The process.
         process: u32,
-        /// When it came.
+        /// When it requested them.
         since: Nanos,
-        /// When its look-up was done.
+        /// When its lookup was done.
         until: Nanos,
     },
-    /// Blocks go up a link.
+    /// Blocks cross a link upwards.
     Crossed {
         /// The level that they leave.
         level: u32,
-        /// When they set out.
+        /// Start of the transfer.
         since: Nanos,
-        /// When they are there.
+        /// End of the transfer.
         until: Nanos,
-        /// How many.
+        /// Number of blocks.
         blocks: u32,
     },
-    /// A block has left a level.
+    /// A block was evicted from a level.
     Evicted {
-        /// When.
+        /// The time.
         at: Nanos,
         /// The block.
         block: Block,

@@ -1,13 +1,14 @@
-//! The engine: cache levels, what stands above and below them, and the order in which things happen at one instant.
+//! The engine: cache levels, their surroundings, and the order of events at one instant.
 //!
-//! A [`Level`] owns residency, capacity, in-flight state, pins and all counting. A [`stack`](Stack) is levels over levels,
-//! with links and coordinators between them, over [`Devices`]. A [`System`] adds the processes that ask: their waits,
-//! costs and think times, barriers, and prefetch actions of idle processors. None of it has a clock or does I/O: the
-//! simulator drives it with a calendar and simulated drives, a live host with threads, a real clock and real reads.
+//! A [`Level`] owns residency, capacity, in-flight state, pins and all counting. A [`Stack`] is levels above levels,
+//! with links and coordinators between them, above [`Devices`]. A [`System`] adds the processes that issue requests:
+//! their waits, costs and think times, barriers, and prefetch actions of idle processors. None of it has a clock or
+//! does I/O: the simulator drives it with a calendar and simulated drives, a live host with threads, a real clock and
+//! real reads.
 
 #![warn(missing_docs)]
 
-/// The program of the page for authors of policies.
+/// The example program of the docs page for policy authors.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/your-own-policy.md")]
 struct YourOwnPolicy;

@@ -1,10 +1,10 @@
-//! Orders of several blocks, cut into pieces that lie in one place each: the order has ended when its last piece has.
+//! Splits orders of several blocks into contiguous pieces; an order ends when its last piece ends.
 
 use headstart_types::{Block, Nanos};
 
 use crate::devices::{Ended, What};
 
-/// An order that has not ended.
+/// An unfinished order.
 #[derive(Debug, Default)]
 struct Open {
     level: u32,
@@ -13,16 +13,16 @@ struct Open {
     service: Nanos,
 }
 
-/// The orders that have not ended.
+/// All unfinished orders.
 #[derive(Debug, Default)]
 pub struct Pieces {
-    /// By slot; those of `free` are old.
+    /// Indexed by slot; the slots in `free` are unused.
     open: Vec<Open>,
     free: Vec<usize>,
 }
 
 impl Pieces {
-    /// The slot of a new order of `blocks` for `level`.
+    /// Creates an order of `blocks` for `level`; returns its slot.
     pub fn open(&mut self, level: u32, blocks: &[Block]) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.open.push(Open::default());
@@ -35,13 +35,13 @@ impl Pieces {
         slot
     }
 
-    /// The order in `slot` has one more piece.
+    /// Adds a piece to the order in `slot`.
     pub fn add(&mut self, slot: usize) {
         self.open[slot].pieces += 1;
     }
 
-    /// A piece of the order in `slot` has ended after `service`: if it is the last, the order has, and each of its blocks has
-    /// its share of the time. [`Pieces::take`] gives them.
+    /// Ends a piece of the order in `slot` after `service`. Returns the end of the order if this was its last piece;
+    /// each block is given an equal share of the service time. [`Pieces::take`] returns the blocks.
     pub fn ended(&mut self, slot: usize, service: Nanos, written: bool) -> Option<Ended> {
         let open = &mut self.open[slot];
         open.pieces -= 1;
@@ -53,7 +53,7 @@ impl Pieces {
         Some(Ended { level: open.level, what: if written { What::Written } else { What::Fetched(share) } })
     }
 
-    /// Moves the blocks of the order in `slot`, which has ended, to `into`, which is empty.
+    /// Moves the blocks of the completed order in `slot` to `into`, which is empty.
     pub fn take(&mut self, slot: usize, into: &mut Vec<Block>) {
         std::mem::swap(&mut self.open[slot].blocks, into);
         self.free.push(slot);

@@ -1,23 +1,23 @@
-//! Response times: mean and maximum exactly, percentiles to three digits, in constant memory.
+//! Response times: exact mean and maximum, percentiles to three digits, in constant memory.
 
 use hdrhistogram::Histogram;
 use headstart_types::Nanos;
 use serde::Serialize;
 
-/// Digits that percentiles keep.
+/// Significant digits of the percentiles.
 const DIGITS: u8 = 3;
 
 /// The distribution of response times so far.
 #[derive(Debug)]
 pub struct Responses {
-    /// Most requests are hits that take no time at all: they need no histogram.
+    /// Most requests are hits with zero response time; they are counted outside the histogram.
     zeros: u64,
     others: Histogram<u64>,
     sum: u128,
     max: Nanos,
 }
 
-/// What is reported of it.
+/// The reported statistics, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Mean, rounded down.
@@ -28,19 +28,19 @@ pub struct Summary {
     pub p90: u64,
     /// 99th percentile.
     pub p99: u64,
-    /// The longest.
+    /// The maximum.
     pub max: u64,
 }
 
 impl Responses {
-    /// None yet.
+    /// An empty distribution.
     #[must_use]
     pub fn new() -> Self {
         let others = Histogram::new(DIGITS).expect("3 digits are allowed");
         Self { zeros: 0, others, sum: 0, max: Nanos::ZERO }
     }
 
-    /// Adds one.
+    /// Adds a response time.
     #[inline]
     pub fn record(&mut self, response: Nanos) {
         if response == Nanos::ZERO {
@@ -60,7 +60,7 @@ impl Responses {
             return Summary::default();
         }
         let percentile = |percent: u64| {
-            // The rank-th smallest, counting the zeros first.
+            // The rank-th smallest value, counting the zeros first.
             let rank = (count * percent).div_ceil(100).max(1);
             if rank <= self.zeros {
                 return 0;

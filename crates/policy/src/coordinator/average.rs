@@ -1,19 +1,19 @@
-//! Mean request size and shares, in whole numbers: no threshold depends on how a fraction was rounded.
+//! Mean request size and shares in exact arithmetic, so that no threshold depends on floating-point rounding.
 //!
-//! In floating point 0.1 of 70 frames is 7.000000000000001, and rounds up to 8. Here a share is a whole number of
-//! billionths, and a mean stays the fraction that it is.
+//! In floating point 0.1 of 70 frames is 7.000000000000001, which rounds up to 8. Here a share is a whole number of
+//! billionths and a mean is kept as a fraction.
 
 /// A mean of whole numbers: `blocks / requests`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Average {
-    /// Sum of the sizes taken in, in blocks.
+    /// Sum of the counted sizes, in blocks.
     pub blocks: u64,
-    /// How many were taken in.
+    /// Number of counted requests.
     pub requests: u64,
 }
 
 impl Average {
-    /// Takes in `size`, unless it is larger than twice the mean so far. The first is always taken in.
+    /// Counts `size` unless it exceeds twice the current mean. The first size is always counted.
     pub(super) fn take_in(&mut self, size: u64) {
         if self.requests == 0 || wide(size, self.requests) <= wide(self.blocks, 2) {
             self.blocks = self.blocks.saturating_add(size);
@@ -38,9 +38,9 @@ impl Average {
 pub struct Share(u64);
 
 impl Share {
-    /// Nothing.
+    /// A share of 0.
     pub const ZERO: Share = Share(0);
-    /// The whole.
+    /// The whole, a share of 1.
     pub const ONE: Share = Share(1_000_000_000);
     /// A thousand times the whole: no threshold needs more, and products stay below 2^128.
     pub const MAX: Share = Share(1000 * Share::ONE.0);

@@ -1,16 +1,18 @@
-//! Exclusive caching: a block is at one level or the other, and what the upper one evicts comes back down.
+//! Exclusive caching: a block is at one level only, and blocks evicted from the upper level return to the lower one.
 //!
 //! Source: T. M. Wong and J. Wilkes, "My Cache or Yours? Making Storage More Exclusive", USENIX 2002. The lower level
-//! gives up what it sends up; the upper one hands each block that it evicts to the lower one, by a DEMOTE transfer.
-//! Two LRU caches then hold as much as one of their summed size.
+//! drops what it sends up; the upper one sends each block that it evicts to the lower one in a DEMOTE transfer. Two LRU
+//! caches then hold as much as one of their combined size.
 //!
-//! What differs: the block leaves its frame at once, instead of staying where the next victim is taken, so that a
-//! re-read from another client before the frame is needed misses. The host carries it out ([`SentUp::Remove`]). The
-//! simulated one lets what goes down a link arrive at once and charges nothing for it, which flatters this where links
-//! are slow.
-//! Cost: none here; no state. Not for a slow link, since each eviction crosses it (B. S. Gill, FAST 2008, section
-//! "The Problems with DEMOTE"), nor for clients that share blocks, nor with an upper level far larger than the lower
-//! one, where what comes down is cold.
+//! Differences: a block sent up leaves its frame at once, instead of staying where the next victim is taken, so a
+//! re-read by another client before the frame is needed misses. The host carries this out ([`SentUp::Remove`]). In the
+//! simulator demoted blocks arrive at once and free of charge, which flatters this coordinator on slow links.
+//!
+//! Cost: none here; no state.
+//!
+//! Not for slow links, because each eviction crosses the link (B. S. Gill, FAST 2008, section "The Problems with
+//! DEMOTE"); not for clients that share blocks; not for an upper level far larger than the lower one, where demoted
+//! blocks are cold.
 
 use headstart_types::{KeyTable, Nanos};
 
@@ -20,14 +22,14 @@ use crate::readahead::{Asked, Cached};
 /// Its row in the registry.
 pub static ROW: CoordinatorRow = CoordinatorRow {
     name: "demote",
-    summary: "exclusive caching: what was sent up leaves, what is evicted above comes back",
+    summary: "exclusive caching: blocks sent up are removed, blocks evicted above return",
     source: "Wong and Wilkes, USENIX 2002",
     keys: KeyTable::NONE,
     by_position: |_| false,
     build: |keys, _| without_keys(keys, Demote),
 };
 
-/// What was sent up leaves; what is evicted above comes back.
+/// The `demote` coordinator.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Demote;
 

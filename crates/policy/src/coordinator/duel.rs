@@ -1,27 +1,30 @@
-//! Duel: the lower level's read-ahead and plain demand fetching compete, and the one that answers sooner serves.
+//! Duel: the lower level's read-ahead competes with plain demand fetching, and the faster one serves.
 //!
-//! A request may be served in two ways. *Native*: as without a coordinator. *Quiet*: the level's read-ahead does not hear of
-//! it, its replacement does; a request too long to be stored bypasses the level. Blocks are dealt out by a hash of their
-//! region: one region in [`PARTS`] is always native, one tries the quiet way, the others follow the winner. For each native
-//! request the answer time is known, and what the quiet way would have taken is estimated: a directory of names of the same
-//! size as the cache, which prefetches never enter, says which blocks would have been missing, and the answer times of quiet
-//! requests with as many missing blocks say what that costs. Each client has a duel of its own. All begin native.
+//! A request can be served in two ways. *Native*: as without a coordinator. *Quiet*: the level's replacement sees the
+//! request but its read-ahead does not; a request too long to be stored bypasses the level. A hash of the region that a
+//! block lies in decides: one region in [`PARTS`] is always native, one tries the quiet way, the others follow the
+//! winner. For each native request the response time is measured and the quiet response time is estimated: a directory
+//! of names with the size of the cache, which prefetches never enter, tells which blocks would have been missing, and
+//! past quiet requests with as many missing blocks tell what that costs. Each client has its own duel. All start
+//! native.
 //!
-//! Sources: the dealt-out regions are the set dueling of M. K. Qureshi, A. Jaleel, Y. N. Patt, S. C. Steely and J. Emer,
-//! "Adaptive Insertion Policies for High Performance Caching", ISCA 2007, section 5; that the upper level makes the lower
-//! one's read-ahead superfluous, and that what a lower level cannot use should bypass it, is zhang-pfc's. The estimate from
-//! a directory and the bounded trials are ours.
+//! Sources: dividing by region is the set dueling of M. K. Qureshi, A. Jaleel, Y. N. Patt, S. C. Steely and J. Emer,
+//! "Adaptive Insertion Policies for High Performance Caching", ISCA 2007, section 5. That the upper level makes the
+//! lower one's read-ahead superfluous, and that blocks useless to a lower level should bypass it, is from zhang-pfc.
+//! The estimate from a directory and the bounded trials are ours.
 //!
-//! What trials may cost is bounded: one is made only while the excess of earlier ones over the mean native answer, as measured,
-//! is at most 1 / [`TRIAL_BUDGET`] of all answer times. A native request is exactly what it is without a coordinator.
-//! The estimate leaves out what a read-ahead's load costs the requests of others, since trials wait behind it too;
-//! [`HANDICAP_PERCENT`] stands for it. That value, [`SHARE`], [`WINDOW`], [`SAMPLES`], [`PARTS`] and [`REGION_BLOCKS`] were found
-//! by scanning a few values each on the cases of zhang-pfc and the several clients of the study `levels`.
+//! The cost of trials is bounded: one is made only while the measured excess of earlier trials over the mean native
+//! response time is at most 1 / [`TRIAL_BUDGET`] of all response times. A native request behaves exactly as without a
+//! coordinator. The estimate ignores the load that a read-ahead puts on other requests, because trials queue behind it
+//! too; [`HANDICAP_PERCENT`] stands for that load. Its value and those of [`SHARE`], [`WINDOW`], [`SAMPLES`], [`PARTS`]
+//! and [`REGION_BLOCKS`] were found by scanning a few values of each on the cases of zhang-pfc and on the several
+//! clients of the study `levels`.
 //!
-//! Cost: constant for each block of a request. Memory: about 60 bytes for each frame of the level, for each of [`ENDS`] ends of
-//! requests and for each request under way; 400 bytes a client.
-//! Not for a level that gets fewer than some hundred requests: it decides too late. Not against a workload that changes faster
-//! than its window.
+//! Cost: constant per block of a request. Memory: about 60 bytes for each frame of the level, for each of [`ENDS`] ends
+//! of requests and for each request in flight; 400 bytes per client.
+//!
+//! Not for a level that gets fewer than a few hundred requests: it decides too late. Not for workloads that change
+//! faster than its window.
 
 use headstart_types::{KeyTable, Nanos};
 
@@ -29,31 +32,32 @@ use super::{without_keys, Coordinator, CoordinatorRow, Plan};
 use crate::readahead::recent::Recent;
 use crate::readahead::{Asked, Cached};
 
-/// Regions are dealt out to so many parts: one is always native, one tries the quiet way.
+/// Number of groups of regions: one is always native, one tries the quiet way, the others follow the winner.
 pub const PARTS: u64 = 16;
-/// Blocks of a region: long enough that a read-ahead finds its streams within one.
+/// Blocks per region, enough for a read-ahead to find its streams within one.
 pub const REGION_BLOCKS: u64 = 64;
-/// A request of more than this part of the level's frames is not stored by the quiet way: one over this.
+/// The quiet way does not store requests longer than 1 / `SHARE` of the level's frames.
 pub const SHARE: u32 = 8;
-/// The quiet way serves while its estimate is below the native answer times and this many percent of the estimate.
+/// The quiet way serves while its estimated response times, reduced by this percentage, are below the native ones.
 pub const HANDICAP_PERCENT: u128 = 10;
-/// Requests of either way before anything is decided.
+/// Requests needed of each way before a decision.
 pub const SAMPLES: u64 = 32;
-/// After so many answers of a client what was seen before counts half.
+/// Number of a client's answers after which its statistics are halved.
 pub const WINDOW: u32 = 4096;
-/// Trials may have cost this part of all answer times: one over this. Half of the percent that this coordinator may lose.
+/// Trials may have cost at most 1 / `TRIAL_BUDGET` of all response times: half of the percent that this coordinator may
+/// lose.
 pub const TRIAL_BUDGET: i128 = 200;
-/// Ends of requests that are remembered, to tell a request that continues one from others. Our choice.
+/// Number of request ends that are remembered, to recognise requests that continue an earlier one. Our choice.
 pub const ENDS: usize = 4096;
-/// A mean is taken over about so many answers. Our choice.
+/// A mean covers about this many answers. Our choice.
 const MEAN_OVER: u64 = 256;
 /// A mean of fewer answers is not used.
 const MEAN_LEAST: u64 = 2;
 /// Classes of missing blocks: 1, 2 or 3, 4 to 7, and so on.
 const SIZES: usize = 8;
-/// Requests under way whose answers are awaited; beyond these the oldest's answer teaches nothing.
+/// Number of requests in flight that are tracked; the answers of older ones are ignored.
 const UNDER_WAY: usize = 4096;
-/// Clients with a duel; the one not heard of for longest begins anew.
+/// Number of clients with a duel; the one idle longest is forgotten first.
 const CLIENTS: usize = 1024;
 
 /// Its row in the registry.
@@ -66,24 +70,24 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     build: |keys, context| without_keys(keys, Duel::new(context.frames)),
 };
 
-/// A duel for each client.
+/// One duel per client.
 #[derive(Debug)]
 pub struct Duel {
-    /// Blocks of the longest request that the quiet way stores.
+    /// Longest request that the quiet way stores, in blocks.
     longest: u32,
-    /// What the level would hold without read-ahead.
+    /// Names of what the level would hold without read-ahead.
     directory: Recent<(u32, u64), ()>,
-    /// Where requests have ended.
+    /// Where earlier requests ended.
     ends: Recent<(u32, u64), ()>,
     under_way: Recent<(u32, u64, u32, u32), Request>,
     sides: Recent<u32, Sides>,
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug, Clone, Copy, Default)]
 struct Request {
     quiet: bool,
-    /// It begins where an earlier one ended.
+    /// Whether it begins where an earlier one ended.
     continues: bool,
     /// Blocks that are not resident.
     missing: u32,
@@ -91,26 +95,27 @@ struct Request {
     missing_quietly: u32,
 }
 
-/// What is known of both ways, for one client.
+/// Statistics of both ways for one client.
 #[derive(Debug, Default)]
 struct Sides {
     quiet_serves: bool,
-    /// Answer times of quiet requests, by whether they continue and the class of their missing blocks.
+    /// Response times of quiet requests, by whether they continue an earlier one and by the class of their missing
+    /// blocks.
     quiet: [[Mean; SIZES]; 2],
     quiet_count: u64,
-    /// Of native requests that have an estimate: how many, their answer times, and the estimates of the quiet way.
+    /// Native requests that have an estimate: their number, their response times, and the estimates for the quiet way.
     native_count: u64,
     native_ns: u128,
     estimated_ns: u128,
-    /// Answers since the halving.
+    /// Answers since the last halving.
     answers: u32,
-    /// All answer times.
+    /// Sum of all response times.
     total_ns: i128,
-    /// By how much trials have exceeded the native mean; what they save is not set against what later ones cost.
+    /// How much trials have exceeded the native mean. Never negative: savings do not pay for later trials.
     excess_ns: i128,
 }
 
-/// A mean that forgets.
+/// A mean that halves its history when it is full.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
     sum_ns: u64,
@@ -128,12 +133,12 @@ impl Mean {
     }
 }
 
-/// The class of `blocks`, at least 1.
+/// The size class of `blocks`, at least 1.
 fn class(blocks: u32) -> usize {
     (blocks.max(1).ilog2() as usize).min(SIZES - 1)
 }
 
-/// Which part the region of a block belongs to: Steele, Lea and Flood's SplitMix64 (OOPSLA 2014), twice.
+/// The part that a block's region belongs to: two rounds of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 fn part(file: u32, index: u64) -> u64 {
     let mix = |value: u64| {
         let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -145,7 +150,7 @@ fn part(file: u32, index: u64) -> u64 {
 }
 
 impl Duel {
-    /// Of a level of `frames` frames.
+    /// A coordinator above a level of `frames` frames.
     #[must_use]
     pub fn new(frames: u32) -> Self {
         Self {
@@ -157,13 +162,13 @@ impl Duel {
         }
     }
 
-    /// Whether requests of `client` are served without read-ahead, but for those of the native part.
+    /// Whether requests of `client` are served without read-ahead, except those of the always-native part.
     #[must_use]
     pub fn quiet_serves(&self, client: u32) -> bool {
         self.sides.peek(client).is_some_and(|sides| sides.quiet_serves)
     }
 
-    /// What is known of a request before it is served; enters it into the directory.
+    /// Collects what is known about a request before it is served, and enters it into the directory.
     fn look_up(&mut self, asked: &Asked, cached: &dyn Cached) -> Request {
         let continues = self.ends.remove((asked.file, asked.first)).is_some();
         self.ends.get_or_default((asked.file, asked.end()));
@@ -212,7 +217,7 @@ impl Sides {
         self.excess_ns * TRIAL_BUDGET <= self.total_ns
     }
 
-    /// What the quiet way would take for a request; `None` where too little is known.
+    /// The estimated response time of the quiet way in nanoseconds; `None` while too little is known.
     fn estimate(&self, request: &Request) -> Option<u64> {
         if request.missing_quietly == 0 {
             return Some(0);

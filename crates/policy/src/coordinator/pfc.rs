@@ -1,39 +1,42 @@
 //! PFC: the lower level prefetches less when the upper one seems to have enough, and more when it falls behind.
 //!
-//! For each request two lengths are adjusted. `bypass_length`: so many blocks from its start are kept from the lower
-//! level's policy, which weakens the stream that its read-ahead sees and keeps what is cached above from being cached
-//! twice. `readmore_length`: so many blocks after its end are asked for as if they belonged to it. Two queues of
-//! block names tell when a length was wrong: a block that was bypassed lately, is asked for again and is not cached
-//! was bypassed too soon; one that lies in the window behind what was asked for, and is not cached, would have been
-//! had we asked for more. If all that could be asked for next is cached already, the whole request is bypassed.
+//! Two lengths are adjusted at each request. `bypass_length` blocks from its start bypass the lower level's policy,
+//! which weakens the stream that its read-ahead sees and keeps blocks cached above from being cached twice.
+//! `readmore_length` blocks after its end are requested as if they belonged to it. Two queues of block names show when
+//! a length was wrong. A block that bypassed the level recently, is requested again and is not cached was bypassed too
+//! early. A block in the window after an earlier request that is not cached would have been cached with a longer
+//! `readmore_length`. If all blocks that could be requested next are cached already, the whole request bypasses.
 //!
 //! Source: Z. Zhang, K. Lee, X. Ma and Y. Zhou, "PFC: Transparent Optimization of Existing Prefetching Strategies for
 //! Multi-level Storage Systems", ICDCS 2008 (zhang-pfc), section 3, Algorithms 1 and 2; contexts for each file or
 //! client are its section 3.2, last paragraph.
 //!
-//! Readings. The average takes in the current request before it is used, unless the request exceeds twice the old
-//! average; the first is always taken in. `rm_size` is rounded up. `bypass_length` has floor 0 and no cap; what of it
-//! exceeds the request does nothing. A block in flight counts as cached, one beyond the end of its file does not, nor
-//! does the readmore window end there. The early return of the ahead test skips the checks of the queues, but not the
-//! insertions of Algorithm 1. With one action alone, the other's length stays 0 and its queue empty; the two share
-//! nothing but the look into the cache. Each context has an average, two lengths, and two queues of full size.
-//! Variants, as keys, where the paper can be read twice: `large` (the text calls a request large above half of the
-//! average, Algorithm 2 above the average), `ahead` and `window` (both printed ranges begin with the last block of
-//! the request; "beyond the requested range" would begin after it), `update` (the text changes `readmore_length`
-//! whatever the cache: `"always"`, the default; Algorithm 2 prints two `if`s and one `endif`, so that the change may
-//! belong to the requests without a hit alone: `"miss"`). With `"always"` the reset for a large request has no effect,
-//! since the same request sets `readmore_length` anew: `large` matters with `"miss"` alone.
+//! Readings. The average includes the current request before it is used, unless the request exceeds twice the old
+//! average; the first request is always included. `rm_size` is rounded up. `bypass_length` is at least 0 and has no
+//! upper bound; the part of it beyond the request has no effect. A block in flight counts as cached; a block beyond the
+//! end of its file does not, and the readmore window does not end there. The early return of the ahead test skips the
+//! checks of the queues, but not the insertions of Algorithm 1. With one action alone, the other's length stays 0 and
+//! its queue stays empty; the two share only the lookup in the cache. Each context has an average, two lengths, and two
+//! queues of full size.
 //!
-//! What bypasses the level is never cached for the level's own policy, on its way or not, and what is served from the
-//! cache silently tells that policy nothing: the paper's "without notifying the L2 native caching/prefetching unit".
-//! PFC's own look into the cache counts what is on its way, past the cache or into it. What `readmore` adds belongs to
-//! the request that the level's policy sees, and is a prefetch: it is used when a request from above asks for it.
+//! Where the paper is ambiguous, keys select the reading. `large`: the text calls a request large above half of the
+//! average, Algorithm 2 above the average. `ahead` and `window`: both printed ranges begin with the last block of the
+//! request; "beyond the requested range" would begin after it. `update`: the text changes `readmore_length` regardless
+//! of the cache (`"always"`, the default); Algorithm 2 prints two `if`s and one `endif`, so the change may be limited
+//! to requests without a hit (`"miss"`). With `"always"` the reset for a large request has no effect, because the same
+//! request sets `readmore_length` again: `large` only matters with `"miss"`.
 //!
-//! Cost: constant per block of the request and of its window that is looked up in the cache, logarithmic in the runs of names that a
-//! request meets in a queue. About 80 bytes for each run of names in a queue, 2 queues a context.
-//! Not where requests begin with small ones and stay large: none above twice the first average is ever taken in, so
-//! that all count as large for good. Not for a level that shall keep what many clients read: long runs of random
-//! requests raise `bypass_length` without limit, and then nothing new is cached.
+//! A block that bypasses the level never counts as cached for the level's own policy, whether in flight or not, and a
+//! silent hit does not notify that policy: the paper's "without notifying the L2 native caching/prefetching unit".
+//! PFC's own lookups count blocks in flight, bypassing or not. What `readmore` adds belongs to the request that the
+//! level's policy sees, and is a prefetch: it counts as used when a request from above asks for it.
+//!
+//! Cost: constant per block of the request and of its window that is looked up in the cache, logarithmic in the runs of
+//! names that a request meets in a queue. About 80 bytes for each run of names in a queue, 2 queues per context.
+//!
+//! Not for request sizes that start small and stay large: no request above twice the first average is ever counted, so
+//! all of them stay "large". Not for a level that caches what many clients share: long runs of random requests raise
+//! `bypass_length` without limit, and then nothing new is cached.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +52,7 @@ use crate::readahead::{Asked, Cached};
 /// Its row in the registry.
 pub static ROW: CoordinatorRow = CoordinatorRow {
     name: "pfc",
-    summary: "lets requests bypass the lower level, or makes it read more, by what two queues of names show",
+    summary: "lets requests bypass the lower level or makes it read more, guided by two queues of block names",
     source: "zhang-pfc, section 3, Algorithms 1 and 2",
     keys: KeyTable::of::<PfcKeys>(),
     by_position: |keys| keys.get("actions").and_then(Value::as_str) != Some("bypass"),
@@ -62,21 +65,21 @@ keys! {
         /// Size of each queue, as a share of the lower level's blocks.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1000.0, "x-allowed" = "a share above 0, at most 1000"))]
         pub queue: f64 = PfcSetting::QUEUE,
-        /// Which of the two actions are taken.
+        /// Which of the two actions are used.
         pub actions: Actions = Actions::default(),
-        /// What has lengths, an average and queues of its own.
+        /// Scope of a context, which has its own lengths, average and queues.
         pub context: Contexts = Contexts::default(),
-        /// State is kept for so many contexts: the least recently asked for is forgotten first.
+        /// Maximum number of contexts; the least recently used one is forgotten first.
         #[schemars(range(min = 1))]
         pub contexts: u32 = PfcSetting::CONTEXTS,
-        /// A request above this share of the average resets `readmore_length` where the level is full.
+        /// A request above this share of the average resets `readmore_length` if the level is full.
         #[schemars(range(min = 0.0, max = 1000.0))]
         pub large: f64 = 1.0,
-        /// Where the range of the ahead test begins.
+        /// First block of the range of the ahead test.
         pub ahead: Start = Start::default(),
-        /// Where the readmore window begins.
+        /// First block of the readmore window.
         pub window: Start = Start::default(),
-        /// Which requests set `readmore_length` by the readmore queue.
+        /// Which requests set `readmore_length` from the readmore queue.
         pub update: Update = Update::default(),
     }
 }
@@ -100,24 +103,24 @@ impl PfcKeys {
     }
 }
 
-/// Which of the two actions are taken.
+/// Which of the two actions are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actions {
     /// Both, as published.
     #[default]
     Both,
-    /// `readmore_length` stays 0.
+    /// Bypass only, so `readmore_length` stays 0.
     Bypass,
-    /// `bypass_length` stays 0.
+    /// Readmore only, so `bypass_length` stays 0.
     Readmore,
 }
 
-/// What has lengths, an average and queues of its own.
+/// Scope of a context, which has its own lengths, average and queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contexts {
-    /// The level as a whole, as published.
+    /// The whole level, as published.
     #[default]
     One,
     /// Each file.
@@ -126,24 +129,24 @@ pub enum Contexts {
     Client,
 }
 
-/// Where a range that is printed as `[end, ...]` begins.
+/// First block of a range that the paper prints as `[end, ...]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// At the last block of what was asked for, as printed.
+    /// The last block of the request, as printed.
     #[default]
     Last,
-    /// At the block after it.
+    /// The block after the request.
     Next,
 }
 
-/// Which requests set `readmore_length` by the readmore queue.
+/// Which requests set `readmore_length` from the readmore queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Update {
-    /// Those of which no block is cached, if Algorithm 2's `endif` ends both of its `if`s.
+    /// Requests without a cached block, if Algorithm 2's `endif` closes both of its `if`s.
     Miss,
-    /// All that get as far, as in the text.
+    /// All requests that reach this step, as in the text.
     #[default]
     Always,
 }
@@ -151,28 +154,28 @@ pub enum Update {
 /// PFC's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PfcSetting {
-    /// Names that each queue holds; 0 is taken as 1.
+    /// Names per queue; 0 means 1.
     pub queue_blocks: u32,
-    /// A request above this share of the average resets `readmore_length` where the level is full.
+    /// A request above this share of the average resets `readmore_length` if the level is full.
     pub large: Share,
-    /// Where the range of the ahead test begins.
+    /// First block of the range of the ahead test.
     pub ahead: Start,
-    /// Where the readmore window begins.
+    /// First block of the readmore window.
     pub window: Start,
     /// Which requests set `readmore_length`.
     pub update: Update,
-    /// Which actions are taken.
+    /// Which actions are used.
     pub actions: Actions,
-    /// What has parameters of its own.
+    /// Scope of a context.
     pub context: Contexts,
-    /// State is kept for so many contexts, the least recently asked for forgotten first; 0 is taken as 1.
+    /// Maximum number of contexts; the least recently used one is forgotten first. 0 means 1.
     pub contexts: u32,
 }
 
 impl PfcSetting {
-    /// A queue holds this share of the level's frames, rounded up (section 3.2).
+    /// A queue's share of the level's frames, rounded up (section 3.2).
     pub const QUEUE: f64 = 0.1;
-    /// State is kept for so many contexts. Our choice.
+    /// Default number of contexts. Our choice.
     pub const CONTEXTS: u32 = 1024;
 
     /// Algorithms 1 and 2 as printed, for a level of `frames` frames.
@@ -191,14 +194,14 @@ impl PfcSetting {
     }
 }
 
-/// What a context has come to, after the requests so far.
+/// The state of a context after the requests so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PfcState {
-    /// Blocks from the start of a request that bypass the level; it may exceed every request.
+    /// Blocks from the start of a request that bypass the level; may exceed every request.
     pub bypass_length: u64,
-    /// Blocks asked for beyond a request.
+    /// Blocks requested beyond the end of a request.
     pub readmore_length: u64,
-    /// Size of the requests, without those that were too large for it.
+    /// Mean request size, without the requests that were too large to count.
     pub average: Average,
     /// Names in the bypass queue.
     pub bypass_queue: usize,
@@ -214,13 +217,13 @@ pub struct Pfc {
 }
 
 impl Pfc {
-    /// Nothing asked for yet.
+    /// A coordinator without history.
     #[must_use]
     pub fn new(setting: PfcSetting) -> Self {
         Self { setting, contexts: Recent::new(setting.contexts as usize) }
     }
 
-    /// The state of the context that `asked` belongs to; all zero where there is none (yet, or any more).
+    /// The state of the context of `asked`; all zero if there is none (not yet, or no longer).
     #[must_use]
     pub fn state(&self, asked: &Asked) -> PfcState {
         let Some(context) = self.contexts.peek(self.context_of(asked)) else { return PfcState::default() };
@@ -253,7 +256,7 @@ impl Coordinator for Pfc {
     }
 }
 
-/// `[first, last]` of `file`: start_u and end_u of the algorithms. Of a request that runs past 2^64, what there is.
+/// `[first, last]` of `file`: start_u and end_u of the algorithms. A request that runs past 2^64 is cut there.
 struct Request {
     file: u32,
     first: u64,
@@ -279,7 +282,7 @@ struct Context {
     average: Average,
     bypass_length: u64,
     readmore_length: u64,
-    /// Made at the first request.
+    /// Created at the first request.
     queues: Option<Queues>,
 }
 
@@ -298,7 +301,7 @@ impl Context {
             queues.bypass.insert(request.file, request.first..=request.first + (bypass - 1));
         }
         if setting.actions != Actions::Bypass {
-            // A window that would begin past 2^64 has no blocks.
+            // A window that would begin past 2^64 is empty.
             let begins = request.last.checked_add(self.readmore_length + u64::from(setting.window == Start::Next));
             let ends = request.last.saturating_add(self.readmore_length + rm_size);
             if let Some(begins) = begins {
@@ -310,7 +313,7 @@ impl Context {
         Plan { bypass: blocks(bypass), readmore: blocks(self.readmore_length), quiet: false }
     }
 
-    /// Algorithm 2, then the lengths of actions that are not taken set back to 0.
+    /// Algorithm 2; then sets the lengths of unused actions to 0.
     fn set_parameters(
         &mut self,
         request: &Request,

@@ -1,10 +1,11 @@
-//! A bounded queue of block names, least recently inserted or checked first: PFC's bypass and readmore queues.
+//! A bounded queue of block names in order of last insertion or check: PFC's bypass and readmore queues.
 //!
-//! Source: zhang-pfc, section 3.2 ("least recently inserted or re-accessed blocks are evicted when the queue is
-//! full"). No data, only names. Blocks enter one by one from the first to the last: one that is there already becomes
-//! the newest, and a range longer than the queue leaves its tail. Names that entered together and follow one another are kept as
-//! one run, which is cut where only a part of it is asked for.
-//! Cost: logarithmic per run that a range meets. About 80 bytes a run.
+//! Source: zhang-pfc, section 3.2 ("least recently inserted or re-accessed blocks are evicted when the queue is full").
+//! It holds names, no data. Blocks enter in ascending order; one that is present already becomes the newest, and of a
+//! range longer than the queue only the tail remains. Consecutive names that entered together are stored as one run,
+//! which is split when only a part of it is found.
+//!
+//! Cost: logarithmic per run that a range meets. About 80 bytes per run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -14,18 +15,18 @@ use std::ops::RangeInclusive;
 pub(super) struct BlockQueue {
     capacity: u64,
     len: u64,
-    /// By file and first index: the last index of a run, and its age. No two runs overlap.
+    /// Key: file and first index of a run. Value: its last index and its age. No two runs overlap.
     runs: BTreeMap<(u32, u64), (u64, u64)>,
-    /// The runs' ages, files and first indices. Of a run the first block is the oldest.
+    /// Ages, files and first indices of the runs. Within a run the first block is the oldest.
     by_age: BTreeSet<(u64, u32, u64)>,
-    /// The age of the next run: the greatest is the newest.
+    /// The latest age given to a run; a greater age is newer.
     age: u64,
-    /// The parts of a range that were found last, the last one first.
+    /// The parts of a range found by the last `take`, in descending order.
     found: Vec<(u64, u64)>,
 }
 
 impl BlockQueue {
-    /// For `capacity` names, at least 1.
+    /// A queue for `capacity` names, at least 1.
     pub fn new(capacity: u32) -> Self {
         let capacity = u64::from(capacity.max(1));
         Self { capacity, len: 0, runs: BTreeMap::new(), by_age: BTreeSet::new(), age: 0, found: Vec::new() }
@@ -35,7 +36,7 @@ impl BlockQueue {
         self.len as usize
     }
 
-    /// Inserts the blocks of `range`, or as many of its last as the queue holds.
+    /// Inserts the blocks of `range`, or only its last ones if the queue holds fewer.
     pub fn insert(&mut self, file: u32, range: RangeInclusive<u64>) {
         let (first, last) = range.into_inner();
         let first = first.max(last.saturating_sub(self.capacity - 1));
@@ -47,7 +48,8 @@ impl BlockQueue {
         }
     }
 
-    /// Whether any block of `range` is in the queue. Those that are become the newest, the last of the range last.
+    /// Whether any block of `range` is in the queue. Blocks found become the newest, the last of the range newest of
+    /// all.
     pub fn check(&mut self, file: u32, range: RangeInclusive<u64>) -> bool {
         let (first, last) = range.into_inner();
         self.take(file, first, last);
@@ -58,7 +60,7 @@ impl BlockQueue {
         !self.found.is_empty()
     }
 
-    /// Adds a run of names that are not there.
+    /// Adds a run of names that are absent.
     fn push(&mut self, file: u32, first: u64, last: u64, age: u64) {
         self.runs.insert((file, first), (last, age));
         self.by_age.insert((age, file, first));
@@ -72,7 +74,7 @@ impl BlockQueue {
         Some((last, age))
     }
 
-    /// Takes out the names of a range and notes which parts of it there were.
+    /// Removes the names of a range and notes in `found` which parts were present.
     fn take(&mut self, file: u32, first: u64, last: u64) {
         self.found.clear();
         while let Some((&(_, begin), &(end, _))) = self.runs.range((file, 0)..=(file, last)).next_back() {
@@ -90,7 +92,7 @@ impl BlockQueue {
         }
     }
 
-    /// Forgets the oldest names, of one run and at most `most` of them.
+    /// Drops the oldest names, at most `most` and from one run.
     fn forget_oldest(&mut self, most: u64) {
         let Some(&(_, file, first)) = self.by_age.first() else { return };
         let Some((last, age)) = self.remove(file, first) else { return };

@@ -1,4 +1,4 @@
-//! Rows: what a coordinator's file says of it.
+//! What a coordinator's file declares about it.
 
 use toml::Table;
 
@@ -7,29 +7,29 @@ use headstart_types::{read_keys, KeyError, KeyTable, NoKeys};
 use super::Coordinator;
 use crate::row::ByPosition;
 
-/// What a host tells about the level that a coordinator is built for.
+/// What a host tells about the level for which a coordinator is built.
 #[derive(Debug, Clone, Copy)]
 pub struct CoordinatorContext {
-    /// Frames of the lower level; 0 if it only passes on.
+    /// Frames of the lower level; 0 if it stores nothing and only forwards.
     pub frames: u32,
 }
 
-/// How a row makes its coordinator.
+/// Builds a row's coordinator.
 pub type BuildCoordinator = fn(Table, &CoordinatorContext) -> Result<Box<dyn Coordinator>, KeyError>;
 
 /// A coordinator's row.
 pub struct CoordinatorRow {
     /// The name in scenarios.
     pub name: &'static str,
-    /// One line for help.
+    /// One line for help and docs.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Paper and section.
     pub source: &'static str,
     /// Its keys.
     pub keys: KeyTable,
-    /// Whether, with these keys, the lower level reads more by position: it needs a trace with addresses.
+    /// Whether the lower level prefetches by position with these keys, which needs a trace with addresses.
     pub by_position: ByPosition,
-    /// Builds it from its keys (without `name`).
+    /// Builds the coordinator from its keys (without `name`).
     ///
     /// # Errors
     /// An unknown key or a value out of range.

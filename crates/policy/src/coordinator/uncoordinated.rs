@@ -1,4 +1,4 @@
-//! Each level for itself: nothing bypasses, nothing is added. The base case of zhang-pfc, section 4. No cost.
+//! No coordination: nothing bypasses and nothing is added. The base case of zhang-pfc, section 4. No cost.
 
 use headstart_types::{KeyTable, Nanos};
 
@@ -8,14 +8,14 @@ use crate::readahead::{Asked, Cached};
 /// Its row in the registry.
 pub static ROW: CoordinatorRow = CoordinatorRow {
     name: "none",
-    summary: "each level for itself",
+    summary: "no coordination between levels",
     source: "the base case of zhang-pfc, section 4",
     keys: KeyTable::NONE,
     by_position: |_| false,
     build: |keys, _| without_keys(keys, Uncoordinated),
 };
 
-/// No coordination.
+/// The coordinator `none`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Uncoordinated;
 

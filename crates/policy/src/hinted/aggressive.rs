@@ -7,9 +7,10 @@
 //!     fetch it in place of the furthest block, if that one's next use is later; else stop
 //! ```
 //!
-//! A disk is free when its whole batch has ended. Close to optimal when I/O is the bottleneck and the load is
-//! balanced: at most d(1 + F/K) times the optimum. When processing is the bottleneck it fetches more than it
-//! needs, and each fetch costs driver time (use `forestall`, which does both).
+//! A disk is free when its whole batch has ended. Close to optimal when I/O is the bottleneck and the load is balanced:
+//! at most d(1 + F/K) times the optimum. When processing is the bottleneck it fetches more than it needs, and each
+//! fetch costs driver time (use `forestall`, which handles both).
+//!
 //! Cost: a few words per fetch, one comparison per disk per event.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos, NEVER};
@@ -34,8 +35,9 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `aggressive`.
     pub struct AggressiveKeys {
-        /// Requests to a disk at a time: a number, by the number of disks as in the paper's Table 6, or `"device"`: 1 where every
-        /// fetch takes the same time, twice what the disk serves at once, and else what the cache can spare, a 16th over the disks.
+        /// Maximum requests per batch: a number, `"table6"` (by number of disks, the paper's Table 6), or `"device"`: 1
+        /// where every fetch takes the same time, twice what the disk serves at once, and otherwise what the cache can
+        /// spare, a 16th over the disks.
         pub batch_size: BatchSize = BatchSize::Table6,
     }
 }
@@ -49,7 +51,7 @@ pub struct Aggressive {
 }
 
 impl Aggressive {
-    /// `batch_size` fetches at most for a free disk.
+    /// A policy that fetches at most `batch_size` blocks for a free disk.
     #[must_use]
     pub fn new(batch_size: u32) -> Self {
         Self { batch_size, batches: Batches::default() }
@@ -68,7 +70,7 @@ impl Strategy for Aggressive {
         self.batches.build(round);
     }
 
-    // What it evicts is needed later than all that stays, so that fetching it back would do harm.
+    // The evicted block is needed later than all that stay, so fetching it back would do harm.
     #[inline]
     fn decides_at_once(&self) -> bool {
         true

@@ -1,4 +1,4 @@
-//! Batches: how many fetches an aggressive policy hands to a free disk at once.
+//! Batches: how many fetches an aggressive policy gives to a free disk at once.
 //!
 //! Source: kimbrel96, section 2.7 (why), Table 6 (how many).
 
@@ -19,14 +19,14 @@ use crate::row::Context;
 pub enum BatchSize {
     /// By number of disks: 80, 40, 40, 16, 16, 8, 8 for 1 to 7, then 4 (kimbrel96, Table 6).
     Table6,
-    /// So many, at least one.
+    /// A fixed size, at least 1.
     Fixed(u32),
-    /// As many as the device makes use of and the cache can spare.
+    /// As many as the device can use and the cache can spare.
     Device,
 }
 
 impl BatchSize {
-    /// What a user may write.
+    /// The values that a user may write.
     pub const ALLOWED: &'static str = "a whole number from 1, \"table6\" or \"device\"";
 
     /// The size for the disks of `context`.
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for BatchSize {
                 self.visit_i64(i64::try_from(size).unwrap_or(i64::MAX))
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<BatchSize, E> {
-                let problem = format!("\"{text}\" is no batch size");
+                let problem = format!("\"{text}\" is not a batch size");
                 match text {
                     "table6" => Ok(BatchSize::Table6),
                     "device" => Ok(BatchSize::Device),
@@ -93,7 +93,7 @@ impl JsonSchema for BatchSize {
 /// Batches under construction.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    /// Free disks that take part, with the room left in each one's batch.
+    /// The free disks that take part, each with the room left in its batch.
     room: Vec<(usize, u32)>,
 }
 
@@ -104,8 +104,8 @@ impl Batches {
         self.room.push((disk, size));
     }
 
-    /// Gives the open disks their missing blocks together, in increasing order of next use, each in place of the
-    /// furthest block, as long as that one is needed later ("do no harm") and there is room.
+    /// Fetches missing blocks of the open disks together, in increasing order of next use. Each replaces the furthest
+    /// block, as long as that one is needed later ("do no harm") and its disk's batch has room.
     #[inline]
     pub fn build(&mut self, round: &mut Round<'_>) {
         while let Some((index, position)) = self.next(round) {

@@ -8,10 +8,11 @@
 //! a missing block at the cursor is fetched in any case
 //! ```
 //!
-//! It fetches as late as it can without stalling on an idle disk, so it evicts well and loads the disks least; it
-//! leaves disks idle when misses come in bursts longer than H. Not for I/O-bound work (use `forestall`).
-//! Requests go to the disk's queue at once, whatever is outstanding there.
-//! Cost: constant per event with few disks (the least of one number per disk).
+//! It fetches as late as possible without stalling on an idle disk, so it evicts well and puts the least load on the
+//! disks. It leaves disks idle when misses come in bursts longer than H. Not for I/O-bound work (use `forestall`).
+//! Requests go to the disk's queue at once, regardless of what is outstanding there.
+//!
+//! Cost: constant per event with few disks (the minimum of one number per disk).
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos, Position, NEVER};
 
@@ -35,8 +36,8 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `fixed-horizon`.
     pub struct FixedHorizonKeys {
-        /// H: fetch what is at most so many references ahead; `"device"`: a block's typical service time over driver_overhead
-        /// and hit_time, at most the blocks of the cache.
+        /// H: fetch blocks at most this many references ahead. `"device"`: a block's typical service time over
+        /// driver_overhead plus hit_time, at most the blocks of the cache.
         pub horizon: References = References::Fixed(HORIZON),
     }
 }
@@ -51,13 +52,13 @@ pub struct FixedHorizon {
     pub horizon: Position,
 }
 
-/// The last position that is within `horizon`.
+/// The last position within `horizon`.
 #[inline]
 fn limit(cursor: Position, horizon: Position) -> Position {
     cursor.saturating_add(horizon).min(NEVER - 1)
 }
 
-/// Whether a missing block is within `horizon`.
+/// Whether some missing block is within `horizon`.
 #[inline]
 pub(super) fn misses_within(horizon: Position, knowledge: &Knowledge) -> bool {
     knowledge.missing().first() <= limit(knowledge.residents().cursor(), horizon)

@@ -1,4 +1,4 @@
-//! Forestall: prefetch like aggressive, but only once a stall is foreseen.
+//! Forestall: prefetch like aggressive, but only when a stall is predicted.
 //!
 //! Source: kimbrel96, section 5.
 //!
@@ -8,12 +8,13 @@
 //! then fixed horizon's rule
 //! ```
 //!
-//! F' is a fixed number, or estimated for each disk: F is the mean of its last 100 service times over the mean of
-//! the last 100 think times (driver work not counted), and F' = F where the mean service time is below 5 ms,
-//! else 4F. Before there is history a service time is 15 ms, and without think times F' is infinite. The rule is
-//! checked for missing blocks within `lookahead` references (2K in the paper).
-//! Cost: constant per event, and a count over the bits of the look-ahead when [`Trigger`] cannot rule a stall
-//! out from its last count.
+//! F' is a fixed number, or estimated for each disk: F is the mean of its last 100 service times over the mean of the
+//! last 100 think times (driver work not counted), and F' = F if the mean service time is below 5 ms, else 4F. Without
+//! history a service time is taken as 15 ms; without think times F' is infinite. The rule is checked for missing blocks
+//! within `lookahead` references (2K in the paper).
+//!
+//! Cost: constant per event, plus a count over the bits of the look-ahead when [`Trigger`] cannot rule out a stall from
+//! its last count.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +35,7 @@ use crate::row::{Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "forestall",
-    summary: "prefetch like aggressive, but only once a stall is foreseen",
+    summary: "prefetch like aggressive, but only when a stall is predicted",
     source: "kimbrel96, section 5",
     keys: KeyTable::of::<ForestallKeys>(),
     default_replacement: None,
@@ -56,27 +57,28 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `forestall`.
     pub struct ForestallKeys {
-        /// F': estimated for each disk as it goes, or a number.
+        /// F': `"dynamic"` estimates it for each disk during the run; or a fixed number.
         pub fetch_ratio: FetchRatio = FetchRatio::Dynamic,
-        /// Requests to a disk at a time, as in `aggressive`.
+        /// Maximum requests per batch, as in `aggressive`.
         pub batch_size: BatchSize = BatchSize::Table6,
-        /// References to look ahead for a stall; `"device"`: the blocks of the cache times F', for a block's typical service time.
+        /// References to search for a predicted stall. `"device"`: the blocks of the cache times F', for a block's
+        /// typical service time.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "twice the blocks of the cache"))]
         pub lookahead: Option<References> = None,
-        /// Fixed horizon's rule on top; 0 turns it off, `"device"` is as in `fixed-horizon`.
+        /// Fixed horizon's rule in addition; 0 turns it off, `"device"` is as in `fixed-horizon`.
         pub horizon: References = References::Fixed(HORIZON),
     }
 }
 
-/// Assumed service time before there is history (section 2.6: average response time).
+/// Service time assumed without history (section 2.6: average response time).
 const ASSUMED_SERVICE: Nanos = Nanos::from_millis(15);
-/// Below it a disk is taken to be read sequentially (section 5).
+/// A disk with a mean service time below this is assumed to be read sequentially (section 5).
 const SEQUENTIAL_SERVICE: Nanos = Nanos::from_millis(5);
-/// Overestimate for other disks (section 5).
+/// Factor for other disks (section 5).
 const CAUTION: f64 = 4.0;
 
-/// A mean service time, overestimated as the paper has it.
+/// A mean service time with the paper's safety factor.
 fn cautious_ns(mean_ns: f64) -> f64 {
     let caution = if mean_ns < SEQUENTIAL_SERVICE.0 as f64 { 1.0 } else { CAUTION };
     mean_ns * caution
@@ -85,14 +87,14 @@ fn cautious_ns(mean_ns: f64) -> f64 {
 /// Forestall's F'.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FetchRatio {
-    /// Estimated for each disk as the run goes.
+    /// Estimated for each disk during the run.
     Dynamic,
-    /// This number; 0 and infinity are allowed.
+    /// A fixed number; 0 and infinity are allowed.
     Static(f64),
 }
 
 impl FetchRatio {
-    /// What a user may write.
+    /// The values that a user may write.
     pub const ALLOWED: &'static str = "\"dynamic\", or a number from 0 (inf included)";
 }
 
@@ -154,30 +156,30 @@ pub struct Forestall {
     horizon: Option<Position>,
     batches: Batches,
     computes: Recent,
-    /// By disk: mean service time in nanoseconds times the overestimate; the numerator of F'.
+    /// For each disk: mean service time in nanoseconds times the safety factor; the numerator of F'.
     cautious_service_ns: Vec<f64>,
     services: Vec<Recent>,
     triggers: Vec<Trigger>,
     calm: Calm,
 }
 
-/// Until when no look at the disks is needed: nothing was foreseen on any of those that were idle.
+/// How long the disks need not be examined again, because no stall is predicted on any disk that was idle.
 #[derive(Debug, Clone, Copy, Default)]
 struct Calm {
-    /// Those disks, of the first 64: another one that is idle is to be looked at.
+    /// Bits of those disks among the first 64. Any other idle disk must be examined.
     idle: u64,
-    /// The cursor before which nothing is foreseen; zero if anything was.
+    /// No stall is predicted before the cursor reaches this; zero if one was predicted.
     until: f64,
-    /// The mean think time in nanoseconds below which F' is too large for that.
+    /// Mean think time in nanoseconds below which F' is too large for `until` to hold.
     mean_compute_ns: f64,
-    /// [`Knowledge::lost`] then: a block that becomes missing may fire.
+    /// [`Knowledge::lost`] at that time: a block that becomes missing may trigger a stall.
     lost: u64,
 }
 
-/// So much less than what F' may be, since it is compared as a think time, which is rounded in another way.
+/// Relative safety margin: F' is compared through the think time, which is rounded differently.
 const ROUNDING: f64 = 1e-9;
 
-/// Those of the first 64 disks that have nothing `outstanding`, as bits; `None` if there are more.
+/// The idle disks (nothing `outstanding`) as bits; `None` if there are more than 64 disks.
 #[inline]
 fn idle_disks(outstanding: &[u32]) -> Option<u64> {
     let bits = || outstanding.iter().rev().fold(0, |bits, outstanding| bits << 1 | u64::from(*outstanding == 0));
@@ -219,15 +221,15 @@ impl Forestall {
         self.cautious_service_ns[disk] = cautious_ns(mean);
     }
 
-    /// Mean of the last think times; zero before there is any.
+    /// Mean of the recent think times in nanoseconds; zero before the first.
     #[inline]
     fn mean_compute_ns(&self) -> f64 {
         self.computes.mean_ns().unwrap_or(0.0)
     }
 
-    /// Opens batches on the idle disks on which a stall is foreseen.
+    /// Opens batches on the idle disks for which a stall is predicted.
     fn look(&mut self, mean_compute_ns: f64, round: &mut Round<'_>) {
-        // A disk whose first missing block would do harm has nothing to fetch, whatever is foreseen.
+        // A disk whose first missing block would do harm has nothing to fetch, even if a stall is predicted.
         let harmless_before = round.furthest_use();
         let mut calm = Calm { until: f64::INFINITY, lost: round.knowledge().lost(), ..Calm::default() };
         for disk in 0..self.triggers.len() {
@@ -237,7 +239,7 @@ impl Forestall {
             calm.idle |= 1 << (disk % 64);
             let head = round.knowledge().missing().heads()[disk];
             if head >= harmless_before {
-                // A block that is missing may be harmless to fetch at the next look.
+                // The block may be harmless to fetch at the next check.
                 calm.until = if head == NEVER { calm.until } else { 0.0 };
                 continue;
             }
@@ -258,7 +260,7 @@ impl Forestall {
         self.calm = calm;
     }
 
-    /// F' of `disk` now.
+    /// The current F' of `disk`.
     #[inline]
     fn ratio(&self, disk: usize, mean_compute_ns: f64) -> f64 {
         match self.fetch_ratio {

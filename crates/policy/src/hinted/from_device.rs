@@ -1,30 +1,31 @@
-//! Numbers of the hinted policies that follow from the device: what a user who has no measurements writes as `"device"`.
+//! Parameters of the hinted policies derived from the device, for users without measurements: the value `"device"`.
 //!
-//! *Horizon.* A block is needed T_disk ahead of its reference, and a reference takes T_hit + T_driver at the least:
+//! *Horizon.* A block must be requested T_disk before its reference, and a reference takes at least T_hit + T_driver:
 //!
 //! ```text
 //! H = T_disk / (T_hit + T_driver), rounded up, from 1 to K
 //! ```
 //!
-//! It is TIP2's prefetch horizon (Patterson et al., SOSP 1995, section 4.1), and how kimbrel96 (section 2.6) came to 62: 15 ms over
-//! 243 us. Where no processor time is charged it is K: nothing bounds how soon the next reference comes. Think times are
-//! left out as they are there: they come in bursts.
+//! This is TIP2's prefetch horizon (Patterson et al., SOSP 1995, section 4.1), and how kimbrel96 (section 2.6) arrived
+//! at 62: 15 ms over 243 us. If no processor time is charged it is K, because the next reference may come at once.
+//! Think times are ignored, as in those papers, because they come in bursts.
 //!
-//! *Look-ahead.* Forestall's rule asks whether the i-th missing block is at most i F' references away. No more than K
-//! blocks can be fetched before the first of them is used, so that no further than K F' anything is to be done about a stall:
+//! *Look-ahead.* Forestall's rule asks whether the i-th missing block is at most i F' references away. At most K blocks
+//! can be fetched before the first of them is used, so a stall further than K F' ahead cannot be acted on yet:
 //!
 //! ```text
 //! L = K F',  F' = c T_disk / (T_hit + T_driver + mean think time),  c as in forestall
 //! ```
 //!
-//! *Batch size.* A batch is what a free disk is given at once. A disk that takes the same time for each block gains nothing
-//! by choosing: 1. One that serves n at once is kept busy by 2 n, of which half wait while the others are served. An arm goes
-//! less far the more it can choose from, so its batch is bounded by what the cache can spare alone. That bound, K / (16 d) for d
-//! disks, is the one number of kimbrel96's Table 6 that does not depend on d: 80 of 1280 blocks. Its other entries (40, 40,
-//! 16, 16, 8, 8, 4) were found by scanning; K / (16 d) is 40, 26, 20, 16, 13, 11, 10 for 2 to 8 disks.
+//! *Batch size.* A batch is what a free disk is given at once. A disk that takes the same time for each block gains
+//! nothing from a choice: 1. A disk that serves n requests at once is kept busy by 2 n, of which half wait while the
+//! others are served. A disk arm travels less the more requests it can choose from, so its batch is bounded only by
+//! what the cache can spare. That bound, K / (16 d) for d disks, is the one number of kimbrel96's Table 6 that does not
+//! depend on d: 80 of 1280 blocks. The table's other entries (40, 40, 16, 16, 8, 8, 4) were found by scanning; K / (16
+//! d) is 40, 26, 20, 16, 13, 11, 10 for 2 to 8 disks.
 //!
-//! A drive that merges neighbouring requests, or reads ahead of them, makes T_disk of a sequential file shorter than this, and a
-//! horizon and a batch larger than they have to be. `just-in-time` measures instead.
+//! A drive that merges neighbouring requests or reads ahead makes T_disk of a sequential file shorter than assumed
+//! here, so that the horizon and the batch are larger than necessary. `just-in-time` measures instead.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -36,23 +37,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::row::Context;
 
-/// The part of the frames that batches may hold: one over this, which kimbrel96's Table 6 has for one disk.
+/// Batches may hold 1 / `BATCHED_SHARE` of the frames, as for one disk in kimbrel96's Table 6.
 const BATCHED_SHARE: u32 = 16;
 
-/// A number of references, or what follows from the device.
+/// A number of references, or the value derived from the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum References {
-    /// So many.
+    /// A fixed number.
     Fixed(Position),
-    /// As the device has it.
+    /// Derived from the device.
     Device,
 }
 
 impl References {
-    /// What a user may write.
+    /// The values that a user may write.
     pub const ALLOWED: &'static str = "a whole number from 0, or \"device\"";
 
-    /// The number: what is given, or what `derive` gives.
+    /// The fixed number, or the result of `derive`.
     pub(super) fn or_else(self, derive: impl FnOnce() -> Position) -> Position {
         match self {
             References::Fixed(number) => number,
@@ -61,29 +62,29 @@ impl References {
     }
 }
 
-/// H.
+/// H for the device of `context`, in references.
 pub(super) fn horizon(context: &Context) -> Position {
     horizon_of(context.hit, context.driver, context.nominal_service, context.frames)
 }
 
-/// H of a cache of `frames` frames: the disk's time over what a reference takes at the least.
+/// H for a cache of `frames` frames: the disk's time over the minimum time per reference.
 pub(super) fn horizon_of(hit: Nanos, driver: Nanos, disk: Nanos, frames: u32) -> Position {
     let each = hit.0 + driver.0;
     let horizon = if each == 0 { u64::from(frames) } else { disk.0.div_ceil(each) };
     horizon.clamp(1, u64::from(frames.max(1))) as Position
 }
 
-/// L, for a disk whose F' is `cautious_service_ns` over what a reference takes.
+/// L, for a disk with an F' of `cautious_service_ns` over the time per reference.
 pub(super) fn lookahead(context: &Context, cautious_service_ns: f64) -> Position {
     let each = (context.hit + context.driver + context.mean_compute).0;
     if each == 0 {
         return Position::MAX;
     }
-    // A cast of what is larger gives the largest.
+    // The cast saturates.
     (f64::from(context.frames) * cautious_service_ns / each as f64).ceil().max(1.0) as Position
 }
 
-/// The batch of one of the context's disks.
+/// The batch size for one of the context's disks.
 pub(super) fn batch(context: &Context) -> u32 {
     let spared = context.frames / BATCHED_SHARE / context.disks.max(1) as u32;
     let useful = match (context.concurrency, context.uniform) {

@@ -1,45 +1,46 @@
-//! Just in time: fetch what would come too late if it were fetched later, in requests as large and queues as deep as the
-//! device makes use of, and give up nothing for it that is needed sooner.
+//! Just in time: fetch what would arrive too late if fetched later, in requests as large and queues as deep as the
+//! device can use, without evicting blocks that are needed sooner.
 //!
-//! Source: ours. From fixed horizon it has the window within which nothing is given up (kimbrel96, section 2.3; TIP2), from
-//! forestall that a stall must be foreseen (section 5). It has no number to be tuned: what those call H, F and batch size
-//! follows from the device's profile and from what is measured as it goes. docs/hints.md tells how it was judged.
+//! Source: ours. The window within which nothing is evicted is fixed horizon's (kimbrel96, section 2.3; TIP2); fetching
+//! only when a stall is predicted is forestall's (section 5). It has no parameters to tune: the counterparts of H, F
+//! and batch size follow from the device's profile and from measurements during the run. docs/hints.md tells how it was
+//! evaluated.
 //!
 //! ```text
 //! window: as many references as frames can be spared (below)
 //! for each disk, its missing blocks within the window: the i-th, due in t, is *due* if
-//!     t <= 2 (response + (outstanding + i) * pace)        or it is less than a chunk away
+//!     t <= 2 (response + (outstanding + i) * pace)  or it is less than a chunk away
 //! if any is due: fetch, in order of use, all that is missing up to a chunk beyond the last that is due,
-//!     in place of blocks that are not needed before that; those that lie together leave as one request
+//!     in place of blocks that are not needed before that; neighbours leave as one request
 //! a missing block at the cursor is fetched in any case
 //! ```
 //!
-//! *Pace* is how long the disk has been busy for each block that it has delivered lately. It is measured, so it has in it
-//! what the profile cannot know: how well the arm's queue is sorted, how many channels are at work, that a file lies in one
-//! piece. A disk that idles looks slow, is given more, and turns out to be fast. *Response* is what a request took lately that
-//! found its disk idle; of a disk with an arm, what a request takes. *t* counts think time and the driver's work.
+//! *Pace* is the disk's recent busy time per delivered block. It is measured, so it includes what the profile cannot
+//! know: how well the arm's queue is sorted, how many channels work in parallel, that a file is contiguous. A disk that
+//! idles looks slow, is given more work, and turns out to be fast. *Response* is the recent time of a request that
+//! found its disk idle; for a disk with an arm, of any request. *t* counts think time and driver time.
 //!
-//! A *chunk* is what makes a request worth its response time: as many blocks as are transferred while one is waited for, on
-//! each disk. Fetching goes on by whole chunks: where I/O is the bottleneck every reference makes a block due, and to fetch
-//! them one by one would leave nothing to merge, and nothing to sort.
+//! A *chunk* makes a request worth its response time: as many blocks as the disks transfer during one response time.
+//! Blocks are fetched by whole chunks: where I/O is the bottleneck every reference makes a block due, and fetching them
+//! one by one would leave nothing to merge and nothing to sort.
 //!
-//! A disk that serves several requests at once is given no more than keep it busy until the next chunk: what is fetched
-//! earlier than that takes a frame and gains nothing. The arm of one that serves them one by one goes less far the more it can
+//! A disk that serves several requests at once is given only enough to stay busy until the next chunk: fetching earlier
+//! takes a frame and gains nothing. The arm of a disk that serves one request at a time travels less the more it can
 //! choose from, so its queue is bounded by the window alone.
 //!
-//! The window. While the furthest block is not needed again, its frame costs nothing. Where every block is needed again at a
-//! known time, a window of w references works like a cache smaller by w blocks. How much that costs is told by how far the
-//! furthest block is from being needed: in a loop over N blocks each round brings N - K with all K frames, and w more with a
-//! window of w. So w is held below a share of what the furthest distance has over K.
+//! The window. While the furthest block is never needed again, its frame costs nothing. If every block is needed again
+//! at a known time, a window of w references acts like a cache smaller by w blocks. The distance of the furthest block
+//! tells how much that costs: in a loop over N blocks each round fetches N - K with all K frames, and w more with a
+//! window of w. So w is kept below a share of the furthest distance beyond K.
 //!
-//! Where one request is served at a time in all, blocks that are fetched in vain gain nothing while the disk is the bottleneck:
-//! the run takes as long as its fetches. A fetch for position p that is issued now cannot evict the blocks that are referenced
-//! before p. Let u be the last time at which one of them is needed again, and v the time at which the furthest block of now is.
-//! This victim is fetched again u - v references sooner than the other would be: that is (u - v) / (u - cursor) of a fetch in
-//! vain. It is allowed as far as the disk has idle time, and up to 2 % in any case. Several disks gain more by working side by
-//! side than such fetches cost.
+//! Where the whole device serves one request at a time, wasted fetches gain nothing while the disk is the bottleneck:
+//! the run takes as long as its fetches. A fetch for position p issued now cannot evict the blocks referenced before p.
+//! Let u be the latest time at which one of those is needed again, and v the time at which the currently furthest block
+//! is needed. Evicting the current block means fetching it u - v references sooner than the other one: a waste of (u -
+//! v) / (u - cursor) of a fetch. Waste is allowed as far as the disk has idle time, and up to 2 % in any case. Several
+//! disks gain more by working in parallel than wasted fetches cost.
 //!
-//! Cost: constant per event and disk, and a walk through the window once in a part of a chunk, which the chunk's share of the
+//! Cost: constant per event and disk, and a scan of the window once per part of a chunk, which the chunk's share of the
 //! frames keeps constant per reference.
 
 use headstart_types::{read_keys, Disk, KeyTable, Nanos, NoKeys, Position, NEVER};
@@ -51,7 +52,7 @@ use crate::row::{Context, Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "just-in-time",
-    summary: "fetch what would come too late if fetched later, as widely as the device serves in parallel",
+    summary: "fetch what would come too late if fetched later, with as much parallelism as the device has",
     source: "ours; kimbrel96, sections 2.3 and 5",
     keys: KeyTable::NONE,
     default_replacement: None,
@@ -61,52 +62,52 @@ pub static ROW: PolicyRow = PolicyRow {
     }),
 };
 
-// Found by scanning a part of the grid of examples/hints_grid.py; none of them is sharp.
+// Found by scanning a part of the grid of examples/hints_grid.py; none of the optima is sharp.
 
-/// How much sooner than it must be a block is fetched: estimates are means, and think times come in bursts.
+/// Safety factor on the time by which a block is fetched early: estimates are means, and think times come in bursts.
 const CAUTION: f64 = 2.0;
-/// The most frames, as a share, that what is fetched ahead may hold in place of blocks that will be needed.
+/// Maximum share of the frames that prefetched blocks may take from blocks that are still needed.
 const WINDOW: f64 = 0.8;
-/// The references ahead, as a multiple of the frames, where frames are to be had that nobody will need.
+/// References to look ahead, as a multiple of the frames, while there are frames whose blocks are never needed again.
 const FREE_WINDOW: f64 = 1.5;
-/// Free frames, as a share, with which nothing has to be spared.
+/// Above this share of free frames, nothing has to be spared.
 const PLENTY: f64 = 0.25;
-/// The part of the furthest distance beyond K that a window may take: where waiting times are hidden by as many requests as
-/// there can be, and where no more is gained than shorter ways of the arm.
+/// Share of the furthest distance beyond K that a window may take: `SPARED` where more requests hide more waiting time,
+/// `SPARED_BY_ARM` where the only gain is shorter seeks.
 const SPARED: f64 = 0.5;
 const SPARED_BY_ARM: f64 = 0.125;
-/// The least share of fetches that may be made in vain where one request is served at a time.
+/// Share of wasted fetches that is always allowed where one request is served at a time.
 const HARM: f64 = 0.02;
-/// The part of a fetch's time that the driver's work of those in vain may take.
+/// Share of a fetch's time that the driver's work for wasted fetches may take.
 const WORTHWHILE: f64 = 0.25;
-/// References after which what was counted counts half.
+/// References after which the counts are halved.
 const HISTORY: u32 = 1024;
-/// Blocks from which an arm can choose well: a shorter queue does not wait for a chunk.
+/// Queue length from which an arm can sort well: a shorter queue is refilled without waiting for a chunk.
 const SORTED: u32 = 64;
-/// A disk that serves several at once is saturated when its queue takes so many response times.
+/// A disk that serves several requests at once is saturated when its queue takes this many response times.
 const SATURATED: f64 = 1.5;
-/// The most and the least of a chunk, as shares of the frames.
+/// Largest and smallest chunk, as shares of the frames.
 const CHUNK_MAX: f64 = 1.0 / 16.0;
 const CHUNK_MIN: f64 = 1.0 / 64.0;
-/// A chunk is divided into so many parts: the window is looked through once in each.
+/// Parts of a chunk: the window is scanned once per part.
 const LOOKS: Position = 32;
 
-/// What is known of one disk.
+/// Measurements of one disk.
 #[derive(Debug, Clone, Default)]
 struct Rate {
-    /// When it delivered its last block, or was given something to do since.
+    /// When it delivered its last block, or was given work after being idle.
     busy_since: Nanos,
-    /// Nothing is outstanding.
+    /// Whether nothing is outstanding.
     is_idle: bool,
-    /// What it is doing found it idle.
+    /// Whether the current request found it idle.
     is_first: bool,
-    /// Time busy for each block.
+    /// Busy time per block.
     per_block: Recent,
-    /// The same for each request.
+    /// Busy time per request.
     per_request: Recent,
-    /// From a request that found it idle to its first block.
+    /// Time from a request that found the disk idle to its first block.
     response: Recent,
-    /// The cursor when it was last given something to fetch.
+    /// The cursor when the disk was last given a fetch.
     given_at: Position,
 }
 
@@ -114,46 +115,46 @@ struct Rate {
 #[derive(Debug)]
 pub struct JustInTime {
     frames: f64,
-    /// Blocks by which it fetches, at least 1.
+    /// Blocks per chunk, at least 1.
     chunk: Position,
-    /// Blocks of a request at most.
+    /// Maximum blocks per request.
     request_blocks: u32,
-    /// A disk serves one request at a time, in an order that it or its scheduler chooses.
+    /// Whether a disk serves one request at a time, in an order that it or its scheduler chooses.
     has_arm: bool,
-    /// Every fetch takes the same time, however many blocks it has.
+    /// Whether every fetch takes the same time, regardless of its blocks.
     is_uniform: bool,
-    /// Until there is history.
+    /// Service time assumed without history.
     nominal_ns: f64,
     driver: Nanos,
-    /// Think times with the driver's work.
+    /// Think times including driver time.
     references: Recent,
-    /// The driver's work since the last reference.
+    /// Driver time since the last reference.
     driven: Nanos,
     rates: Vec<Rate>,
-    /// By disk: blocks that it may be given in this round.
+    /// For each disk: blocks that it may be given in this round.
     room: Vec<u32>,
-    /// The window is looked through again at this cursor.
+    /// The cursor at which the window is scanned again.
     look_at: Position,
-    /// One request at a time is served in all.
+    /// Whether the whole device serves one request at a time.
     is_alone: bool,
-    /// References and fetches ahead of them, lately.
+    /// Recent references, and recent fetches ahead of them.
     served: u32,
     fetches: u32,
     released: Released,
 }
 
-/// When the blocks of a stretch of references are needed again: the last of these uses.
+/// The latest next use among the blocks of a stretch of references.
 #[derive(Debug, Default)]
 struct Released {
-    /// The stretch that was looked through ends here.
+    /// End of the stretch examined so far.
     end: Position,
-    /// The last use, and the reference that it follows.
+    /// The latest use, and the reference that precedes it.
     last: (Position, Position),
 }
 
 impl Released {
-    /// Of the references in `stretch`. Each is looked at once as long as stretches move on, and again when the one with the
-    /// last use leaves.
+    /// The latest next use within `stretch`. Each reference is examined once while stretches move forward, and again
+    /// when the reference with the latest use drops out.
     fn last_use(&mut self, stretch: std::ops::Range<Position>, next_after: impl Fn(Position) -> Position) -> Position {
         if stretch.end < self.end || self.last.1 < stretch.start {
             *self = Self { end: stretch.start, last: (0, stretch.start) };
@@ -194,8 +195,8 @@ impl JustInTime {
         }
     }
 
-    /// The share of fetches that may be made in vain: what the disk has time for, as long as their driver's work is little
-    /// beside the time that fetches take, and [`HARM`].
+    /// The share of wasted fetches that is allowed: the disk's idle share, as long as their driver time is small beside
+    /// the time of a fetch, and at least [`HARM`].
     fn harm_max(&self) -> f64 {
         let pace = self.rates[0].per_block.mean_ns().unwrap_or(self.nominal_ns);
         let think = self.references.mean_ns().unwrap_or(0.0).max(1.0);
@@ -204,7 +205,7 @@ impl JustInTime {
         HARM.max((1.0 - load).min(hidden))
     }
 
-    /// Whether to wait for a better victim than the furthest block, for what is needed at `position`.
+    /// Whether to wait for a better victim than the furthest block, for the block needed at `position`.
     fn waits_for_victim(&mut self, position: Position, round: &Round<'_>) -> bool {
         let (cursor, victim) = (round.cursor(), round.furthest_use());
         if !self.is_alone || victim == NEVER || !round.is_all_disclosed() {
@@ -219,13 +220,13 @@ impl JustInTime {
         harm > self.harm_max()
     }
 
-    /// References ahead that may be fetched in place of what is known now.
+    /// How many references ahead blocks may be fetched in place of current ones.
     fn window(&self, round: &Round<'_>) -> Position {
         if f64::from(round.free()) > self.frames * PLENTY {
             return NEVER;
         }
         let window = match round.furthest_use() {
-            // Of what has not been disclosed nobody knows that it will not be needed.
+            // An undisclosed block may still be needed.
             NEVER if round.is_all_disclosed() => self.frames * FREE_WINDOW,
             NEVER => self.frames * WINDOW,
             furthest => {
@@ -236,8 +237,8 @@ impl JustInTime {
         (window as Position).max(self.chunk)
     }
 
-    /// The last position within `window` at which a missing block of `disk` is due, if any; leaves in `room` how many blocks the
-    /// disk may be given.
+    /// The last position within `window` at which a missing block of `disk` is due, if any; sets `room` to the number
+    /// of blocks that the disk may be given.
     fn due(&mut self, disk: usize, window: Position, looks: bool, round: &Round<'_>) -> Option<Position> {
         self.room[disk] = 0;
         let (cursor, rate) = (round.cursor(), &self.rates[disk]);
@@ -273,7 +274,7 @@ impl JustInTime {
         Some(last)
     }
 
-    /// Fetches what is missing up to `limit`, in order of use, as far as each disk has room.
+    /// Fetches missing blocks up to `limit` in order of use, as far as each disk has room.
     fn fetch_up_to(&mut self, limit: Position, round: &mut Round<'_>) {
         let (cursor, protected) = (round.cursor(), (self.frames * WINDOW) as Position);
         loop {
@@ -281,7 +282,7 @@ impl JustInTime {
             let open = (0..heads.len()).filter(|disk| self.room[*disk] > 0 && heads[*disk] <= limit);
             let Some(disk) = open.min_by_key(|disk| heads[*disk]) else { return };
             let position = heads[disk];
-            // Beyond the share of the frames that may be taken from others, only frames that nobody needs.
+            // Beyond the protected share, only frames whose blocks are never needed again.
             let beyond = match position - cursor <= protected {
                 true => limit.min(cursor.saturating_add(protected)).max(position),
                 false => NEVER - 1,
@@ -297,7 +298,7 @@ impl JustInTime {
         }
     }
 
-    /// The disks of the fetches from the one at `first` on have something to do.
+    /// Marks the disks of the fetches from index `first` on as busy.
     fn note_busy(&mut self, now: Nanos, first: usize, round: &Round<'_>) {
         for disk in round.disks_since(first) {
             let rate = &mut self.rates[disk];
@@ -319,15 +320,15 @@ struct Due {
 }
 
 impl Due {
-    /// Whether the block at `position` is, the `index`-th that its disk has to deliver from now on.
+    /// Whether the block at `position` is due if it is the `index`-th that its disk delivers from now on.
     fn at(&self, position: Position, index: f64) -> bool {
         let ahead = position - self.cursor;
         ahead < self.chunk || f64::from(ahead) * self.think <= CAUTION * (self.response + index * self.pace)
     }
 }
 
-/// The last of at most `room` missing blocks of `disk` up to `end` for which `is_due(position, index)` holds: block by block
-/// through the first word of the set, then word by word, by the last block of each.
+/// The last of at most `room` missing blocks of `disk` up to `end` for which `is_due(position, index)` holds. The first
+/// words of the set are examined block by block, later ones word by word through their last block.
 fn last_due(
     disk: usize,
     end: Position,
@@ -407,7 +408,7 @@ impl Strategy for JustInTime {
             rate.response.push(busy);
         }
         rate.per_block.push(busy);
-        // The blocks of one request come together.
+        // The blocks of one request arrive together.
         if busy > Nanos::ZERO {
             rate.per_request.push(busy);
         }

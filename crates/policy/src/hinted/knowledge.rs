@@ -1,6 +1,6 @@
 //! What a hinted policy knows: resident blocks by next use, missing blocks by disk and next use.
 //!
-//! Every block with a visible next use is in exactly one of three places: [`Residents`], [`Missing`], or in
+//! Every block with a visible next use is in exactly one of three states: in [`Residents`], in [`Missing`], or in
 //! flight (in neither). Only this file moves blocks between them.
 
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::missing::Missing;
 use super::Residents;
 use crate::{Hints, View};
 
-/// Blocks of one disk that have become missing, by eviction or disclosure.
+/// Blocks of one disk that became missing through eviction or disclosure.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Losses {
-    /// How many.
+    /// Number of blocks.
     pub count: u32,
-    /// The earliest of their next uses.
+    /// The earliest of their next uses; `NEVER` if there are none.
     pub nearest: Position,
 }
 
@@ -30,21 +30,21 @@ impl Losses {
     }
 }
 
-/// The disclosed future against the state of the cache.
+/// The disclosed future, matched with the state of the cache.
 #[derive(Debug)]
 pub struct Knowledge {
     residents: Residents,
     missing: Missing,
-    /// By disk, since they were last taken.
+    /// For each disk, since its losses were last taken.
     losses: Vec<Losses>,
-    /// How many there have been, of all disks.
+    /// Total losses of all disks.
     lost: u64,
-    /// Whether the last round began without a free frame: none has come free since.
+    /// Whether the last round began without a free frame. No frame has become free since.
     is_full: bool,
 }
 
 impl Knowledge {
-    /// The cache holds `initial`; nothing is in flight; the cursor is 0.
+    /// Starts with `initial` resident, nothing in flight and the cursor at 0.
     #[must_use]
     pub fn new(hints: Arc<Hints>, initial: &[Block], disk_of: Arc<[Disk]>, disks: usize) -> Self {
         let blocks = disk_of.len();
@@ -80,14 +80,14 @@ impl Knowledge {
         &self.missing
     }
 
-    /// A round begins with `free` free frames.
+    /// Notes that a round begins with `free` free frames.
     #[inline]
     pub(super) fn note_free(&mut self, free: u32) {
         self.is_full = free == 0;
     }
 
-    /// Whether "do no harm" might let an idle disk, one with nothing `outstanding`, fetch its first missing block: into a
-    /// free frame, or in place of a block that is needed later.
+    /// Whether "do no harm" might let an idle disk (nothing `outstanding`) fetch its first missing block: into a free
+    /// frame, or in place of a block that is needed later.
     #[inline]
     #[must_use]
     pub fn may_fetch_on_idle_disk(&self, outstanding: &[u32]) -> bool {
@@ -105,20 +105,20 @@ impl Knowledge {
         std::mem::replace(&mut self.losses[disk], NO_LOSSES)
     }
 
-    /// How many blocks have become missing so far.
+    /// Number of blocks that have become missing so far.
     #[inline]
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// A block of `disk` has become missing; its next use is at `position`.
+    /// Notes that a block of `disk` became missing; its next use is at `position`.
     #[inline]
     fn note_loss(&mut self, disk: Disk, position: Position) {
         self.lost += 1;
         self.losses[disk.index()].note(position);
     }
 
-    /// Whether the reference of `block` at `position` has been disclosed; at `NEVER` none has.
+    /// Whether the reference of `block` at `position` is disclosed; false at `NEVER`.
     #[inline]
     #[must_use]
     pub fn expects(&self, position: Position, block: Block) -> bool {
@@ -133,7 +133,7 @@ impl Knowledge {
         position != NEVER && self.missing.contains(position)
     }
 
-    /// A fetch of the absent `block` is issued.
+    /// Called when a fetch of the absent `block` is issued.
     #[inline]
     pub(super) fn fetch(&mut self, block: Block) {
         let position = self.residents.next_use(block);
@@ -142,7 +142,7 @@ impl Knowledge {
         }
     }
 
-    /// The resident `block` is evicted.
+    /// Called when the resident `block` is evicted.
     #[inline]
     pub(super) fn evict(&mut self, block: Block) {
         let position = self.residents.remove(block);
@@ -152,13 +152,13 @@ impl Knowledge {
         }
     }
 
-    /// The fetch of `block` has ended.
+    /// Called when the fetch of `block` has ended.
     #[inline]
     pub(super) fn arrived(&mut self, block: Block) {
         self.residents.insert(block);
     }
 
-    /// The resident `block` has been referenced at `position`.
+    /// Called when the resident `block` has been referenced at `position`.
     #[inline]
     pub(super) fn served(&mut self, position: Position, block: Block, view: &View<'_>) {
         if let Some(hinted) = self.residents.wrongly_expected(position, block) {
@@ -168,13 +168,13 @@ impl Knowledge {
         self.disclose(view);
     }
 
-    /// The reference of `block` at `position` will not come.
+    /// Called when the reference of `block` at `position` will not happen.
     pub(super) fn skipped(&mut self, position: Position, block: Block, view: &View<'_>) {
         self.pass(position, block, view);
         self.disclose(view);
     }
 
-    /// The hint of `block` at `position` is given up.
+    /// Drops the hint of `block` at `position`.
     fn pass(&mut self, position: Position, block: Block, view: &View<'_>) {
         let state = view.state(block);
         if state.is_absent() && self.expects(position, block) {
@@ -188,7 +188,7 @@ impl Knowledge {
         }
     }
 
-    /// Takes in what may be known at the cursor.
+    /// Discloses what is visible from the current cursor.
     #[inline]
     fn disclose(&mut self, view: &View<'_>) {
         let Self { residents, missing, losses, lost, .. } = self;

@@ -1,6 +1,6 @@
-//! Missing blocks (neither resident nor in flight), per disk, in order of their next disclosed reference.
+//! Missing blocks (neither resident nor in flight), for each disk in order of their next disclosed reference.
 //!
-//! One ordered bitmap over [`Slots`] holds every disk's set. Cost: a few words per event.
+//! One ordered bitmap over [`Slots`] holds the sets of all disks. Cost: a few words per event.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use headstart_types::{Block, Disk, IndexSet, Position, NEVER};
 
 use super::slots::Slots;
 
-/// Sets of missing blocks, one for each disk.
+/// Sets of missing blocks, one per disk.
 #[derive(Debug)]
 pub struct Missing {
     slots: Slots,
     set: IndexSet,
-    /// By disk: position of its first missing block, or `NEVER`.
+    /// For each disk: the position of its first missing block, or `NEVER`.
     heads: Vec<Position>,
-    /// The least of them.
+    /// The minimum of `heads`.
     first: Position,
     blocks: Arc<[Block]>,
     disk_of: Arc<[Disk]>,
@@ -29,7 +29,7 @@ impl Missing {
         Self { slots, set: IndexSet::new(blocks.len()), heads: vec![NEVER; disks], first: NEVER, blocks, disk_of }
     }
 
-    /// The position that a slot stands for.
+    /// The position of a slot.
     #[inline]
     pub fn position(&self, slot: u32) -> Position {
         self.slots.position(slot)
@@ -40,7 +40,7 @@ impl Missing {
         self.disk_of[self.blocks[position as usize].index()].index()
     }
 
-    /// By disk: position of its first missing block, or `NEVER`.
+    /// For each disk: the position of its first missing block, or `NEVER`.
     #[inline]
     #[must_use]
     pub fn heads(&self) -> &[Position] {
@@ -68,7 +68,7 @@ impl Missing {
         self.set.contains(self.slots.slot(position))
     }
 
-    /// A block with next use `position` has become missing. Returns its disk.
+    /// Adds the block with next use `position`. Returns its disk.
     #[inline]
     pub fn insert(&mut self, position: Position) -> Disk {
         let disk = self.disk_at(position);
@@ -78,7 +78,7 @@ impl Missing {
         Disk(disk as u32)
     }
 
-    /// The block with next use `position` is missing no more.
+    /// Removes the block with next use `position`.
     #[inline]
     pub fn remove(&mut self, position: Position) {
         let (disk, slot) = (self.disk_at(position), self.slots.slot(position));
@@ -94,7 +94,8 @@ impl Missing {
         }
     }
 
-    /// The slots of `disk` from its first missing block on, and the bitmap, for counting stretches of it.
+    /// The slots of `disk` from its first missing block on, and the bitmap for counting in them; `None` if none is
+    /// missing.
     #[inline]
     #[must_use]
     pub fn tail(&self, disk: usize) -> Option<(std::ops::Range<u32>, &IndexSet)> {

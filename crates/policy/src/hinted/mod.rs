@@ -1,18 +1,19 @@
 //! Hinted policies: prefetching and replacement decided together from disclosed future references.
 //!
-//! Source: T. Kimbrel et al., "A Trace-Driven Comparison of Algorithms for Parallel Prefetching and Caching",
-//! OSDI 1996 (kimbrel96 below), sections 2 and 5.
+//! Source: T. Kimbrel et al., "A Trace-Driven Comparison of Algorithms for Parallel Prefetching and Caching", OSDI 1996
+//! (kimbrel96 below), sections 2 and 5.
 //!
 //! [`Hinted`] does what all of them share: it keeps [`Knowledge`] of the disclosed future up to date and serves
-//! undisclosed references on demand. A [`Strategy`] says what to fetch when, through a [`Round`].
+//! undisclosed references on demand. A [`Strategy`] decides what to fetch and when, through a [`Round`].
 //!
-//! A process that asks for whole requests waits for all blocks of one at a time. The strategy orders those that it was
-//! going to fetch; the others are fetched at once.
+//! A process that issues whole requests waits for all blocks of one request at a time. Blocks that the strategy has
+//! promised to fetch are left to it; the others are fetched at once.
 //!
-//! Several processes may share one string of references, each serving its own positions: the string is then the order
-//! in which they are expected, the cursor the lowest position not served. They do not wait for a strategy's turn: what
-//! one asks for and is missing is fetched at once, since a disk that others keep busy may never be free. References of
-//! processes that give no hints are not in the string; they are served at position `NEVER`.
+//! Several processes may share one reference string, each serving its own positions. The string is then the order in
+//! which the references are expected, and the cursor is the lowest position not served. Missing blocks that such
+//! processes request are fetched at once instead of waiting for the strategy, because a disk that other processes keep
+//! busy may never be free. References of processes without hints are not in the string; they are served at position
+//! `NEVER`.
 
 pub(crate) mod aggressive;
 mod batch;
@@ -50,29 +51,29 @@ pub use round::Round;
 use crate::readahead::Found;
 use crate::{Event, Fetch, Policy, View};
 
-/// What distinguishes one hinted policy from another.
+/// The part in which hinted policies differ.
 pub trait Strategy: Send {
-    /// Step (2): decide on fetches. Called again within the round until it decides on none, unless it
-    /// [decides at once](Strategy::decides_at_once): an eviction may be what another disk needs to act.
+    /// Step (2): decides on fetches. Called repeatedly within a round until it decides on none, unless it [decides at
+    /// once](Strategy::decides_at_once): another disk may only be able to act after an eviction.
     fn decide(&mut self, now: Nanos, round: &mut Round<'_>);
 
-    /// Whether one call of [`Strategy::decide`] in a round is enough: what it decides gives it no reason for more.
+    /// Whether one call of [`Strategy::decide`] per round is enough, because its decisions never enable further ones.
     fn decides_at_once(&self) -> bool {
         false
     }
 
-    /// Whether [`Strategy::decide`] could come to any decision, as [`Policy::decides`] has it.
+    /// Whether [`Strategy::decide`] could decide on anything, as in [`Policy::decides`].
     fn decides(&self, _knowledge: &Knowledge, _outstanding: &[u32]) -> bool {
         true
     }
 
-    /// The process has spent `compute` thinking between its last two references.
+    /// The process spent `compute` thinking between its last two references.
     fn computed(&mut self, _compute: Nanos) {}
 
-    /// `disk` has worked `service` on one block.
+    /// `disk` spent `service` on one block.
     fn fetched(&mut self, _disk: Disk, _service: Nanos) {}
 
-    /// A block of `disk` has arrived; `outstanding` are still on their way from there.
+    /// A block of `disk` has arrived; `outstanding` more are in flight from that disk.
     fn arrived(&mut self, _now: Nanos, _disk: Disk, _outstanding: u32) {}
 
     /// As [`Policy::gathers`].
@@ -85,44 +86,44 @@ pub trait Strategy: Send {
         u32::MAX
     }
 
-    /// Whether a later decision will fetch `block`, absent, disclosed, and waited for at `position`. If not, it
-    /// is fetched on demand at once.
+    /// Whether a later decision will fetch `block`, which is absent, disclosed, and waited for at `position`. If not,
+    /// it is fetched on demand at once.
     fn promises(&self, _position: Position, _block: Block) -> bool {
         true
     }
 
-    /// A time at which the strategy wants to decide though nothing may happen then.
+    /// A time at which the strategy wants to decide even if nothing else happens then.
     fn wake_at(&self) -> Option<Nanos> {
         None
     }
 }
 
-/// A [`Strategy`] as a [`Policy`].
+/// Turns a [`Strategy`] into a [`Policy`].
 pub struct Hinted<S> {
     knowledge: Knowledge,
     strategy: S,
-    /// Processes that share the references, at least 1.
+    /// Number of processes that share the references, at least 1.
     processes: u32,
-    /// Those of them whose references these are, at least 1.
+    /// Number of processes that disclosed these references, at least 1.
     disclosing: u32,
-    /// Requests have any number of blocks, also those of a process that has the hints for itself.
+    /// Whether requests may have any number of blocks even with a single process.
     whole: bool,
-    /// Blocks to be fetched on demand that found no frame: tried again at every decision.
+    /// Blocks to fetch on demand that found no frame; retried at every decision.
     owed: VecDeque<Block>,
-    /// Absent blocks of that process's request that the strategy has promised to fetch, in order.
+    /// With a single process: absent blocks of its request that the strategy has promised to fetch, in order.
     promised: VecDeque<(Position, Block)>,
 }
 
 impl<S: Strategy> Hinted<S> {
-    /// Runs `strategy` on `knowledge` for `processes` processes, of which `disclosing` give hints; `whole`: their requests
-    /// have any number of blocks.
+    /// Runs `strategy` on `knowledge` for `processes` processes, of which `disclosing` give hints; `whole`: their
+    /// requests may have any number of blocks.
     pub fn new(knowledge: Knowledge, strategy: S, (processes, disclosing): (u32, u32), whole: bool) -> Self {
         let (owed, promised) = (VecDeque::new(), VecDeque::new());
         Self { knowledge, strategy, processes, disclosing, whole, owed, promised }
     }
 
-    /// Owes what is absent of a request that begins at `position`; says whether it is to be paid. To a process that has the
-    /// hints for itself nothing is owed that it expects and the strategy promises.
+    /// Queues the absent blocks of a request that begins at `position` for demand fetching, and returns whether any are
+    /// queued. With a single process, blocks that the strategy promises to fetch are left to it.
     fn owes(&mut self, position: Position, view: &View<'_>) -> bool {
         if self.processes == 1 {
             self.owed.clear();
@@ -141,13 +142,13 @@ impl<S: Strategy> Hinted<S> {
         !self.owed.is_empty()
     }
 
-    /// Whether the strategy is going to fetch `block`, absent, for its reference at `position`.
+    /// Whether the strategy promises to fetch `block`, which is absent, for its reference at `position`.
     fn is_promised(&self, position: Position, block: Block) -> bool {
         self.knowledge.expects(position, block) && self.strategy.promises(position, block)
     }
 
-    /// Owes the block that the process waits for now, if the strategy no longer promises it: promises may lapse while the blocks
-    /// before it arrive.
+    /// Queues the block that the process waits for now if the strategy no longer promises it: a promise may lapse while
+    /// earlier blocks arrive.
     fn renew_promises(&mut self, view: &View<'_>) {
         let cursor = self.knowledge.residents().cursor();
         while let Some((position, block)) = self.promised.front().copied() {
@@ -162,7 +163,7 @@ impl<S: Strategy> Hinted<S> {
         }
     }
 
-    /// Lets the strategy decide, until it comes to nothing more.
+    /// Calls the strategy until it decides on nothing more.
     fn decide(&mut self, now: Nanos, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         let mut round = Round::new(&mut self.knowledge, view, fetches);
         let mut decided = usize::MAX;
@@ -175,7 +176,7 @@ impl<S: Strategy> Hinted<S> {
         }
     }
 
-    /// Fetches what is owed and still absent, as far as there are frames; says whether there was any.
+    /// Fetches the queued blocks that are still absent, as far as there are frames; returns whether any were queued.
     fn pay(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) -> bool {
         self.owed.retain(|block| view.state(*block).is_absent());
         let any = !self.owed.is_empty();
@@ -195,14 +196,14 @@ impl<S: Strategy> Policy for Hinted<S> {
             Event::Decide => {
                 self.renew_promises(view);
                 if !self.owed.is_empty() && self.pay(view, fetches) {
-                    // One thing at a time: the strategy sees the frame taken at the next decision.
+                    // One thing at a time: the strategy sees the frame as taken at the next decision.
                     return;
                 }
                 self.decide(now, view, fetches);
             }
             Event::Served { position, block, compute, .. } => {
                 self.knowledge.served(position, block, view);
-                // No think time comes before a process's first reference. Those of several go on side by side.
+                // No think time precedes a process's first reference. The think times of several processes overlap.
                 if position >= self.disclosing && position != NEVER {
                     self.strategy.computed(Nanos(compute.0 / u64::from(self.disclosing)));
                 }
@@ -211,12 +212,12 @@ impl<S: Strategy> Policy for Hinted<S> {
                 if self.owes(position, view) {
                     self.pay(view, fetches);
                 } else if self.whole && !self.promised.is_empty() {
-                    // What was resident of the request has been served: the strategy stands at the first block that is not.
+                    // The resident part of the request has been served: the strategy is at the first absent block.
                     self.decide(now, view, fetches);
                 }
             }
             Event::Skipped { position, block } => self.knowledge.skipped(position, block, view),
-            // It prefetches when it decides, at no cost, and has hints of its own.
+            // It prefetches in decisions, at no CPU cost, and has its own hints.
             Event::Idle { .. } | Event::Expected => {}
             Event::Arrived { block, disk, service } => {
                 self.knowledge.arrived(block);
@@ -229,7 +230,7 @@ impl<S: Strategy> Policy for Hinted<S> {
     }
 
     fn grow(&mut self, _blocks: usize) {
-        // Every block is known from the start: hints hold the whole reference string.
+        // All blocks are known from the start, because hints hold the whole reference string.
     }
 
     fn given_frames(&mut self) {

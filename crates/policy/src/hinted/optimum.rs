@@ -1,13 +1,14 @@
 //! The optimum: the least elapsed time over all schedules, by exhaustive search; for tiny instances only.
 //!
 //! Model: kimbrel96, section 2.1 (uniform fetch time, constant think time, no driver work). The search is A* over
-//! states (cursor, think time left, resident set, what each disk is fetching), bounded from below by the think
-//! time left. Decisions are tried at instants where something happens; by "first opportunity" (section 2.2) no
-//! other instants are needed. Of the paper's rules only what holds on any number of disks prunes the choice: a
-//! free frame goes first, then a block that is never used again, and only blocks with a use are fetched.
+//! states (cursor, remaining think time, resident set, what each disk is fetching) with the remaining think time as the
+//! lower bound. Decisions are tried at instants where something happens; by "first opportunity" (section 2.2) no other
+//! instants are needed. Only those of the paper's rules that hold for any number of disks prune the choice: a free
+//! frame is used first, then that of a block that is never used again, and only blocks with a next use are fetched.
+//!
 //! Cost: exponential. Refused above [`BLOCKS_MAX`] blocks, [`DISKS_MAX`] disks, [`STATES_MAX`] states or
-//! [`CHOICES_MAX`] choices. One state of four disks and 19 frames has about 10^9 choices, so both are counted while a
-//! state is expanded.
+//! [`CHOICES_MAX`] choices. A single state of four disks and 19 frames has about 10^9 choices, so choices are counted
+//! while a state is expanded.
 
 use toml::Table;
 
@@ -60,17 +61,17 @@ fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
     Ok(context.hinted(optimum))
 }
 
-/// Most blocks of the universe.
+/// Maximum number of blocks.
 pub const BLOCKS_MAX: usize = 32;
-/// Most disks.
+/// Maximum number of disks.
 pub const DISKS_MAX: usize = 4;
-/// Most states that a search may keep: about 1 GB.
+/// Maximum number of states that a search keeps: about 1 GB.
 pub const STATES_MAX: usize = 4_000_000;
-/// Most choices that a search may try, each for one disk at one instant: about half a minute. A guess; searches that
-/// end within [`STATES_MAX`] try a few choices for each state.
+/// Maximum number of choices that a search tries, each for one disk at one instant: about half a minute. A guess;
+/// searches that stay within [`STATES_MAX`] try a few choices per state.
 pub const CHOICES_MAX: u64 = 100_000_000;
 
-/// What to schedule.
+/// An instance to schedule.
 #[derive(Debug, Clone)]
 pub struct Instance {
     /// The reference string.
@@ -79,17 +80,17 @@ pub struct Instance {
     pub initial: Vec<Block>,
     /// K.
     pub frames: usize,
-    /// By block.
+    /// The disk of each block.
     pub disk_of: Vec<Disk>,
-    /// d.
+    /// d, the number of disks.
     pub disks: usize,
     /// Think time after each reference.
     pub compute: Nanos,
-    /// Fetch time.
+    /// Fetch time of a block.
     pub fetch: Nanos,
 }
 
-/// The instance is too large to search; says how.
+/// The instance is too large to search; the text gives its size and the limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TooLarge(pub String);
 
@@ -106,24 +107,24 @@ struct State {
     cursor: u32,
     think_left: Nanos,
     resident: u32,
-    /// By disk: the block being fetched and the time left; `IDLE` if none.
+    /// For each disk: the block being fetched and the time left; `IDLE` if none.
     fetching: [(u8, Nanos); DISKS_MAX],
 }
 
 const IDLE: (u8, Nanos) = (u8::MAX, Nanos::ZERO);
 
-/// A fetch of the optimal schedule: when, what, in place of what.
+/// A fetch of the optimal schedule: time, block, victim.
 type Step = (Nanos, Block, Option<Block>);
 
 struct Reached {
     state: State,
     at: Nanos,
-    /// The state before, and the fetches issued on the way from it.
+    /// The preceding state, and the fetches issued after it.
     parent: usize,
     issued: Vec<(Block, Option<Block>)>,
 }
 
-/// How much work a search may be.
+/// Limits of a search.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     states: usize,
@@ -135,7 +136,7 @@ const LIMITS: Limits = Limits { states: STATES_MAX, choices: CHOICES_MAX };
 struct Search<'a> {
     instance: &'a Instance,
     limits: Limits,
-    /// By cursor: the blocks referenced at or after it.
+    /// For each cursor: the blocks referenced at or after it.
     wanted: Vec<u32>,
     /// Choices tried so far.
     choices: u64,
@@ -152,7 +153,7 @@ pub fn optimal_elapsed(instance: &Instance) -> Result<Nanos, TooLarge> {
     solve(instance).map(|(elapsed, _)| elapsed)
 }
 
-/// The least elapsed time and a schedule that takes it.
+/// The least elapsed time and a schedule that attains it.
 fn solve(instance: &Instance) -> Result<(Nanos, Vec<Step>), TooLarge> {
     if instance.disk_of.len() > BLOCKS_MAX || instance.disks > DISKS_MAX {
         return Err(TooLarge(format!(
@@ -164,7 +165,7 @@ fn solve(instance: &Instance) -> Result<(Nanos, Vec<Step>), TooLarge> {
     Search::new(instance, LIMITS).run()
 }
 
-/// By cursor, the end included: the blocks of `references` at or after it.
+/// For each cursor up to and including the end: the blocks of `references` at or after it.
 fn wanted_from(references: &[Block]) -> Vec<u32> {
     let mut wanted = vec![0; references.len() + 1];
     for (at, block) in references.iter().enumerate().rev() {
@@ -180,7 +181,7 @@ impl<'a> Search<'a> {
         Self { instance, limits, wanted, choices: 0, reached, best, open }
     }
 
-    /// The least elapsed time and a schedule that takes it.
+    /// The least elapsed time and a schedule that attains it.
     fn run(&mut self) -> Result<(Nanos, Vec<Step>), TooLarge> {
         let resident = self.instance.initial.iter().fold(0, |set, block| set | 1 << block.0);
         let start = State { cursor: 0, think_left: Nanos::ZERO, resident, fetching: [IDLE; DISKS_MAX] };
@@ -220,7 +221,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Tries every choice for the disks from `disk` on, then lets time pass.
+    /// Tries every choice for the disks from `disk` on, then advances time.
     fn decide(
         &mut self,
         from: usize,
@@ -266,7 +267,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Serves the reference if it can be, and moves on to the next instant at which something happens.
+    /// Serves the reference if possible, and moves on to the next instant at which something happens.
     fn pass(
         &mut self,
         from: usize,
@@ -300,7 +301,7 @@ impl<'a> Search<'a> {
         while self.reached[index].parent != usize::MAX {
             let parent = self.reached[index].parent;
             let at = self.reached[parent].at;
-            // Within one instant the order of issue matters (a free frame may be taken once only): keep it.
+            // Within one instant the order of issue matters (a free frame can be taken only once): keep it.
             steps.extend(self.reached[index].issued.iter().rev().map(|(block, victim)| (at, *block, *victim)));
             index = parent;
         }
@@ -313,10 +314,10 @@ fn too_much(most: u64, what: &str) -> TooLarge {
     TooLarge(format!("too large for the exact optimum: more than {most} {what}; try fewer references or blocks"))
 }
 
-/// The policy that carries out the optimal schedule.
+/// Replays the optimal schedule.
 #[derive(Debug)]
 pub struct Optimum {
-    /// Those to come, in order.
+    /// The remaining steps, in order.
     steps: VecDeque<Step>,
 }
 
@@ -338,8 +339,8 @@ impl Strategy for Optimum {
         }
     }
 
-    /// Something happens at the instant of each step, but that may be the end of a think time alone, at which a level
-    /// that has not changed does not decide.
+    /// Each step falls on an event, but that may be the mere end of a think time, at which a level that has not changed
+    /// does not decide.
     fn wake_at(&self) -> Option<Nanos> {
         self.steps.front().map(|(at, ..)| *at)
     }

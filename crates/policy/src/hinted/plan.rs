@@ -1,4 +1,4 @@
-//! Reverse aggressive's plan: a schedule for the reversed reference string, turned around.
+//! Reverse aggressive's plan: a schedule for the reversed reference string, itself reversed.
 //!
 //! Source: kimbrel96, sections 2.5 and 2.7; Kimbrel and Karlin, FOCS 1996.
 //!
@@ -10,13 +10,16 @@
 //! a fetch of m in place of v, reversed, is forward a fetch of v in place of m
 //! ```
 //!
-//! The reversed run ends with the forward run's initial cache: the string is continued by the initial blocks that
-//! are referenced at all, in order of their first forward reference, then by one dummy for each free frame (an
-//! initial block that is never referenced counts as one). Fetched, a dummy means forward: into a free frame. Frames
-//! beyond the distinct blocks of the string stay free in both directions and are left out.
-//! Ties: among idle disks the lowest; among blocks of one disk that are never used again the lowest number.
+//! The reversed run ends with the forward run's initial cache: the string is continued by the initial blocks that are
+//! referenced at all, in order of their first forward reference, then by one dummy for each free frame (an initial
+//! block that is never referenced counts as one). Fetching a dummy means, in forward direction, using a free frame.
+//! Frames beyond the distinct blocks of the string stay free in both directions and are ignored.
+//!
+//! Ties: the lowest among idle disks; the lowest number among blocks of one disk that are never used again.
+//!
 //! Times are nanoseconds, so that F need not be a whole multiple of the think time.
-//! Cost: a few words per reference, and the number of disks per fetch. Memory: about 20 bytes a reference.
+//!
+//! Cost: a few words per reference, and the number of disks per fetch. Memory: about 20 bytes per reference.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,35 +31,35 @@ use super::slots::Slots;
 /// One fetch of the forward schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
-    /// What to fetch.
+    /// The block to fetch.
     pub block: Block,
-    /// The reference that it is fetched for.
+    /// The reference for which it is fetched.
     pub position: Position,
-    /// What to evict; `None` takes a free frame.
+    /// The block to evict; `None` takes a free frame.
     pub victim: Option<Block>,
-    /// The victim may be evicted once the cursor has reached this: one past its last use before the eviction.
+    /// The cursor from which the victim may be evicted: one past its last use before the eviction.
     pub release: Position,
-    /// When the fetch starts in the mirrored schedule.
+    /// Start of the fetch in the mirrored schedule.
     pub start: Nanos,
 }
 
-/// What to plan for.
+/// Input of the planner.
 pub(super) struct Task<'a> {
     /// Disclosed references from the cursor on, in order: position and block.
     pub references: &'a [(Position, Block)],
-    /// Resident blocks that are referenced (those in flight included). At most `frames`.
+    /// Resident blocks that are referenced (including those in flight). At most `frames`.
     pub initial: &'a [Block],
     /// K.
     pub frames: usize,
     /// The disk of each block.
     pub disk_of: &'a [Disk],
-    /// d.
+    /// d, the number of disks.
     pub disks: usize,
     /// Think time after each reference, at least 1 ns.
     pub compute: Nanos,
     /// F, as a time.
     pub fetch: Nanos,
-    /// Fetches that an idle disk takes at once, at least 1.
+    /// Maximum fetches that an idle disk takes at once, at least 1.
     pub batch_size: u32,
 }
 
@@ -67,27 +70,27 @@ pub(super) fn plan(task: &Task<'_>) -> Vec<Operation> {
     run.mirrored()
 }
 
-/// An operation of the reversed run: `start`, the continued-string position of the fetched block, and of the
-/// victim's last use.
+/// An operation of the reversed run: its start, the position of the fetched block in the continued string, and the
+/// position of the victim's last use.
 struct Reversed {
     start: Nanos,
     fetched: usize,
     victim: usize,
 }
 
-/// The reversed run. Blocks are renumbered densely ("local"): real ones first, then dummies.
+/// The reversed run. Blocks are renumbered densely ("local" numbers): real ones first, then dummies.
 struct ReversedRun<'a> {
     task: &'a Task<'a>,
     /// The continued reversed string, as local blocks.
     string: Vec<u32>,
-    /// By position in `string`: the same block's next one.
+    /// For each position in `string`: the next position of the same block.
     next: Vec<Position>,
-    /// By local block: its next use at or after the cursor.
+    /// For each local block: its next use at or after the cursor.
     next_use: Vec<Position>,
-    /// By local block: its last use before the cursor.
+    /// For each local block: its last use before the cursor.
     last_use: Vec<Position>,
     disk: Vec<u32>,
-    /// By local block, dummies left out: the block.
+    /// For each local block except dummies: the block.
     real: Vec<Block>,
     resident: Vec<bool>,
     /// Next uses of missing blocks.
@@ -95,12 +98,12 @@ struct ReversedRun<'a> {
     /// Slots of next uses of resident blocks.
     known: IndexSet,
     slots: Slots,
-    /// By disk: resident blocks never used again, lowest number first.
+    /// For each disk: resident blocks that are never used again, lowest number first.
     dead: Vec<BinaryHeap<Reverse<u32>>>,
     busy_until: Vec<Nanos>,
     arrivals: BinaryHeap<Reverse<(Nanos, usize, u32)>>,
     operations: Vec<Reversed>,
-    /// When the last real reference had been served and thought about.
+    /// End of the think time after the last real reference.
     end: Nanos,
 }
 
@@ -137,7 +140,7 @@ impl<'a> ReversedRun<'a> {
         run
     }
 
-    /// The first K distinct blocks of the continued string are resident, the others missing.
+    /// Makes the first K distinct blocks of the continued string resident and the others missing.
     fn fill(&mut self, frames: usize) {
         let mut held = 0;
         for at in 0..self.string.len() {
@@ -157,7 +160,7 @@ impl<'a> ReversedRun<'a> {
     fn arrive(&mut self, block: u32) {
         self.resident[block as usize] = true;
         match self.next_use[block as usize] {
-            // Only blocks that have been used for the last time come here without a next use, never on arrival.
+            // Only blocks that have had their last use lack a next use; an arriving block has one.
             NEVER => unreachable!("a fetched block has a next use"),
             at => self.known.insert(self.slots.slot(at)),
         };
@@ -181,7 +184,7 @@ impl<'a> ReversedRun<'a> {
                 cursor += 1;
                 now + self.task.compute
             } else {
-                // It is in flight, or waits for a disk that is busy: the next arrival may change that.
+                // It is in flight or waits for a busy disk; the next arrival may change that.
                 self.next_arrival().expect("a missing block waits for some fetch")
             };
             // Arrivals free disks while the process thinks.
@@ -211,7 +214,7 @@ impl<'a> ReversedRun<'a> {
         self.last_use[local] = at;
         self.next_use[local] = self.next[at as usize];
         match self.next[at as usize] {
-            // The continuation is the cache to end with: what it has used stays.
+            // The continuation stands for the final cache: blocks used there stay.
             NEVER if at as usize >= self.task.references.len() => {}
             NEVER => self.dead[self.disk[local] as usize].push(Reverse(block)),
             next => {
@@ -239,7 +242,7 @@ impl<'a> ReversedRun<'a> {
             .map(|disk| (disk, self.task.batch_size))
             .collect();
         while let Some(at) = self.missing.first() {
-            // The furthest over the open disks; the lowest disk among equals.
+            // The furthest over the open disks; the lowest disk wins ties.
             let candidates = room.iter().enumerate().filter_map(|(index, (disk, _))| {
                 self.furthest(*disk).map(|(next, block)| (next, Reverse(*disk), index, block))
             });
@@ -273,7 +276,8 @@ impl<'a> ReversedRun<'a> {
         }
     }
 
-    /// The operations turned around: one at (s, F) starts at T - (s + F), T the end of the reversed run.
+    /// The reversed operations: one that takes [s, s + F] starts at T - (s + F), where T is the end of the reversed
+    /// run.
     fn mirrored(&self) -> Vec<Operation> {
         let references = self.task.references;
         let ends = self.operations.iter().map(|op| op.start + self.task.fetch);
@@ -285,7 +289,7 @@ impl<'a> ReversedRun<'a> {
                 let (last, victim) = forward(op.fetched);
                 (Some(victim), last + 1)
             } else {
-                // Of the continuation: an initial block that is evicted before its first use, or a dummy.
+                // In the continuation: an initial block that is evicted before its first use, or a dummy.
                 (self.real.get(self.string[op.fetched] as usize).copied(), 0)
             };
             Operation { block, position, victim, release, start: end - (op.start + self.task.fetch) }
@@ -296,15 +300,15 @@ impl<'a> ReversedRun<'a> {
     }
 }
 
-/// A reversed string and its continuation.
+/// A reversed string with its continuation.
 struct Continued {
     /// As local blocks.
     string: Vec<u32>,
-    /// By local block.
+    /// For each local block.
     disk: Vec<u32>,
-    /// By local block, dummies left out. In order of block number, so that ties do not depend on the string.
+    /// For each local block except dummies; in order of block number, so that ties do not depend on the string.
     real: Vec<Block>,
-    /// Frames that can be of use: K, or one for each real block.
+    /// Frames that can be used: K, or one per real block if that is fewer.
     frames: usize,
 }
 
@@ -324,7 +328,7 @@ fn continued_string(task: &Task<'_>) -> Continued {
     let dummies = real.len()..real.len() + frames - live.len();
     string.extend(live);
     string.extend(dummies.clone().map(|dummy| dummy as u32));
-    // A dummy is never a victim, so the disk that it is filed under does not matter.
+    // A dummy is never a victim, so its disk does not matter.
     let disk = real.iter().map(|block| task.disk_of[block.index()].0).chain(dummies.map(|_| 0)).collect();
     Continued { string, disk, real, frames }
 }

@@ -1,11 +1,11 @@
-//! The mean of the most recent durations: how estimates follow what they estimate.
+//! Mean of the most recent durations, so that an estimate follows changes.
 
 use headstart_types::Nanos;
 
 /// Durations remembered (kimbrel96, section 5: "the most recent 100").
 const HISTORY: usize = 100;
 
-/// The sum of the most recent `HISTORY` durations.
+/// The most recent `HISTORY` durations and their sum.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Recent {
     each: Vec<Nanos>,
@@ -14,7 +14,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// One more duration; the oldest is forgotten.
+    /// Adds a duration; the oldest drops out if the history is full.
     #[inline]
     pub fn push(&mut self, duration: Nanos) {
         self.sum += duration;
@@ -29,7 +29,7 @@ impl Recent {
         }
     }
 
-    /// Mean in nanoseconds, if there is any.
+    /// The mean in nanoseconds; `None` before the first duration.
     #[inline]
     pub fn mean_ns(&self) -> Option<f64> {
         (!self.each.is_empty()).then(|| self.sum.0 as f64 / self.each.len() as f64)

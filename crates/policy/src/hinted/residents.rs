@@ -1,13 +1,13 @@
 //! Resident blocks ordered by their next disclosed reference.
 //!
-//! The furthest resident block is the last bit of an ordered bitmap over positions (`IndexSet`): each resident
-//! block with a known next reference stands there as that position. Blocks without one stand in a recency list
-//! and count as furthest, least recently used first. Cost: a few words per event. Memory: 4 bytes a reference for
-//! the next-use index, computed once, and 16 a block.
+//! An ordered bitmap over positions (`IndexSet`) has a bit for each resident block with a known next reference, at that
+//! position; the last bit is the furthest block. Blocks without a known next reference are in a recency list and count
+//! as furthest, least recently used first. Cost: a few words per event. Memory: 4 bytes per reference for the next-use
+//! index, computed once, and 16 per block.
 //!
-//! Several processes may serve the positions of one string, each its own, in any order. A position served before one
-//! that precedes it is *early*: it is no next use from then on, and is remembered until the cursor, the lowest position
-//! not served, has come by. With one process there is none.
+//! Several processes may serve the positions of one string, each its own, in any order. A position that is served
+//! before a lower one is *early*: it no longer counts as a next use, and is remembered until the cursor, the lowest
+//! position not served, has passed it. With one process no position is early.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::{Hints, View};
 #[derive(Debug)]
 pub struct Residents {
     hints: Arc<Hints>,
-    /// By position: the next disclosed reference of the same block, or `NEVER`.
+    /// For each position: the next disclosed reference of the same block, or `NEVER`.
     next: Vec<Position>,
-    /// By block: its next disclosed reference at or after the cursor that is visible by now, or `NEVER`.
+    /// For each block: its next visible disclosed reference at or after the cursor, or `NEVER`.
     next_use: Vec<Position>,
     /// Next uses of the resident blocks that have one.
     known: IndexSet,
-    /// The last of them.
+    /// The maximum of `known`.
     last: Option<Position>,
     /// Resident blocks without a known next use, least recently used first.
     unknown: Lists<1>,
@@ -41,7 +41,7 @@ pub struct Residents {
 }
 
 impl Residents {
-    /// No resident block yet. Under `Disclosure::Window` nothing is visible before [`Self::disclose`].
+    /// Starts without resident blocks. Under `Disclosure::Window` nothing is visible before [`Self::disclose`].
     #[must_use]
     pub fn new(hints: Arc<Hints>, blocks: usize) -> Self {
         let references = hints.blocks.len();
@@ -74,7 +74,7 @@ impl Residents {
         self.cursor
     }
 
-    /// Next disclosed use of `block`, resident or not, as far as it is visible.
+    /// Next visible disclosed use of `block`, resident or not; `NEVER` if there is none.
     #[inline]
     #[must_use]
     pub fn next_use(&self, block: Block) -> Position {
@@ -104,14 +104,14 @@ impl Residents {
         }
     }
 
-    /// A resident block has its next use at `position`.
+    /// Notes that a resident block has its next use at `position`.
     #[inline]
     fn know(&mut self, position: Position) {
         self.known.insert(position);
         self.last = self.last.max(Some(position));
     }
 
-    /// None has any more.
+    /// Notes that no resident block has its next use at `position` any more.
     #[inline]
     fn forget(&mut self, position: Position) {
         self.known.remove(position);
@@ -120,7 +120,7 @@ impl Residents {
         }
     }
 
-    /// `block` has become resident.
+    /// Called when `block` has become resident.
     #[inline]
     pub fn insert(&mut self, block: Block) {
         match self.next_use[block.index()] {
@@ -129,7 +129,7 @@ impl Residents {
         }
     }
 
-    /// The resident `block` has been evicted; returns its next use.
+    /// Called when the resident `block` has been evicted; returns its next use.
     #[inline]
     pub fn remove(&mut self, block: Block) -> Position {
         let position = self.next_use[block.index()];
@@ -142,7 +142,7 @@ impl Residents {
         position
     }
 
-    /// The resident `block` has been referenced at `position`.
+    /// Called when the resident `block` has been referenced at `position`.
     #[inline]
     pub fn served(&mut self, position: Position, block: Block) {
         let at = self.next_use[block.index()];
@@ -156,8 +156,8 @@ impl Residents {
         self.advance(position);
     }
 
-    /// The block that a wrong hint names at `position`, where `block` has been referenced instead. The hint is to be
-    /// [`Self::skipped`] before `block` is [`Self::served`].
+    /// The block that a wrong hint names at `position`, where `block` was referenced instead. The caller must call
+    /// [`Self::skipped`] for the hint before [`Self::served`] for `block`.
     #[inline]
     #[must_use]
     pub fn wrongly_expected(&self, position: Position, block: Block) -> Option<Block> {
@@ -165,8 +165,9 @@ impl Residents {
         (hinted != block && self.next_use[hinted.index()] == position).then_some(hinted)
     }
 
-    /// `block`, resident or not, will not be referenced at `position`. Without another known use it counts as used now:
-    /// a reference that is late finds it as long as there are blocks that were used before. Returns its next use where that has changed.
+    /// Called when `block`, resident or not, will not be referenced at `position`. Without another known use it counts
+    /// as used now, so that a late reference finds it as long as there are blocks used earlier. Returns its new next
+    /// use if that has changed.
     pub fn skipped(&mut self, position: Position, block: Block, resident: bool) -> Option<Position> {
         let expected = self.next_use[block.index()] == position;
         if expected {
@@ -182,7 +183,7 @@ impl Residents {
         expected.then(|| self.next_use[block.index()])
     }
 
-    /// The next use of `block` is one after `position`.
+    /// Sets the next use of `block` to its next one after `position`.
     #[inline]
     fn look_further(&mut self, position: Position, block: Block) {
         let mut next = self.next[position as usize];
@@ -192,11 +193,12 @@ impl Residents {
         self.next_use[block.index()] = if next < self.horizon { next } else { NEVER };
     }
 
-    /// `position` has been served: the cursor moves on, or remembers it. `NEVER` is that of a process that gives no hints.
+    /// Notes that `position` has been served: advances the cursor, or remembers the position as early. `NEVER` is the
+    /// position of processes without hints.
     #[inline]
     fn advance(&mut self, position: Position) {
         if position != self.cursor {
-            // One that has been skipped may come all the same.
+            // A skipped reference may still happen.
             if position > self.cursor && position != NEVER {
                 self.early.insert(position);
             }
@@ -213,8 +215,8 @@ impl Residents {
         !self.early.is_empty() && self.early.contains(&position)
     }
 
-    /// Makes visible what may be known at the cursor. `absent` hears of each block that is not resident and whose
-    /// next use has just become known.
+    /// Makes visible what may be known at the cursor. Calls `absent` for each block that is not resident and whose next
+    /// use has just become known.
     #[inline]
     pub fn disclose(&mut self, mut absent: impl FnMut(Block, Position)) {
         let horizon = self.hints.horizon(self.cursor);
@@ -234,7 +236,7 @@ impl Residents {
         }
     }
 
-    /// The next use of the furthest block, evictable or not: [`Self::furthest`] is never beyond it.
+    /// The next use of the furthest block, evictable or not: an upper bound for [`Self::furthest`].
     #[inline]
     #[must_use]
     pub fn furthest_use(&self) -> Position {
@@ -256,7 +258,7 @@ impl Residents {
         self.furthest_known(view)
     }
 
-    /// Of the evictable blocks with a known next use the one whose is furthest away, and that use.
+    /// Among the evictable blocks with a known next use, the one whose use is furthest away, and that use.
     #[inline]
     #[must_use]
     pub fn furthest_known(&self, view: &View<'_>) -> Option<(Block, Position)> {

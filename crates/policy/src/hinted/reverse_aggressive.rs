@@ -1,18 +1,19 @@
-//! Reverse aggressive: an off-line schedule that balances the disks, made on the reversed string and replayed.
+//! Reverse aggressive: an off-line schedule that balances the disks, computed on the reversed string and replayed.
 //!
-//! Source: kimbrel96, sections 2.5 and 2.7. The schedule is made in [`super::plan`]. Two ways to replay it:
-//! - `mirror`: each fetch starts when the mirrored schedule says (uniform fetch times only: the theory);
-//! - `released` (section 2.7): fetches in order of the reference they are for, victims in order of release,
-//!   matched in these orders; a free disk takes up to a batch of its next fetches whose victims are released.
+//! Source: kimbrel96, sections 2.5 and 2.7. [`super::plan`] computes the schedule. There are two ways to replay it:
+//! - `mirror`: each fetch starts at its time in the mirrored schedule (uniform fetch times only: the theory);
+//! - `released` (section 2.7): fetches in order of the reference they are for, victims in order of release, matched in
+//!   these orders; a free disk takes up to a batch of its next fetches whose victims are released.
 //!
-//! Within 1 + Fd/K of the optimum in the theory (mirror, batch 1). A yardstick, not a practical policy: it needs
-//! the whole future and one estimate of F for all of it.
+//! In theory (mirror, batch 1) within 1 + Fd/K of the optimum. A yardstick, not a practical policy: it needs the whole
+//! future and a single estimate of F.
 //!
-//! Where the run leaves the plan, it is mended on the way: a fetch of a block that is still there lends its victim
-//! to the operation that would have evicted that block; a victim that cannot be evicted gives way to a free frame
-//! or the furthest block; a block that no pending fetch will bring is fetched on demand. With hints that
-//! disclose a window of N references, a new plan is made every N/2 references for what is visible.
-//! Cost: the plan's; then constant per event and disk. Memory: 40 bytes a planned fetch.
+//! Where the run deviates from the plan, the plan is repaired. A planned fetch of a block that is still resident passes
+//! its victim to the operation that would have evicted that block. A victim that cannot be evicted is replaced by a
+//! free frame or the furthest block. A block that no pending fetch will bring is fetched on demand. With hints that
+//! disclose a window of N references, a new plan for the visible part is made every N/2 references.
+//!
+//! Cost: that of planning; then constant per event and disk. Memory: 40 bytes per planned fetch.
 
 use schemars::JsonSchema;
 use toml::Table;
@@ -31,7 +32,7 @@ use crate::{Disclosure, Policy, View};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "reverse-aggressive",
-    summary: "an off-line schedule made on the reversed references, which balances the disks",
+    summary: "an off-line schedule computed on the reversed references, which balances the disks",
     source: "kimbrel96, sections 2.5 and 2.7",
     keys: KeyTable::of::<ReverseAggressiveKeys>(),
     default_replacement: None,
@@ -41,20 +42,20 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `reverse-aggressive`.
     pub struct ReverseAggressiveKeys {
-        /// F: a fetch takes as long as so many references.
+        /// F: the time of a fetch, in references.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = f64::MAX, "x-allowed" = "a number above 0"))]
         #[schemars(extend("x-absent" = "the device's typical service time over the mean think time"))]
         pub fetch_ratio: Option<f64> = None,
-        /// Of the reverse pass: requests to a disk at a time.
+        /// Maximum requests per batch in the reverse pass.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "1 on a uniform device, \"table6\" elsewhere"))]
         pub batch_size: Option<BatchSize> = None,
-        /// Of the replay: requests to a disk at a time.
+        /// Maximum requests per batch in the replay.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "as batch_size"))]
         pub forward_batch_size: Option<BatchSize> = None,
-        /// How the plan is carried out.
+        /// How the plan is replayed.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "\"mirror\" on a uniform device with every reference disclosed, \"released\" elsewhere"))]
         pub replay: Option<Replay> = None,
@@ -90,32 +91,32 @@ fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
     Ok(context.hinted(ReverseAggressive::new(setting)))
 }
 
-/// How the plan is carried out.
+/// How the plan is replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replay {
     /// At the planned times; only on a uniform device with every reference disclosed.
     Mirror,
-    /// When disk and victim are free, in batches.
+    /// As soon as disk and victim are free, in batches.
     Released,
 }
 
-/// What the policy needs to know of the system that it plans for.
+/// Parameters of the policy, from the system that it plans for.
 #[derive(Debug, Clone)]
 pub struct Setting {
     /// K, in blocks.
     pub frames: usize,
-    /// d.
+    /// d, the number of disks.
     pub disks: usize,
     /// Assumed think time, at least 1 ns.
     pub compute: Nanos,
     /// Assumed fetch time: F times `compute`.
     pub fetch: Nanos,
-    /// Batch of the reversed run, at least 1.
+    /// Batch size of the reversed run, at least 1.
     pub batch_size: u32,
-    /// Batch of the forward run under `Replay::Released`, at least 1.
+    /// Batch size of the forward run under `Replay::Released`, at least 1.
     pub forward_batch_size: u32,
-    /// The way to replay.
+    /// How to replay.
     pub replay: Replay,
 }
 
@@ -124,26 +125,26 @@ pub struct Setting {
 pub struct ReverseAggressive {
     setting: Setting,
     operations: Vec<Operation>,
-    /// By disk: its pending operations, in order.
+    /// For each disk: its pending operations, in order.
     queues: Vec<VecDeque<u32>>,
-    /// By disk: the release of its first pending operation; `NEVER` if there is none.
+    /// For each disk: the release of its first pending operation; `NEVER` if there is none.
     releases: Vec<Position>,
-    /// By block: the first pending operation that evicts it.
+    /// For each block: the first pending operation that evicts it.
     evicted_by: Vec<u32>,
-    /// By operation: the next one that evicts the same block.
+    /// For each operation: the next one that evicts the same block.
     evicted_next: Vec<u32>,
-    /// By block: how many pending operations fetch it.
+    /// For each block: the number of pending operations that fetch it.
     pending: Vec<u32>,
     /// The cursor at which the next plan is due; `NEVER` once the whole future is planned.
     plan_due: Position,
-    /// When it last decided.
+    /// Time of the last decision.
     now: Nanos,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl ReverseAggressive {
-    /// Plans at its first decision.
+    /// Creates the policy; it plans at its first decision.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
         let queues = vec![VecDeque::new(); setting.disks];
@@ -170,7 +171,7 @@ impl ReverseAggressive {
         };
         let disclosed = visible.filter(|position| hints.is_disclosed(*position));
         let references: Vec<_> = disclosed.map(|at| (at, hints.blocks[at as usize])).collect();
-        // Of the resident blocks only those that are referenced count. Blocks in flight will be resident.
+        // Among the resident blocks only referenced ones count. Blocks in flight will be resident.
         let mut initial: Vec<Block> = references.iter().map(|(_, block)| *block).collect();
         initial.sort_unstable();
         initial.dedup();
@@ -194,7 +195,7 @@ impl ReverseAggressive {
         self.enqueue(view);
     }
 
-    /// Clears what is kept by block, at the blocks that the plan names only: plans may be short and many.
+    /// Clears the per-block state for the blocks of the plan only: plans may be short and frequent.
     fn forget_plan(&mut self) {
         for operation in &self.operations {
             self.pending[operation.block.index()] = 0;
@@ -221,7 +222,7 @@ impl ReverseAggressive {
         }
     }
 
-    /// The queue of `disk` has another head.
+    /// Updates the release of `disk` after its queue's head has changed.
     fn note_release(&mut self, disk: usize) {
         let head = self.queues[disk].front();
         self.releases[disk] = head.map_or(NEVER, |index| self.operations[*index as usize].release);
@@ -237,8 +238,8 @@ impl ReverseAggressive {
         timely.then_some(index)
     }
 
-    /// Carries out the operation at the head of its disk's queue, or finds that it is not needed. `None`: it must
-    /// wait for a frame.
+    /// Carries out the operation at the head of its disk's queue. Returns whether it fetched; false if the block is no
+    /// longer needed. `None`: it must wait for a frame.
     fn carry_out(&mut self, index: u32, round: &mut Round<'_>) -> Option<bool> {
         let Operation { block, position, victim, .. } = self.operations[index as usize];
         if position < round.cursor() || !round.knowledge().is_missing(block) {
@@ -251,7 +252,7 @@ impl ReverseAggressive {
         Some(true)
     }
 
-    /// The planned frame, or the next best.
+    /// The planned frame, or the next best one.
     fn frame(&self, victim: Option<Block>, position: Position, round: &Round<'_>) -> Option<Frame> {
         let due = |victim: &Block| {
             let residents = round.knowledge().residents();
@@ -259,7 +260,7 @@ impl ReverseAggressive {
             residents.contains(*victim) && !needed_now && !round.view().state(*victim).is_pinned()
         };
         match victim.filter(due) {
-            // Where frames have come free on the way, they go first.
+            // Frames that have become free meanwhile are used first.
             Some(_) if round.free() > 0 => Some(None),
             Some(victim) => Some(Some(victim)),
             None if position == round.cursor() => round.any_frame(),
@@ -267,7 +268,7 @@ impl ReverseAggressive {
         }
     }
 
-    /// The operation will not fetch: its block is there. Its victim serves the operation that would have evicted
+    /// Handles an operation whose block is already there: its victim passes to the operation that would have evicted
     /// that block.
     fn lend_victim(&mut self, index: u32) {
         let Operation { block, victim, .. } = self.operations[index as usize];
@@ -284,7 +285,7 @@ impl ReverseAggressive {
         }
     }
 
-    /// Takes the operation out of the list of those that evict its victim.
+    /// Removes the operation from the list of those that evict its victim.
     fn forget_eviction(&mut self, index: u32) {
         let Some(victim) = self.operations[index as usize].victim else { return };
         let next = self.evicted_next[index as usize];
@@ -304,7 +305,7 @@ impl ReverseAggressive {
     }
 }
 
-/// Section 2.7: fetches by the reference they are for, victims by release, matched in order.
+/// Section 2.7: fetches in order of their reference and victims in order of release, matched pairwise.
 fn match_in_order(operations: &mut Vec<Operation>) {
     let by_release = in_order(operations, |op| op.release);
     let by_position = in_order(operations, |op| op.position);
@@ -315,13 +316,13 @@ fn match_in_order(operations: &mut Vec<Operation>) {
     *operations = matched.collect();
 }
 
-/// The indexes of the operations in the order of `key`, equal ones as they stand. Positions are dense: they are counted.
+/// The indices of the operations sorted by `key`, stable; a counting sort, because positions are dense.
 fn in_order(operations: &[Operation], key: impl Fn(&Operation) -> Position) -> Vec<u32> {
     let (first, last) = operations
         .iter()
         .map(&key)
         .fold((NEVER, 0), |(first, last), key| (if key > 0 { first.min(key) } else { first }, last.max(key)));
-    // Zero stands for "from the start on", wherever the others begin.
+    // Zero means "from the start", regardless of where the others begin.
     let place = |operation: &Operation| key(operation).saturating_sub(first.saturating_sub(1)) as usize;
     let mut next = vec![0u32; (last.saturating_sub(first.saturating_sub(1)) as usize) + 2];
     operations.iter().for_each(|operation| next[place(operation) + 1] += 1);
@@ -358,7 +359,7 @@ impl Strategy for ReverseAggressive {
                 decided |= fetched;
             }
         }
-        // Off the plan, the process could wait for an operation that waits for the process: break that.
+        // Off the plan, the process might wait for an operation that waits for the process; this breaks the deadlock.
         if !decided && (0..self.queues.len()).all(|disk| round.is_idle(disk)) {
             fetch_within(0, round);
         }

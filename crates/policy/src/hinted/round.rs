@@ -1,14 +1,14 @@
-//! One round of decisions: the level as it was, and what has been decided on top of it.
+//! One round of decisions: the level before the round, and the decisions made so far.
 
 use headstart_types::{Block, Disk, Position, NEVER};
 
 use super::Knowledge;
 use crate::{Disclosure, Fetch, View};
 
-/// Where a fetched block goes: a free frame (`None`) or that of a victim.
+/// The destination of a fetched block: a free frame (`None`) or that of a victim.
 pub type Frame = Option<Block>;
 
-/// Decisions under way. Knowledge is updated as they are made, so that each sees those before it.
+/// Decisions in progress. Knowledge is updated with each, so that later decisions see earlier ones.
 pub struct Round<'a> {
     knowledge: &'a mut Knowledge,
     view: &'a View<'a>,
@@ -30,7 +30,7 @@ impl<'a> Round<'a> {
         self.view
     }
 
-    /// What is known, this round's decisions included.
+    /// The knowledge, including this round's decisions.
     #[inline]
     #[must_use]
     pub fn knowledge(&self) -> &Knowledge {
@@ -42,14 +42,14 @@ impl<'a> Round<'a> {
         self.knowledge
     }
 
-    /// Position of the next reference not yet served.
+    /// Position of the next reference that has not been served.
     #[inline]
     #[must_use]
     pub fn cursor(&self) -> Position {
         self.knowledge.residents().cursor()
     }
 
-    /// Whether nothing is outstanding on `disk`, this round's fetches included.
+    /// Whether nothing is outstanding on `disk`, including this round's fetches.
     #[inline]
     #[must_use]
     pub fn is_idle(&self, disk: usize) -> bool {
@@ -63,8 +63,8 @@ impl<'a> Round<'a> {
         matches!(self.knowledge.residents().hints().disclosure, Disclosure::All)
     }
 
-    /// Puts the fetches from the one at `first` on in an order in which those that lie one after another come together, and
-    /// leaves the frames as they were. Returns how many such runs there are.
+    /// Reorders the fetches from index `first` on so that contiguous blocks come together; the sequence of frames stays
+    /// as it was. Returns the number of contiguous runs.
     pub(super) fn gather(&mut self, first: usize) -> usize {
         let fetches = &mut self.fetches[first..];
         if fetches.len() < 2 {
@@ -77,7 +77,7 @@ impl<'a> Round<'a> {
         };
         let mut places: Vec<_> = fetches.iter().enumerate().map(place).collect();
         places.sort_unstable();
-        // The run in which the earliest is needed goes first.
+        // Runs are ordered by their earliest fetch.
         let adjoins = |one: &(Disk, u64, usize, Block), next: &(Disk, u64, usize, Block)| space.adjoins(one.3, next.3);
         let mut runs: Vec<&[_]> = places.chunk_by(adjoins).collect();
         runs.sort_by_key(|run| run.iter().map(|(_, _, at, _)| *at).min());
@@ -87,12 +87,12 @@ impl<'a> Round<'a> {
         requests
     }
 
-    /// The disks of the fetches from the one at `first` on.
+    /// The disks of the fetches from index `first` on.
     pub(super) fn disks_since(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
         self.fetches[first..].iter().map(|fetch| self.view.disk_of[fetch.block.index()].index())
     }
 
-    /// Fetches decided in this round so far.
+    /// Number of fetches decided in this round.
     #[inline]
     #[must_use]
     pub fn decided(&self) -> usize {
@@ -106,7 +106,7 @@ impl<'a> Round<'a> {
         self.free
     }
 
-    /// The furthest next use of a block that may be evicted: `NEVER` with a free frame or a block without one.
+    /// The furthest next use of an evictable block: `NEVER` with a free frame or a block without a next use.
     #[inline]
     #[must_use]
     pub fn furthest_use(&self) -> Position {
@@ -117,7 +117,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// A free frame, or the furthest block's if its next use is after `position`.
+    /// A free frame, or that of the furthest block if its next use is after `position`.
     #[inline]
     #[must_use]
     pub fn frame_beyond(&self, position: Position) -> Option<Frame> {
@@ -132,7 +132,7 @@ impl<'a> Round<'a> {
         (next_use == NEVER || next_use > position).then_some(Some(victim))
     }
 
-    /// A free frame, or the furthest block's, however soon it is needed. `None`: all in flight or pinned.
+    /// A free frame, or that of the furthest block even if it is needed soon. `None`: all are in flight or pinned.
     #[inline]
     #[must_use]
     pub fn any_frame(&self) -> Option<Frame> {
@@ -142,7 +142,7 @@ impl<'a> Round<'a> {
         self.knowledge.residents().furthest(self.view).map(|(victim, _)| Some(victim))
     }
 
-    /// Decides to fetch `block`, absent, into `frame`.
+    /// Decides to fetch `block`, which is absent, into `frame`.
     #[inline]
     pub fn fetch(&mut self, block: Block, frame: Frame) {
         match frame {

@@ -1,7 +1,7 @@
-//! Positions renumbered so that each disk's come together and keep their order: a *slot* is such a number.
+//! Renumbers positions so that those of one disk are contiguous and keep their order; such a number is a *slot*.
 //!
 //! One ordered bitmap over slots then holds a set for every disk, in memory that does not depend on the number of
-//! disks: 8 bytes a position, and nothing with one disk, where slot and position are the same.
+//! disks: 8 bytes per position, and nothing with one disk, where slot and position are the same.
 
 use std::ops::Range;
 
@@ -10,22 +10,22 @@ use headstart_types::Position;
 /// The numbering of positions by disk.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// By disk: its first slot; one more entry at the end.
+    /// For each disk: its first slot; plus one entry for the end.
     starts: Vec<u32>,
-    /// `None` with one disk.
+    /// `None` with one disk: slots equal positions.
     numbering: Option<Numbering>,
 }
 
 #[derive(Debug)]
 struct Numbering {
-    /// By position.
+    /// Indexed by position.
     slot_of: Vec<u32>,
-    /// By slot.
+    /// Indexed by slot.
     position_of: Vec<Position>,
 }
 
 impl Slots {
-    /// Position i belongs to the i-th of `disk_at`, each below `disks`.
+    /// Position i belongs to the disk that is the i-th of `disk_at`, each below `disks`.
     pub fn new(disk_at: impl Iterator<Item = usize> + Clone, disks: usize) -> Self {
         let mut starts = vec![0u32; disks + 1];
         disk_at.clone().for_each(|disk| starts[disk + 1] += 1);

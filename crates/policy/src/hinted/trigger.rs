@@ -1,50 +1,50 @@
-//! Forestall's question for one disk: is i * F' >= distance of the i-th missing block, for some i?
+//! Forestall's test for one disk: is i * F' >= distance of the i-th missing block, for some i?
 //!
-//! Counting through the look-ahead at every reference would cost its length each time. Instead a count that
-//! finds no stall also finds the first cursor at which one could be foreseen, and the answer stays "no" until then.
-//! What may change meanwhile is allowed for:
-//! - a growing F': the moment is computed for a larger one, and holds as long as F' stays below. How much larger
-//!   adapts: a wide margin lasts when no stall is near, a narrow one when the rule is close to firing;
-//! - blocks that leave the set only push the moment back;
-//! - each block that joins moves the entries behind it up by one, that is by F' references, and may fire itself.
-//!   Victims are far away, so entries are kept in two parts, near and far, and those before the nearest block that
-//!   has joined are not touched.
+//! Counting through the look-ahead at every reference would cost its length each time. Instead, a count that predicts
+//! no stall also finds the first cursor at which one could be predicted, and the answer stays "no" until then. Changes
+//! in between are accounted for:
+//! - F' grows: the moment is computed for a larger F' and holds as long as F' stays below that. The margin adapts: a
+//!   wide one lasts when no stall is near, a narrow one when the rule is close to firing.
+//! - A block leaves the set: that only postpones the moment.
+//! - A block joins: it moves the entries behind it up by one, which is F' references, and may fire itself. Victims are
+//!   far away, so entries are kept in two parts, near and far, and entries before the nearest joined block are not
+//!   affected.
 //!
-//! A count goes 64 references of the disk at a time: within a word of the bitmap, the number of set bits bounds i
-//! and the first one bounds the distance.
+//! A count proceeds by words of 64 references of the disk: within a word of the bitmap, the number of set bits bounds i
+//! and the first bit bounds the distance.
 
 use headstart_types::Position;
 
 use super::Knowledge;
 
-/// The widest margin for growth of F', as a share of it. F' jitters by a few percent with each think time.
+/// The widest margin for growth of F', relative to F'. F' varies by a few percent with each think time.
 const MARGIN_MAX: f64 = 0.25;
-/// The narrowest.
+/// The narrowest margin.
 const MARGIN_MIN: f64 = 1e-3;
-/// How far beyond the cursor a count may vouch for silence, as a share of the look-ahead.
+/// How far beyond the cursor a count may promise "no", as a share of the look-ahead.
 const CLAIM: f64 = 0.25;
 
-/// An F' at which the first missing block within any look-ahead fires; a larger one says no more.
+/// The F' at which the first missing block within any look-ahead fires; larger values make no difference.
 const RATIO_MAX: f64 = u32::MAX as f64;
 
-/// Remembers, for one disk, until when no stall can be foreseen.
+/// For one disk, remembers until when no stall can be predicted.
 #[derive(Debug, Clone)]
 pub(super) struct Trigger {
-    /// How far F' may grow before a count must be made again, as a share of it.
+    /// How much F' may grow before a new count is needed, relative to F'.
     margin: f64,
     /// No entry up to `split` fires before the cursor reaches this (a real number of references).
     near: f64,
-    /// No entry beyond `split` does before it reaches this.
+    /// No entry beyond `split` fires before the cursor reaches this.
     far: f64,
-    /// A position.
+    /// The position that separates near entries from far ones.
     split: f64,
-    /// The F' for which that holds; zero before the first count.
+    /// The F' for which `near` and `far` hold; zero before the first count.
     ratio: f64,
-    /// Missing blocks that were counted, a bound on i.
+    /// Number of missing blocks counted, an upper bound for i.
     counted: f64,
-    /// Blocks that have joined since.
+    /// Number of blocks that have joined since.
     joined: f64,
-    /// Position of the nearest of them.
+    /// Position of the nearest joined block.
     nearest: f64,
 }
 
@@ -88,13 +88,13 @@ impl Trigger {
         self.count(disk, ratio, lookahead, cursor, knowledge)
     }
 
-    /// After a "no": the cursor before which it stays "no", and the F' up to which it does, as long as no block joins.
+    /// After a "no": the cursor until which, and the F' up to which, it stays "no" as long as no block joins.
     #[inline]
     pub fn quiet(&self, lookahead: Position) -> (f64, f64) {
         (self.quiet_until(f64::from(lookahead)), self.ratio)
     }
 
-    /// The remembered moment, brought forward by what has joined since.
+    /// The remembered moment, brought forward by the blocks that have joined since.
     #[inline]
     fn quiet_until(&self, lookahead: f64) -> f64 {
         let shift = self.joined * self.ratio;
@@ -103,11 +103,11 @@ impl Trigger {
         near.min(self.far - shift).min(joined)
     }
 
-    /// Goes through the missing blocks; on "no", remembers the outcome.
+    /// Counts through the missing blocks; on "no", remembers the result.
     fn count(&mut self, disk: usize, ratio: f64, lookahead: Position, cursor: Position, knowledge: &Knowledge) -> bool {
         let missing = knowledge.missing();
         let (cursor, lookahead) = (f64::from(cursor), f64::from(lookahead));
-        // Beyond this cursor nothing is claimed: what cannot fire before it need not be looked at closely.
+        // Nothing is promised beyond this cursor, so entries that cannot fire before it need no close look.
         let claim = cursor + lookahead * CLAIM;
         let mut next = Self {
             margin: self.margin,
@@ -126,7 +126,7 @@ impl Trigger {
         };
         let mut next_slot = Some(slots.start);
         while let Some(slot) = next_slot.filter(|slot| *slot < slots.end) {
-            // The rest of this slot's word, as far as it belongs to the disk. Its first bit is set.
+            // The rest of this slot's word that belongs to the disk. Its first bit is set.
             let mut word = set.word(slot as usize / 64) >> (slot % 64);
             let width = (64 - slot % 64).min(slots.end - slot);
             if width < 64 {
@@ -139,7 +139,7 @@ impl Trigger {
             let count = f64::from(word.count_ones());
             let bound = moment(first, (next.counted + count) * ratio.max(next.ratio), lookahead);
             if bound < claim || bound <= cursor {
-                // The bound of the whole word is not enough: look at its entries.
+                // The bound for the whole word is not sufficient: examine its entries.
                 let mut rest = word;
                 for entry in 1..=word.count_ones() {
                     let index = next.counted + f64::from(entry);

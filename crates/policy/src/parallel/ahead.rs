@@ -1,12 +1,13 @@
-//! What the strings of a parallel program are going to read and is not there: the next such block of each string.
+//! Finds the next block that each string of a parallel program will read and that is absent.
 //!
-//! Each string is gone through once; strings that are alike (`lw`) are one *course*, gone through once for all. A
-//! position whose block is there (resident or on its way) is *passed*, and comes *back* only if the block is evicted; so
-//! each position of a course costs a constant, and once more for each eviction after it was passed. Strings with nothing
-//! left to fetch are closed, and looked at again only once something has come back to their course, or once a new
-//! portion has begun where portions are irregular.
-//! Cost: amortised constant per event, a few words for a search. Memory: a few words a string, 1 bit a reference, 4
-//! bytes a block.
+//! Each string is scanned once; identical strings (`lw`) form one *course*, which is scanned once for all. A position
+//! whose block is there (resident or in flight) is *passed*, and comes *back* only if the block is evicted. So each
+//! position of a course costs a constant, and another for each eviction after it was passed. Strings with nothing left
+//! to fetch are closed, and examined again only after something has come back to their course, or, with irregular
+//! portions, when a new portion has begun.
+//!
+//! Cost: amortised constant per event, a few words per search. Memory: a few words per string, 1 bit per reference, 4
+//! bytes per block.
 
 use std::sync::Arc;
 
@@ -20,43 +21,43 @@ struct Strand {
     course: u32,
     /// Its first position.
     begin: Position,
-    /// The next reference that nobody has taken.
+    /// Its next reference that no process has taken.
     cursor: Position,
-    /// Nothing from here on may be prefetched yet.
+    /// Exclusive end of what may be prefetched now.
     limit: Position,
     /// Index of the portion that ends at the limit, or that is about to begin.
     portion: usize,
-    /// Whether its course has it among the closed.
+    /// Whether its course lists it as closed.
     listed: bool,
 }
 
-/// What strings that are alike read, in the positions of the first of them.
+/// What identical strings read, in the positions of the first of them.
 #[derive(Debug)]
 struct Course {
     begin: Position,
-    /// Strings that read this.
+    /// Number of strings that read this.
     strings: u32,
-    /// The first position that has never been looked at.
+    /// The first position that has never been examined.
     next: Position,
-    /// Its strings that have been closed since something last came back; some may have been opened again.
+    /// Its strings closed since something last came back; some may have been reopened.
     closed: Vec<u32>,
 }
 
-/// The next block of each string that could be prefetched.
+/// Finds the next block of each string that could be prefetched.
 #[derive(Debug)]
 pub(super) struct Ahead {
     program: Arc<Program>,
-    /// References from a string's cursor to the first that may be prefetched.
+    /// Minimum number of references from a string's cursor to a prefetched one.
     min_lead: Position,
     strands: Vec<Strand>,
     courses: Vec<Course>,
     /// Strings that may have something to fetch.
     open: IndexSet,
-    /// By block: a position passed over while it is there, or [`NEVER`].
+    /// For each block: a position passed while it is there, or [`NEVER`].
     passed: Vec<Position>,
-    /// The others, of blocks that are read more than once meanwhile.
+    /// Further passed positions, for blocks that are read more than once in that time.
     others_passed: HashMap<Block, Vec<Position>, FxBuildHasher>,
-    /// Positions that have been looked at and whose blocks were absent then, or have left since.
+    /// Examined positions whose blocks were absent then, or have been evicted since.
     back: IndexSet,
 }
 
@@ -89,7 +90,7 @@ impl Ahead {
         Self { program, min_lead, strands, courses, open, passed, others_passed, back }
     }
 
-    /// Processes of the program.
+    /// Number of processes of the program.
     pub fn processes(&self) -> usize {
         self.program.string_of.len()
     }
@@ -103,7 +104,7 @@ impl Ahead {
         }
     }
 
-    /// The references from `position` on, `count` of them, have been taken.
+    /// Notes that the `count` references from `position` on have been taken.
     pub fn taken(&mut self, position: Position, count: u32) {
         if position as usize >= self.program.blocks.len() {
             return;
@@ -124,7 +125,7 @@ impl Ahead {
         }
     }
 
-    /// `block` has been evicted.
+    /// Notes that `block` has been evicted.
     pub fn evicted(&mut self, block: Block) {
         let Some(first) = self.passed.get_mut(block.index()).filter(|first| **first != NEVER) else { return };
         let first = std::mem::replace(first, NEVER);
@@ -143,8 +144,8 @@ impl Ahead {
         }
     }
 
-    /// The next block that is `absent` of the string of `process`; if there is none and `others`, that of the next
-    /// string after it that has one, and from the last string on to the first.
+    /// The next `absent` block of the string of `process`. If there is none and `others` is set, that of the next
+    /// string after it that has one, wrapping around.
     pub fn next(&mut self, process: u32, others: bool, absent: impl Fn(Block) -> bool) -> Option<Block> {
         let own = self.program.string_of[process as usize];
         if self.open.contains(own) {
@@ -156,7 +157,7 @@ impl Ahead {
             return None;
         }
         loop {
-            // A string without any is closed, so that each step is either the last or ends with fewer open ones.
+            // A string without any is closed, so each step either returns or reduces the number of open strings.
             let string = self.open.next(own + 1).or_else(|| self.open.next(0))?;
             if let Some((_, block)) = self.next_of(string, &absent) {
                 return Some(block);
@@ -164,8 +165,9 @@ impl Ahead {
         }
     }
 
-    /// The next absent block of the string that has most references from there to its next meeting; of `process` or the next
-    /// string after its own where several have as many. `None` where all that is read before the meetings is there.
+    /// The next absent block of the string with the most references from there to its next synchronisation. Ties go to
+    /// the string of `process`, then to the next one after it. `None` if all blocks needed before the synchronisations
+    /// are there.
     ///
     /// Cost: constant per open string.
     pub fn most_behind(&mut self, process: u32, absent: impl Fn(Block) -> bool) -> Option<Block> {
@@ -186,7 +188,7 @@ impl Ahead {
         best.map(|(_, block)| block)
     }
 
-    /// The next absent block of `string` and its position there. The string is closed if there is none.
+    /// The next absent block of `string` and its position. Closes the string if there is none.
     fn next_of(&mut self, string: u32, absent: impl Fn(Block) -> bool) -> Option<(Position, Block)> {
         let strand = &mut self.strands[string as usize];
         let course = &mut self.courses[strand.course as usize];
@@ -209,7 +211,7 @@ impl Ahead {
             } else if position >= first {
                 return Some((position - course.begin + strand.begin, block));
             } else {
-                // Too near for this string, but perhaps not for one that is behind it.
+                // Too near for this string, but perhaps not for one whose cursor is behind.
                 self.back.insert(position);
             }
             course.next += 1;
@@ -222,7 +224,7 @@ impl Ahead {
     }
 }
 
-/// Notes that `position`, of the block that is there, is passed over.
+/// Notes that `position`, whose block is there, is passed.
 fn pass(
     passed: &mut [Position],
     others: &mut HashMap<Block, Vec<Position>, FxBuildHasher>,

@@ -1,4 +1,4 @@
-//! Policies for parallel programs: prefetching by the processors' idle time, from reference strings known beforehand or by a
+//! Policies for parallel programs: idle processors prefetch, guided by reference strings known in advance or by a
 //! predictor.
 
 mod ahead;

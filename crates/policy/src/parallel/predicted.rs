@@ -1,9 +1,11 @@
-//! What a predictor names, kept until an idle processor fetches it.
+//! Blocks named by a predictor, kept until an idle processor fetches them.
 //!
-//! The predictor hears of every request, as beside a replacement. What it names at a process's request waits in that process's queue:
-//! an idle processor takes the first absent block of its own process's queue, or of the next one's. A block that has been asked for in
-//! the meantime is not fetched any more. A queue holds the last [`NAMED_MAX`] blocks that were named.
-//! Cost: the predictor's, and constant per block named. Memory: 256 bytes a process, 1 byte a block.
+//! The predictor sees every request, as it does beside a replacement. Blocks that it names at a process's request wait
+//! in that process's queue. An idle processor takes the first absent block of its own process's queue, or else of the
+//! next process's queue. A block that has been requested in the meantime is no longer fetched. A queue holds the last
+//! [`NAMED_MAX`] named blocks.
+//!
+//! Cost: that of the predictor, and constant per named block. Memory: 256 bytes per process, 1 byte per block.
 
 use std::collections::VecDeque;
 
@@ -13,18 +15,18 @@ use crate::asking::CachedIn;
 use crate::readahead::{Asked, Run};
 use crate::{ReadAhead, Space, View};
 
-/// Blocks that wait for each process at most. A guess: more than any processor gets to fetch in an idle period.
+/// Maximum queue length per process. A guess: more than any processor fetches in an idle period.
 const NAMED_MAX: usize = 64;
 
-/// A predictor, and what it has named.
+/// A predictor and the blocks that it has named.
 pub(super) struct Predicted {
     predictor: Box<dyn ReadAhead>,
     frames: u32,
-    /// By process: what was named at its requests, the first at the front.
+    /// For each process: blocks named at its requests, oldest first.
     queues: Vec<VecDeque<Block>>,
-    /// Processes that have something in their queues.
+    /// Processes whose queues are not empty.
     open: IndexSet,
-    /// By block: named, and neither fetched nor asked for since.
+    /// For each block: whether it was named, and neither fetched nor requested since.
     wanted: Vec<bool>,
     runs: Vec<Run>,
 }
@@ -35,18 +37,18 @@ impl Predicted {
         Self { predictor, frames, queues, open, wanted: Vec::new(), runs: Vec::new() }
     }
 
-    /// Processes of the program.
+    /// Number of processes of the program.
     pub fn processes(&self) -> usize {
         self.queues.len()
     }
 
-    /// Whether something may be left to fetch of what was named at requests of `process`, or of any.
+    /// Whether blocks named at requests of `process`, or of any process, may remain to be fetched.
     #[inline]
     pub fn may_have(&self, process: Option<u32>) -> bool {
         process.map_or(!self.open.is_empty(), |process| self.open.contains(process))
     }
 
-    /// A request has been looked up: the predictor names what comes next.
+    /// Called when a request has been looked up: queues what the predictor names.
     pub fn asked(&mut self, now: Nanos, asked: &Asked, view: &View<'_>) {
         view.asked.iter().for_each(|block| self.forget(*block));
         self.runs.clear();
@@ -73,25 +75,25 @@ impl Predicted {
         }
     }
 
-    /// `block` needs no fetch any more.
+    /// Notes that `block` needs no fetch any more.
     pub fn forget(&mut self, block: Block) {
         if let Some(wanted) = self.wanted.get_mut(block.index()) {
             *wanted = false;
         }
     }
 
-    /// A disk has fetched `block`.
+    /// Called when `disk` has fetched `block`.
     pub fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn Space) {
         self.predictor.fetched(now, disk, block, space);
     }
 
-    /// A block has been evicted.
+    /// Called when a block has been evicted.
     pub fn evicted(&mut self, (file, index): (u32, u64), unused: bool) {
         self.predictor.evicted(file, index, unused);
     }
 
-    /// The next block that is `absent` of what was named at requests of `process`; if there is none and `others`, of the next process
-    /// after it that has one, and from the last process on to the first.
+    /// The next `absent` block named at requests of `process`. If there is none and `others` is set, that of the next
+    /// process after it that has one, wrapping around.
     pub fn next(&mut self, process: u32, others: bool, absent: impl Fn(Block) -> bool) -> Option<Block> {
         if let Some(block) = self.next_of(process, &absent) {
             return Some(block);
@@ -99,7 +101,7 @@ impl Predicted {
         if !others {
             return None;
         }
-        // A queue without any is closed, so that each step is either the last or ends with fewer open ones.
+        // A queue without any is closed, so each step either returns or reduces the number of open queues.
         loop {
             let other = self.open.next(process + 1).or_else(|| self.open.next(0))?;
             if let Some(block) = self.next_of(other, &absent) {

@@ -1,34 +1,38 @@
-//! RAPID Transit: a processor whose process waits prefetches what the program will read, one block an action.
+//! RAPID Transit: a processor whose process waits prefetches what the program will read, one block per action.
 //!
-//! Source: D. Kotz and C. S. Ellis, "Prefetching in File Systems for MIMD Multiprocessors" (RAPID Transit), sections
-//! 4, 5.1 and 5.4; the minimum lead from 6.5.
+//! Source: D. Kotz and C. S. Ellis, "Prefetching in File Systems for MIMD Multiprocessors" (RAPID Transit), sections 4,
+//! 5.1 and 5.4; the minimum lead is from 6.5.
 //!
 //! ```text
 //! a processor is idle and fewer than `buffers` blocks are prefetched and not used yet:
 //!     fetch the next absent block of its process's string, from `min_lead` references beyond the cursor on;
-//!     if it has none, that of another string (`for_others`): the next one after its own, round to the first
-//!     with `prefetch_for = "critical"` before all that: of the process that reads most absent blocks before its next meeting
+//!     if it has none, that of another string (`for_others`): the next one after its own, wrapping around
+//!     with `prefetch_for = "critical"`, before all that: of the process that reads most absent blocks before it
+//!         synchronises next
 //! a prefetch takes the frame of an unused one only if no other is left, and once between two requests
-//! irregular portions: nothing beyond the portion under way, until the next one's first block has been read
+//! irregular portions: nothing beyond the current portion until the next one's first block has been read
 //! ```
 //!
-//! With `predictor` nothing is known beforehand: what a predictor of the registry names takes the place of the strings
-//! ([`Predicted`](super::Predicted)), each block an action. A block that it names in error would keep its buffer for ever. It gives it up,
-//! and is the first victim, when it has not been used while the processes together have made [`UNUSED_REQUESTS`] requests for each of
-//! them. Section 4 defers "on-the-fly prediction algorithms"; this is ours.
+//! With `predictor` nothing is known in advance: blocks named by a predictor of the registry replace the strings
+//! ([`Predicted`](super::Predicted)), one block per action. A wrongly named block would keep its buffer for ever.
+//! Therefore it becomes the first victim when it is still unused after the processes have made [`UNUSED_REQUESTS`]
+//! requests each on average. Section 4 defers "on-the-fly prediction algorithms"; this one is ours.
 //!
-//! Without one it never makes a mistake: a block is fetched only if it will be read, and not while it is there or on its way. What
-//! is read without having been prefetched is fetched on demand; victims are the replacement's, which must leave unused
-//! prefetched blocks alone (`ru-set` does). The order in which other strings are looked at is our choice. When a
-//! processor is idle, how long an action takes it and what that delays is the host's business. A processor that runs no process (its
-//! number is beyond theirs) takes the processes in turn.
+//! Without a predictor no prefetch is wrong: a block is fetched only if it will be read, and not while it is resident
+//! or in flight. Blocks read without having been prefetched are fetched on demand. Victims are chosen by the
+//! replacement, which must spare unused prefetched blocks (`ru-set` does). The order in which other strings are
+//! searched is our choice. The host decides when a processor is idle, how long an action takes and what it delays. A
+//! processor that runs no process (its number is beyond theirs) serves the processes in turn.
 //!
-//! `critical` is ours; section 7 leaves it open how "to spread benefits more globally over all the threads". A block of the process
-//! that is furthest behind makes the interval shorter, one of another process only its wait at the barrier longer (section 4, Figure
-//! 2). How far behind a process is, is counted in references from its next absent block to its next meeting, so that processes that
-//! are equally far behind are prefetched for in turn. Where only the run can tell where processes meet, and without barriers, the
-//! meeting is the end of the string. Processes that share one string have one next block: nothing is to be chosen there.
-//! Cost: amortised constant per event; with `critical` constant per string and action. Not for programs that cannot say what they will read.
+//! `critical` is ours; section 7 leaves open how "to spread benefits more globally over all the threads". A block for
+//! the process that is furthest behind shortens the interval; a block for another process only lengthens that process's
+//! wait at the barrier (section 4, Figure 2). How far behind a process is, is counted in references from its next
+//! absent block to its next synchronisation, so processes that are equally far behind are served in turn. Where
+//! synchronisation is known only during the run, and without barriers, the end of the string counts instead. Processes
+//! that share one string have one next block, so there is nothing to choose.
+//!
+//! Cost: amortised constant per event; with `critical` constant per string and action. Not for programs whose future
+//! reads are unknown.
 
 use std::collections::VecDeque;
 
@@ -57,29 +61,29 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `rapid-transit`.
     pub struct RapidTransitKeys {
-        /// Blocks prefetched and not used at most. 0: one for each process.
+        /// Maximum number of prefetched and unused blocks. 0: one per process.
         pub buffers: u32 = 0,
-        /// No block is prefetched that is fewer references beyond its string's cursor.
+        /// Minimum distance in references from a string's cursor to a prefetched block.
         pub min_lead: Position = 0,
-        /// Processors prefetch what only other processes will read, too.
+        /// Whether a processor also prefetches blocks that only other processes will read.
         pub for_others: bool = true,
-        /// Whose blocks come first.
+        /// Which process's blocks come first.
         pub prefetch_for: PrefetchFor = PrefetchFor::Own,
     }
 }
 
-/// Whose blocks an idle processor prefetches first.
+/// Which process's blocks an idle processor prefetches first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrefetchFor {
-    /// Those of its own process, then those of the others in the order of their numbers.
+    /// Those of its own process, then those of the others by process number.
     Own,
-    /// Those of the process that has most to read before its next meeting, from its next absent block on.
+    /// Those of the process with the most references from its next absent block to its next synchronisation.
     Critical,
 }
 
 impl PrefetchFor {
-    /// As scenarios name it.
+    /// The name in scenarios.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -89,18 +93,18 @@ impl PrefetchFor {
     }
 }
 
-/// Requests of each process in the mean after which a block that a predictor has named in error gives up its buffer. A guess.
+/// Requests per process, on average, after which an unused block named by a predictor gives up its buffer. A guess.
 const UNUSED_REQUESTS: u64 = 10;
 
 fn build(mut keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
     let named = keys.remove("predictor");
     let keys: RapidTransitKeys = read_keys(keys)?;
     let Some(program) = context.program.clone() else {
-        let problem = "rapid-transit works from what the processes of a parallel program will read";
+        let problem = "rapid-transit needs to know what the processes of a parallel program will read";
         return Err(KeyError::new("name", problem, "[process] with a pattern, or another policy"));
     };
     if context.replacement.hinted {
-        let problem = format!("{} knows only what is referenced, rapid-transit fetches more", context.replacement.name);
+        let problem = format!("{} cannot be used with rapid-transit, which prefetches", context.replacement.name);
         return Err(KeyError::new("replacement", problem, "a replacement without hints"));
     }
     let replacement = (context.replacement.build)(context.replacement_keys.clone(), context)
@@ -119,12 +123,12 @@ fn build(mut keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError
     Ok(Box::new(RapidTransit::new(asking, knowledge, setting)))
 }
 
-/// Where it is known from what processes will read.
+/// How it is known what processes will read.
 #[expect(clippy::large_enum_variant, reason = "a level has one")]
 pub(super) enum Knowledge {
-    /// From their strings.
+    /// From their reference strings.
     Strings(Ahead),
-    /// From what they have read.
+    /// From their past reads, through a predictor.
     Predicted(Box<Predicted>),
 }
 
@@ -166,38 +170,38 @@ impl Knowledge {
     }
 }
 
-/// What RAPID Transit may do.
+/// Parameters of RAPID Transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
-    /// The most blocks that are prefetched and not used, in flight or resident.
+    /// Maximum number of prefetched and unused blocks, in flight or resident.
     pub buffers: u32,
-    /// The fewest references from a string's cursor to what is prefetched of it; 0: the next one.
+    /// Minimum number of references from a string's cursor to a prefetched block; 0 allows the next one.
     pub min_lead: Position,
     /// Whether a processor prefetches for strings that its own process does not read.
     pub for_others: bool,
-    /// Whose blocks come first; [`PrefetchFor::Critical`] only with `for_others`.
+    /// Which process's blocks come first; [`PrefetchFor::Critical`] only with `for_others`.
     pub first: PrefetchFor,
 }
 
-/// Prefetching in idle time.
+/// The RAPID Transit policy.
 pub struct RapidTransit {
-    /// Fetches on demand.
+    /// Handles demand fetching.
     asking: Asking<Apart<dyn Replacement>>,
     knowledge: Knowledge,
     setting: Setting,
-    /// By block: prefetched, and not asked for since.
+    /// For each block: whether it was prefetched and not requested since.
     unused: Vec<bool>,
     unused_count: u32,
-    /// A prefetch has found no frame, and nothing has happened since.
+    /// Whether the last prefetch found no frame and nothing has happened since.
     starved: bool,
-    /// A prefetch has taken the frame of an unused one, and nothing has been asked for since. Another one could take its
-    /// frame in turn, and so on without end where actions and fetches take no time.
+    /// Whether a prefetch has taken the frame of an unused one and nothing has been requested since. Without this limit
+    /// prefetches could displace each other endlessly where actions and fetches take no time.
     crowded: bool,
-    /// The process that the next action of a processor without one begins with.
+    /// The process that the next action of a processor without a process starts with.
     turn: u32,
-    /// Of a predictor: what has been prefetched, and at which request.
+    /// With a predictor: prefetched blocks, each with the request count at that time.
     prefetched: VecDeque<(Block, u64)>,
-    /// Requests of all processes.
+    /// Number of requests of all processes.
     requests: u64,
 }
 
@@ -222,7 +226,7 @@ impl RapidTransit {
         }
     }
 
-    /// Blocks that were named in error give up their buffers.
+    /// Makes wrongly named blocks give up their buffers.
     fn give_up(&mut self, view: &View<'_>) {
         let most = UNUSED_REQUESTS * self.knowledge.processes() as u64;
         while let Some((block, at)) = self.prefetched.front().copied() {
@@ -237,7 +241,7 @@ impl RapidTransit {
         }
     }
 
-    /// A request has been looked up.
+    /// Handles a request that has been looked up.
     fn asked(&mut self, now: Nanos, asked: &crate::readahead::Asked, position: Position, view: &View<'_>) {
         self.requests += 1;
         view.asked.iter().for_each(|block| self.used(*block));
@@ -250,7 +254,7 @@ impl RapidTransit {
         }
     }
 
-    /// An action of the processor of `process`: at most one fetch.
+    /// Performs an action of the processor of `process`: at most one fetch.
     fn prefetch(&mut self, process: u32, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         let processes = self.knowledge.processes() as u32;
         if !self.could_prefetch(None) || processes == 0 {

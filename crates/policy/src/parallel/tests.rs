@@ -311,11 +311,11 @@ fn a_program_is_needed() {
     assert!(row.is_parallel() && row.has_open_replacement() && !row.is_hinted());
     let mut context = context(None, 4);
     let error = |context: &Context, keys: &str| refusal("rapid-transit", context, keys);
-    assert!(error(&context, "").starts_with("name: rapid-transit works from what the processes"));
+    assert!(error(&context, "").starts_with("name: rapid-transit needs to know what the processes"));
     context.program = Some(program(&[0], &[1], &[1], &[0], true));
     assert!(error(&context, "buffer = 1").starts_with("buffer: unknown"), "{}", error(&context, "buffer = 1"));
     context.replacement = replacement("min").unwrap();
-    assert!(error(&context, "").starts_with("replacement: min knows only what is referenced"));
+    assert!(error(&context, "").starts_with("replacement: min cannot be used with rapid-transit"));
 }
 
 #[test]

@@ -1,14 +1,15 @@
-//! Last successor: what followed a block the last time will follow it again.
+//! Last successor: predicts that the block that followed a block last time will follow it again.
 //!
 //! Source: the baseline of T. M. Kroeger and D. D. E. Long, "Design and Implementation of a Predictive File Prefetching
-//! Algorithm", USENIX 2001, section 2 (72 % of the next files predicted right in their traces). [`Successors`] is also
-//! `stable-successor`.
+//! Algorithm", USENIX 2001, section 2 (72 % of the next files predicted right in their traces). [`Successors`] also
+//! implements `stable-successor`.
 //!
-//! What differs: blocks in place of files, since a level sees blocks; the order is that of each client's references, so
-//! that interleaved processes do not hide each other's. With `depth` above 1 the chain is followed: the successor's
-//! successor, and so on, until a block repeats, since one block ahead is late on most devices.
-//! Cost: constant per block, plus `depth` look-ups per request; about 50 bytes a block, of at most `entries`, the least
-//! recently used forgotten first. Not for references that never repeat: nothing is predicted on a first pass.
+//! Differences: blocks instead of files, because a level sees blocks. The order is that of each client's references, so
+//! that interleaved processes do not hide each other's. With `depth` above 1 the chain is followed (the successor's
+//! successor, and so on) until a block repeats, because one block ahead is too late on most devices.
+//!
+//! Cost: constant per block, plus `depth` lookups per request; about 50 bytes per block, for at most `entries` blocks,
+//! the least recently used forgotten first. Not for references that never repeat: nothing is predicted on a first pass.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -17,7 +18,7 @@ use crate::readahead::recent::Recent;
 use crate::readahead::{Asked, Cached, Found, ReadAhead, Run};
 use crate::row::PolicyRow;
 
-/// Blocks of a chain: more are fetched long before their time. A guess.
+/// Maximum length of a chain: beyond it blocks are fetched long before their time. A guess.
 pub(super) const DEPTH_MAX: u32 = 128;
 
 /// Its row in the registry.
@@ -39,33 +40,33 @@ keys! {
         /// Blocks ahead: the successor, its successor, and so on.
         #[schemars(range(min = 1, max = DEPTH_MAX))]
         pub depth: u32 = 1,
-        /// Successors are remembered for so many blocks: the least recently used is forgotten first.
+        /// Maximum number of blocks whose successors are remembered; the least recently used is forgotten first.
         #[schemars(range(min = 1))]
         pub entries: u32 = ENTRIES,
     }
 }
 
-/// What is known of the blocks that follow a block.
+/// What is known about a block's successors.
 #[derive(Debug, Clone, Copy, Default)]
 struct Followed {
-    /// What is predicted.
+    /// The predicted successor.
     predicted: Option<Place>,
-    /// What followed last, and how many times in a row.
+    /// The last successor, and how many times in a row it has been the successor.
     last: Option<(Place, u32)>,
 }
 
-/// Successors, learned once they have been seen `stability` times in a row.
+/// Predicts successors that have been seen `stability` times in a row.
 #[derive(Debug)]
 pub struct Successors {
     depth: u32,
     stability: u32,
     followed: Recent<Place, Followed>,
-    /// By client: the block before.
+    /// For each client: its previous block.
     before: Recent<u32, Option<Place>>,
 }
 
 impl Successors {
-    /// Predicts `depth` blocks; a successor is taken up when it has come `stability` times in a row.
+    /// Predicts `depth` blocks; a successor is adopted after `stability` occurrences in a row.
     #[must_use]
     pub fn new(depth: u32, stability: u32, entries: usize) -> Self {
         Self { depth, stability, followed: Recent::new(entries), before: Recent::new(CLIENTS) }

@@ -1,22 +1,25 @@
 //! Leap: follows the majority of the latest distances between requests.
 //!
-//! Source: H. Al Maruf and M. Chowdhury, "Effectively Prefetching Remote Memory with Leap", USENIX ATC 2020, section 3 and
-//! algorithms 1 and 2; checked against our reading, not its text.
+//! Source: H. Al Maruf and M. Chowdhury, "Effectively Prefetching Remote Memory with Leap", USENIX ATC 2020, section 3
+//! and algorithms 1 and 2; written from our reading and not checked against its text.
 //!
 //! ```text
-//! FindTrend           the majority (Boyer and Moore's vote, then a count) of the last history / splits distances; of twice
-//!                     as many while there is none, up to `history`
-//! PrefetchWindow      with hits on prefetched blocks since the last prefetch: hits + 1, rounded up to a power of two, at
-//!                     most `window_max`; without: 1 if the request follows the trend, else 0; at least half the last window
-//! DoPrefetch          that many requests along the trend; without a majority along the last one
+//! FindTrend         the majority (Boyer and Moore's vote, then a count) of the last history / splits distances; of
+//! twice
+//!                   as many while there is none, up to `history`
+//! PrefetchWindow    with hits on prefetched blocks since the last prefetch: hits + 1, rounded up to a power of two, at
+//!                   most `window_max`; without: 1 if the request follows the trend, else 0; at least half the last
+//! window
+//! DoPrefetch        that many requests along the trend; without a majority along the last trend
 //! ```
 //!
-//! What differs: an entry belongs to an open file (file and client), where theirs belongs to a process, since their pages
-//! have one address space; distances are those of the requests' first blocks, and a request of several blocks predicts
-//! requests as long, where their faults are single pages. Theirs prefetches at each fault that goes to remote memory, so
-//! here at each request that misses.
-//! Cost: `history` steps for each miss; 8 bytes a distance of each of `files` open files, the least recently read forgotten
-//! first. Not for streams interleaved by turns, none of which has a majority.
+//! Differences: state is kept per open file (file and client), not per process, because their pages share one address
+//! space. Distances are those between the first blocks of requests, and a request of several blocks predicts requests
+//! of the same length, where their faults are single pages. Leap prefetches at each fault that goes to remote memory;
+//! here it prefetches at each request that misses.
+//!
+//! Cost: `history` steps per miss; 8 bytes per distance for each of `files` open files, the least recently read
+//! forgotten first. Not for streams that alternate regularly, because no distance has a majority.
 
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 use std::collections::VecDeque;
@@ -39,16 +42,16 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `leap`.
     pub struct LeapKeys {
-        /// Distances that are remembered of an open file.
+        /// Number of distances remembered for an open file.
         #[schemars(range(min = 1, max = 4096))]
         pub history: u32 = 32,
-        /// The vote begins with this part of them; at most `history`.
+        /// The vote starts with 1 / `splits` of them; at most `history`.
         #[schemars(range(min = 1, max = 4096))]
         pub splits: u32 = 8,
-        /// Requests ahead, at most.
+        /// Maximum number of requests ahead.
         #[schemars(range(min = 1, max = 4096))]
         pub window_max: u32 = 8,
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
@@ -63,7 +66,7 @@ fn check(keys: &LeapKeys) -> Result<(), KeyError> {
     Err(KeyError::new("splits", problem, format!("at most {}", keys.history)))
 }
 
-/// What more than half of the first `count` distances, latest first, are; those that are missing vote for none.
+/// The majority among the first `count` distances, latest first; missing distances count as votes for none.
 fn majority(distances: &VecDeque<i64>, count: usize) -> Option<i64> {
     let (mut candidate, mut lead) = (0, 0usize);
     for distance in distances.iter().take(count) {
@@ -91,7 +94,7 @@ struct Stream {
     window: u32,
 }
 
-/// Leap.
+/// The Leap predictor.
 #[derive(Debug)]
 pub struct Leap {
     keys: LeapKeys,
@@ -99,7 +102,7 @@ pub struct Leap {
 }
 
 impl Leap {
-    /// With these keys.
+    /// A predictor with these keys.
     #[must_use]
     pub fn new(keys: LeapKeys) -> Self {
         Self { files: Recent::new(keys.files as usize), keys }

@@ -1,16 +1,17 @@
-//! libCacheSim's probability graph (aa0fc40, October 2024), to its counts.
+//! libCacheSim's probability graph (aa0fc40, October 2024), reproduced to its exact counts.
 //!
-//! How it departs from [`probability_graph`](super::probability_graph):
-//! - an arc is counted when its source leaves the window of `lookahead` references, once for each reference in it, the
-//!   window read in the order of its slots;
-//! - nodes are blocks, and counts never fade: once nodes and arcs of 32 bytes each have taken their share of memory, nothing
-//!   new is learned; a reference to an unknown arc then ends the reading of the window;
-//! - candidates come from a heap and are issued in the reverse order, so that the likeliest is the most recently inserted;
-//! - two errors: a count that grows moves its arc down the heap, never up, so that the heap is none; and the arc that is
-//!   found to be too unlikely has been taken out and is not put back. Its later increments restore the heap from the root.
-//!   `version = "libcachesim-fixed"` sorts in place of the heap: what is issued last has the highest count, of equals the highest number.
+//! Differences from [`probability_graph`](super::probability_graph):
+//! - an arc is counted when its source leaves the window of `lookahead` references, once for each reference in the
+//!   window, in the order of its slots;
+//! - nodes are blocks, and counts never fade: once nodes and arcs of 32 bytes each have used up their share of memory,
+//!   nothing new is learned; from then on a reference to an unknown arc ends the scan of the window;
+//! - candidates come from a heap and are issued in reverse order, so that the likeliest is inserted last;
+//! - two bugs: an arc whose count grows moves down the heap, never up, which breaks the heap order; and the first arc
+//!   that is found too unlikely is removed and not put back. Later increments of its count restore the heap from the
+//!   root. `version = "libcachesim-fixed"` sorts instead: the block issued last has the highest count, and among equals
+//!   the highest number.
 //!
-//! Its ids are 32-bit signed numbers for it, and block 0 is none; here they are blocks as others.
+//! libCacheSim treats ids as 32-bit signed numbers and ignores block 0; here these are ordinary blocks.
 
 use hashbrown::HashMap;
 use headstart_types::Nanos;
@@ -19,14 +20,14 @@ use rustc_hash::FxBuildHasher;
 use super::{name, places, Place, Version};
 use crate::readahead::{Asked, Cached, Found, ReadAhead, Run};
 
-/// What a node and what an arc is charged.
+/// Memory charged for a node or an arc.
 const ENTRY_BYTES: u64 = 32;
 
 #[derive(Debug)]
 struct Arc {
     block: Place,
     count: u64,
-    /// Where it is in the heap, or was last.
+    /// Its current or last slot in the heap.
     at: usize,
 }
 
@@ -93,7 +94,8 @@ impl Node {
         Some(root)
     }
 
-    /// Arcs above `chance`, in the order of the heap; it loses the one after them.
+    /// Removes the arcs above `chance` in heap order and puts them back; the next arc after them is lost (a bug of the
+    /// original).
     fn take_likely(&mut self, chance: f64) -> Vec<usize> {
         let mut likely = Vec::new();
         while let Some(arc) = self.pop() {
@@ -106,7 +108,7 @@ impl Node {
         likely
     }
 
-    /// Arcs above `chance`, by falling count and number.
+    /// The arcs above `chance`, by descending count and number.
     fn likely(&self, chance: f64) -> Vec<usize> {
         let is_likely = |arc: &usize| self.arcs[*arc].count as f64 / self.total as f64 > chance;
         let mut likely: Vec<usize> = (0..self.arcs.len()).filter(is_likely).collect();
@@ -115,7 +117,7 @@ impl Node {
     }
 }
 
-/// The graph.
+/// The predictor of libCacheSim's versions of `probability-graph`.
 #[derive(Debug)]
 pub struct LibCacheSimGraph {
     version: Version,
@@ -129,7 +131,7 @@ pub struct LibCacheSimGraph {
 }
 
 impl LibCacheSimGraph {
-    /// An empty one, that learns until it takes `metadata_bytes`.
+    /// An empty graph that learns until it takes `metadata_bytes`.
     #[must_use]
     pub fn new(version: Version, lookahead: u32, chance: f64, metadata_bytes: u64) -> Self {
         Self {

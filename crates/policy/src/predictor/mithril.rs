@@ -1,24 +1,28 @@
-//! Mithril: mines which blocks of middling frequency are requested together.
+//! Mithril: mines which blocks of moderate frequency are requested together.
 //!
-//! Source: J. Yang, R. Karimi, T. Sæmundsson, A. Wildani and Y. Vigfusson, "Mithril: Mining Sporadic Associations for Cache
-//! Prefetching", SoCC 2017, sections 3 and 4; the tables' sizes and the defaults are those of its authors' code in
-//! libCacheSim (aa0fc40), since we had no text of the paper to check them against.
+//! Source: J. Yang, R. Karimi, T. Sæmundsson, A. Wildani and Y. Vigfusson, "Mithril: Mining Sporadic Associations for
+//! Cache Prefetching", SoCC 2017, sections 3 and 4. The table sizes and the defaults are those of its authors' code in
+//! libCacheSim (aa0fc40), because the paper's text was not available to check them.
 //!
 //! ```text
 //! recording table   blocks seen fewer than `min_support` times, with the times; a ring
-//! mining table      blocks seen at least so often; one seen more than `max_support` times is dropped as too frequent
-//! mining            when that table is full: a and b are associated if their counts and, one by one, their times agree to
-//!                   `lookahead` requests with `confidence` exceptions, and if b is the first such block or a request of b
-//!                   came right after or before one of a
+//! mining table      blocks seen at least that often; a block seen more than `max_support` times is dropped
+//! mining            when that table is full: a and b are associated if their counts and, one by one, their times agree
+//!                   within `lookahead` requests with `confidence` exceptions, and if b is the first such block or a
+//!                   request of b came right after or before one of a
 //! prefetch table    up to `list` associated blocks for each block, the oldest replaced first
 //! ```
 //!
-//! `version = "libcachesim"` follows that code to its counts: times have 15 bits, the last time is never compared, the
-//! fourth and eighth read a stored count, and only the first 2,000 rows of a full prefetch table are reused;
-//! `"libcachesim-fixed"` compares all times. It also spares an unused prefetch `chances` times, as here.
-//! What differs from both: a request of several blocks is as many requests at one time.
-//! Cost: constant per block, and mining `mining / min_support` rows times those that first came within `lookahead`, once
-//! for as many recorded blocks. Memory: `metadata` of the cache's size. Not for frequent blocks, nor for first passes.
+//! `version = "libcachesim"` reproduces that code to its exact counts: times have 15 bits, the last time is never
+//! compared, the fourth and the eighth comparison read a stored count, and only the first 2,000 rows of a full prefetch
+//! table are reused. `"libcachesim-fixed"` compares all times. Both also spare an unused prefetch `chances` times, as
+//! here.
+//!
+//! Difference from both: a request of several blocks counts as several requests at one time.
+//!
+//! Cost: constant per block; mining compares each of `mining / min_support` rows with the rows that came within
+//! `lookahead` after it, once per as many recorded blocks. Memory: `metadata` of the cache's size. Not for frequent
+//! blocks, nor for first passes.
 
 use hashbrown::HashMap;
 use headstart_types::{read_keys, KeyTable, Nanos};
@@ -34,7 +38,7 @@ use crate::row::PolicyRow;
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "mithril",
-    summary: "blocks that have been requested at about the same times, mined from the misses",
+    summary: "blocks that are requested at about the same times, mined from the misses",
     source: "Yang, Karimi, Sæmundsson, Wildani and Vigfusson, SoCC 2017",
     keys: KeyTable::of::<MithrilKeys>(),
     default_replacement: Some("lru"),
@@ -43,30 +47,30 @@ pub static ROW: PolicyRow = PolicyRow {
             let keys: MithrilKeys = read_keys(keys)?;
             Ok(Box::new(Mithril::new(&keys, context)))
         },
-        // With `sequential` it fetches the next block too.
+        // With `sequential` it also fetches the next block.
         |keys| keys.get("sequential").and_then(Value::as_integer).is_some_and(|blocks| blocks > 0),
     ),
 };
 
-/// Mithril.
+/// The Mithril predictor.
 #[derive(Debug)]
 pub struct Mithril {
     version: Version,
     record: Record,
     chances: u32,
     sequential: u32,
-    /// Requests so far.
+    /// Number of requests so far.
     clock: u64,
     mining: Mining,
     targets: Targets,
-    /// Evicted since the last request, in order.
+    /// Blocks evicted since the last request, in order.
     evicted: Vec<Place>,
-    /// Times that prefetched blocks, not yet asked for, have been spared.
+    /// For prefetched and unrequested blocks: how many times each has been spared.
     spared: HashMap<Place, u32, FxBuildHasher>,
 }
 
 impl Mithril {
-    /// For a level.
+    /// A predictor for the level of `context`.
     #[must_use]
     pub fn new(keys: &MithrilKeys, context: &ReadAheadContext) -> Self {
         let cache_bytes = u64::from(context.frames).saturating_mul(keys.block_bytes.unwrap_or(context.block_bytes));
@@ -93,7 +97,7 @@ impl Mithril {
         self.mining.record(block, clock, &mut self.targets);
     }
 
-    /// Records the evictions `range` of those since the last request.
+    /// Records the evictions in `range` among those since the last request.
     fn learn_evicted(&mut self, range: std::ops::Range<usize>, clock: u64) {
         if matches!(self.record, Record::Evict | Record::MissEvict) {
             range.for_each(|at| self.learn(self.evicted[at], clock));
@@ -103,7 +107,8 @@ impl Mithril {
 
 impl ReadAhead for Mithril {
     fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
-        // The last evictions made room for what is absent now, those before for the prefetches of the request before.
+        // The last evictions made room for the blocks that are absent now, earlier ones for the previous request's
+        // prefetches.
         let absent = found.iter().filter(|found| **found == Found::Absent).count();
         let (ours, all) = (self.evicted.len().saturating_sub(absent), self.evicted.len());
         self.learn_evicted(0..ours, self.clock.wrapping_sub(1));

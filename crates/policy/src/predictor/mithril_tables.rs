@@ -1,4 +1,4 @@
-//! Mithril's tables: recording and mining, and what is prefetched. See [`super::mithril`].
+//! Mithril's tables for recording, mining and prefetching. See [`super::mithril`].
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -6,10 +6,10 @@ use rustc_hash::FxBuildHasher;
 use super::mithril_keys::MithrilKeys;
 use super::{Place, Version};
 
-/// libCacheSim allocates the prefetch table by so many rows.
+/// libCacheSim allocates the prefetch table in units of this many rows.
 const SHARD_ROWS: usize = 2000;
 
-/// The share of the cache's size that the recording table takes at most (libCacheSim's constant).
+/// Maximum share of the cache's size for the recording table (libCacheSim's constant).
 const RECORDING_SHARE: f64 = 0.02;
 
 /// Sizes and rules, from the keys.
@@ -30,7 +30,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// The tables' sizes are libCacheSim's in each version.
+    /// The table sizes are libCacheSim's in each version.
     pub fn of(keys: &MithrilKeys, cache_bytes: u64) -> Self {
         let [min_support, max_support, list] = [keys.min_support, keys.max_support, keys.list].map(|key| key as usize);
         let mining_rows = keys.mining as usize / min_support;
@@ -57,8 +57,8 @@ impl Rules {
         }
     }
 
-    /// The `number`th time, from 1, of a row. libCacheSim packs four times into a word, and from its words it reads the
-    /// count of times where the number divides by 4, and the word before from the ninth on.
+    /// Time `number` (from 1) of a row. libCacheSim packs four times into a word. It reads the count of times instead
+    /// of a time if the number is divisible by 4, and the preceding word from the ninth time on.
     fn time(&self, times: &[u32], number: usize) -> i64 {
         if self.version != Version::LibCacheSim {
             return times[number - 1].into();
@@ -70,8 +70,8 @@ impl Rules {
         }
     }
 
-    /// Whether a block with `times` and a later one with `others` are associated; `first`: no block has been compared with
-    /// the first one before.
+    /// Whether a block with `times` and a later one with `others` are associated. `first`: no other block has been
+    /// compared with the first one yet.
     fn associates(&self, times: &[u32], others: &[u32], first: bool) -> bool {
         let shorter = times.len().min(others.len());
         let distance = |number| (self.time(times, number) - self.time(others, number)).abs();
@@ -90,7 +90,7 @@ impl Rules {
     }
 }
 
-/// A block and when it was recorded.
+/// A block and the times at which it was recorded.
 #[derive(Debug, Clone)]
 struct Row {
     block: Place,
@@ -103,12 +103,12 @@ enum At {
     Mining(usize),
 }
 
-/// Recording table and mining table.
+/// The recording table and the mining table.
 #[derive(Debug)]
 pub(super) struct Mining {
     rules: Rules,
     at: HashMap<Place, At, FxBuildHasher>,
-    /// From row 1 on.
+    /// Used from row 1 on.
     recording: Vec<Option<Row>>,
     cursor: usize,
     mining: Vec<Row>,
@@ -123,7 +123,7 @@ impl Mining {
         self.at.len()
     }
 
-    /// `block` has been requested, or evicted, at `clock`.
+    /// Records that `block` was requested, or evicted, at `clock`.
     pub fn record(&mut self, block: Place, clock: u64, targets: &mut Targets) {
         let time = (clock & self.rules.clock_mask) as u32;
         match self.at.get(&block).copied() {
@@ -166,7 +166,7 @@ impl Mining {
         }
     }
 
-    /// The row before the cursor fills the hole of one that moves on.
+    /// The row before the cursor fills the hole of a row that moves to the mining table.
     fn record_again(&mut self, row: usize, time: u32) {
         let Some(recorded) = &mut self.recording[row] else { return };
         recorded.times.push(time);
@@ -220,7 +220,7 @@ impl Mining {
 #[derive(Debug)]
 pub(super) struct Targets {
     list: usize,
-    /// Rows there may be; a full table begins again at row 2, and ends at `reused_end`.
+    /// Maximum number of rows. A full table is reused from row 2 up to `reused_end`.
     rows_max: usize,
     reused_end: usize,
     full: bool,
@@ -249,7 +249,7 @@ impl Targets {
         self.rows.iter().map(|(_, targets)| targets.len()).sum()
     }
 
-    /// What is prefetched with `block`.
+    /// The blocks to prefetch with `block`.
     pub fn of(&self, block: Place) -> &[Place] {
         self.row_of.get(&block).map_or(&[], |row| &self.rows[*row].1)
     }

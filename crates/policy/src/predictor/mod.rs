@@ -1,9 +1,9 @@
-//! Predictors: prefetching that learns from the requests that have come.
+//! Predictors: prefetching that learns from past requests.
 //!
-//! A read-ahead continues a file; a predictor names whatever followed before, wherever it lies. Both implement
-//! [`ReadAhead`](crate::ReadAhead), stand beside any replacement and at any level, and their prefetches are counted alike:
-//! used, late, wasted. A request of several blocks is as many references in order. What is learned is bounded by a key of
-//! each predictor; the least recently used knowledge is forgotten first, unless its file says otherwise.
+//! A read-ahead continues a file; a predictor names blocks that followed earlier, wherever they are. Both implement
+//! [`ReadAhead`](crate::ReadAhead), work with any replacement and at any level, and have their prefetches counted
+//! alike: used, late, wasted. A request of several blocks counts as that many references in order. A key of each
+//! predictor bounds its memory; the least recently used entries are forgotten first, unless its file says otherwise.
 //!
 //! One file each, which holds its row of [`crate::registry`].
 
@@ -34,7 +34,7 @@ pub use patterns::Patterns;
 pub use ppm::Ppm;
 pub use probability_graph::ProbabilityGraph;
 
-/// Every predictor.
+/// All predictors.
 pub static ROWS: [&PolicyRow; 7] = [
     &last_successor::ROW,
     &stable_successor::ROW,
@@ -45,32 +45,32 @@ pub static ROWS: [&PolicyRow; 7] = [
     &patterns::ROW,
 ];
 
-/// A block's file, and which of its blocks it is.
+/// A block's file, and its index in the file.
 pub(crate) type Place = (u32, u64);
 
-/// So many things are remembered unless a key says otherwise. A guess: a few megabytes.
+/// Default number of remembered entries. A guess: a few megabytes.
 pub(crate) const ENTRIES: u32 = 65_536;
 
-/// Processes whose last requests are remembered.
+/// Maximum number of processes whose last requests are remembered.
 pub(crate) const CLIENTS: usize = 1024;
 
-/// Whose algorithm a predictor follows.
+/// Which version of an algorithm a predictor follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Version {
     /// The paper's.
     #[default]
     Paper,
-    /// libCacheSim's (aa0fc40, October 2024), to its counts.
+    /// libCacheSim's (aa0fc40, October 2024), to its exact counts.
     #[serde(rename = "libcachesim")]
     LibCacheSim,
-    /// libCacheSim's without its errors.
+    /// libCacheSim's without its bugs.
     #[serde(rename = "libcachesim-fixed")]
     LibCacheSimFixed,
 }
 
 impl Version {
-    /// libCacheSim fetches block by block: a demanded block arrives before what is prefetched with it.
+    /// libCacheSim fetches single blocks: a demanded block arrives before what is prefetched with it.
     pub(crate) fn order_max(self) -> u32 {
         if self == Version::Paper {
             u32::MAX
@@ -80,12 +80,12 @@ impl Version {
     }
 }
 
-/// The family of a predictor that `make` makes, which learns what follows what, wherever it lies.
+/// The family of a predictor built by `make` that does not depend on the blocks' positions.
 pub(crate) const fn family(make: Make<dyn ReadAhead>) -> Family {
     family_with(make, |_| false)
 }
 
-/// The family of a predictor that `make` makes.
+/// The family of a predictor built by `make`.
 pub(crate) const fn family_with(make: Make<dyn ReadAhead>, by_position: ByPosition) -> Family {
     let reads_ahead = ReadsAhead {
         only_ahead: false,
@@ -96,10 +96,10 @@ pub(crate) const fn family_with(make: Make<dyn ReadAhead>, by_position: ByPositi
     Family::Predictor(reads_ahead, by_position)
 }
 
-/// The predictor that `table` says: its `name`, its `keys` and the `block_bytes` of the level; of `frames` frames.
+/// Builds the predictor described by `table` (`name`, `keys`, and `block_bytes` of the level) for `frames` frames.
 ///
 /// # Errors
-/// There is no such predictor, or a key of its is wrong.
+/// The predictor is unknown, or one of its keys is wrong.
 pub fn named(table: &Table, frames: u32) -> Result<Box<dyn ReadAhead>, KeyError> {
     let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
     let keys = table.get("keys").and_then(Value::as_table).cloned().unwrap_or_default();

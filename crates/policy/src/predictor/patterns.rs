@@ -1,21 +1,24 @@
-//! Regular patterns: sequential portions of a file, local to a process or global to all, and the distance between them.
+//! Regular patterns: sequential portions of a file, local to a process or global to all, and the distances between
+//! them.
 //!
-//! Source: D. Kotz and C. S. Ellis, "Prefetching in File Systems for MIMD Multiprocessors" (RAPID Transit), whose section on
-//! access patterns tells portions (runs of consecutive blocks), of regular or irregular length and distance, seen by one
-//! process (local) or only in all processes' merged references (global); whose prefetching goes into the next portion only
-//! where length and distance are regular; and which leaves detecting them "on the fly" to further work. This detector is ours.
+//! Source: D. Kotz and C. S. Ellis, "Prefetching in File Systems for MIMD Multiprocessors" (RAPID Transit). Its section
+//! on access patterns distinguishes portions (runs of consecutive blocks) by regular or irregular length and distance,
+//! seen by one process (local) or only in all processes' merged references (global). It prefetches into the next
+//! portion only if length and distance are regular, and leaves detection "on the fly" to further work. This detector is
+//! ours.
 //!
 //! ```text
-//! in a portion        a request begins where the portion ends, in a global one up to `slack` blocks around
-//! sequential          the portion has had two requests: the next `degree` blocks are prefetched, up to its expected end
-//! regular             the last two portions had one length and one distance: then that is the expected end, and what is left
-//!                     of `degree` is taken from the portions after it
+//! in a portion        a request begins where the portion ends; in a global portion, up to `slack` blocks around its
+//! end
+//! sequential          after two requests in the portion, prefetch the next `degree` blocks up to its expected end
+//! regular             if the last two portions had one length and one distance, these give the expected end, and the
+//!                     rest of `degree` is taken from the portions after it
 //! local before global a process that reads sequentially itself is not counted for the others
 //! ```
 //!
-//! Cost: constant per request plus a run for each portion that `degree` reaches; about 150 bytes for each of `files` open
-//! files, and as many files, the least recently read forgotten first. Not for random references, where it does nothing, nor
-//! for patterns that repeat without being regular: see `last-successor` and its kin.
+//! Cost: constant per request plus a run for each portion that `degree` reaches; about 150 bytes for each of `files`
+//! open files, and for each of as many files, the least recently read forgotten first. Not for random references, where
+//! it does nothing, nor for patterns that repeat without being regular: see `last-successor` and related predictors.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -27,8 +30,8 @@ use crate::row::PolicyRow;
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "patterns",
-    summary: "sequential portions at regular distances, of one process or of all together",
-    source: "detector of ours for the patterns of Kotz and Ellis, RAPID Transit",
+    summary: "sequential portions at regular distances, of one process or of all merged",
+    source: "our detector for the patterns of Kotz and Ellis, RAPID Transit",
     keys: KeyTable::of::<PatternsKeys>(),
     default_replacement: Some("lru"),
     family: family_with(&|keys, _| Ok(Box::new(Patterns::new(read_keys(keys)?))), |_| true),
@@ -37,34 +40,34 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `patterns`.
     pub struct PatternsKeys {
-        /// Blocks ahead.
+        /// Number of blocks ahead.
         #[schemars(range(min = 1, max = 65_536))]
         pub degree: u32 = 8,
-        /// Blocks around the end of a global portion that still belong to it, since processes overtake each other. 0: only local
-        /// portions are looked for.
+        /// Number of blocks around the end of a global portion that still belong to it, because processes overtake each
+        /// other. 0: only local portions are detected.
         #[schemars(range(max = 65_536))]
         pub slack: u32 = 8,
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
 }
 
-/// The portion that is being read, and what the last ones had in common.
+/// The portion being read, and what the previous ones had in common.
 #[derive(Debug, Clone, Copy, Default)]
 struct Portion {
     first: u64,
-    /// After the furthest block; 0 before the first request.
+    /// One past the furthest block; 0 before the first request.
     end: u64,
     requests: u32,
-    /// Of the last portion: its blocks, and from its first block to this one's.
+    /// The previous portion's length in blocks, and the distance from its first block to this one's.
     last: Option<(u64, i64)>,
-    /// The two before it were alike.
+    /// Whether the two previous portions were alike.
     regular: bool,
 }
 
 impl Portion {
-    /// Takes in a request that may begin `slack` blocks around the end.
+    /// Adds a request, which may begin up to `slack` blocks around the end.
     fn take(&mut self, asked: &Asked, slack: u64) {
         let near = asked.first >= self.end.saturating_sub(slack) && asked.first <= self.end.saturating_add(slack);
         if self.requests > 0 && near && asked.first >= self.first {
@@ -80,7 +83,7 @@ impl Portion {
         (self.first, self.end, self.requests) = (asked.first, asked.end(), 1);
     }
 
-    /// Names the next `degree` blocks, as far as they are foreseen; whether any are.
+    /// Names the next `degree` blocks as far as they can be predicted; returns whether there are any.
     fn predict(&self, file: u32, degree: u32, prefetch: &mut Vec<Run>) -> bool {
         let regular = self.last.filter(|(length, distance)| self.regular && *length > 0 && *distance != 0);
         let Some((length, distance)) = regular else {
@@ -103,7 +106,7 @@ impl Portion {
     }
 }
 
-/// The detector.
+/// The pattern detector.
 #[derive(Debug)]
 pub struct Patterns {
     degree: u32,
@@ -113,7 +116,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// With these keys.
+    /// A detector with these keys.
     #[must_use]
     pub fn new(keys: PatternsKeys) -> Self {
         let (local, global) = (Recent::new(keys.files as usize), Recent::new(keys.files as usize));

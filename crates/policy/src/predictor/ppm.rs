@@ -1,16 +1,19 @@
 //! Prediction by partial match: contexts of several lengths, in partitions of bounded size.
 //!
-//! Source: T. M. Kroeger and D. D. E. Long, "Design and Implementation of a Predictive File Prefetching Algorithm", USENIX
-//! 2001, sections 2.2 and 3: extended partitioned context modeling (EPCM). A context is what has been referenced last; a trie
-//! counts what followed each context. Each first block of a context has a partition of its own, of at most `nodes` nodes. A
-//! full partition halves its counts and drops the nodes whose count is 0; if none is, nothing is added. Each occurrence of a
-//! pattern adds one node at most, so that patterns grow by one block each time that they occur. What has followed a context
-//! with a likelihood of at least `threshold` is prefetched, then what has followed that, and so on.
+//! Source: T. M. Kroeger and D. D. E. Long, "Design and Implementation of a Predictive File Prefetching Algorithm",
+//! USENIX 2001, sections 2.2 and 3: extended partitioned context modeling (EPCM). A context is a sequence of last
+//! references; a trie counts what followed each context. The contexts that begin with one block share a partition of at
+//! most `nodes` nodes. A full partition halves its counts and drops nodes with a count of 0; if there are none, nothing
+//! is added. Each occurrence of a pattern adds at most one node, so a pattern grows by one block per occurrence. Blocks
+//! that followed a context with a likelihood of at least `threshold` are prefetched, then those that followed these,
+//! and so on.
 //!
-//! What differs: blocks in place of files; contexts are those of each client. The likelihood of a node is its count divided
-//! by those of its siblings and its own. `order` is three quarters of the partition, the lower end of what section 3 gives.
-//! `threshold` is a choice of ours: it must be above 0.5 for one successor at most in each context.
-//! Cost: `order` contexts for each block, each with a search among its children; `order` predictions for each context of a
+//! Differences: blocks instead of files; each client has its own contexts. The likelihood of a node is its count
+//! divided by the sum of its and its siblings' counts. `order` is three quarters of the partition, the lower end of
+//! what section 3 gives. `threshold` is our choice: it must be above 0.5 so that each context has at most one
+//! successor.
+//!
+//! Cost: `order` contexts per block, each with a search among its children; `order` predictions per context of a
 //! request. Memory: about 40 bytes for each of `entries` nodes; the least recently used partition is forgotten first.
 //! Not for references that never repeat, nor where a first repetition must be hit: the chain grows with each pass.
 
@@ -24,7 +27,7 @@ use crate::row::PolicyRow;
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "ppm",
-    summary: "what has followed the last blocks, in contexts of several lengths",
+    summary: "blocks that have followed the last blocks, in contexts of several lengths",
     source: "Kroeger and Long, USENIX 2001 (EPCM)",
     keys: KeyTable::of::<PpmKeys>(),
     default_replacement: Some("lru"),
@@ -34,16 +37,16 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `ppm`.
     pub struct PpmKeys {
-        /// Blocks of the longest context.
+        /// Maximum length of a context in blocks.
         #[schemars(range(min = 1, max = 64))]
         pub order: u32 = 24,
-        /// The least likelihood to be prefetched.
+        /// Minimum likelihood of a prefetched block.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub threshold: f64 = 0.6,
-        /// Nodes of a partition, at most.
+        /// Maximum number of nodes of a partition.
         #[schemars(range(min = 2, max = 4096))]
         pub nodes: u32 = 32,
-        /// Nodes of all partitions, at most: at least those of one.
+        /// Maximum number of nodes of all partitions; at least `nodes`.
         #[schemars(range(min = 2))]
         pub entries: u32 = ENTRIES,
     }
@@ -69,7 +72,7 @@ struct Node {
 #[derive(Debug, Default)]
 struct Partition {
     nodes: Vec<Node>,
-    /// Contexts of another generation point to nodes that have moved.
+    /// A context of another generation points to nodes that have moved.
     generation: u64,
 }
 
@@ -79,7 +82,7 @@ impl Partition {
         children.iter().copied().find(|child| self.nodes[*child as usize].block == block)
     }
 
-    /// Its children, and how likely each is to follow.
+    /// A node's children, each with its likelihood.
     fn children(&self, node: u32) -> impl Iterator<Item = (u32, f64)> + '_ {
         let children = &self.nodes[node as usize].children;
         let total: u64 = children.iter().map(|child| u64::from(self.nodes[*child as usize].count)).sum();
@@ -96,7 +99,7 @@ impl Partition {
         self.nodes[node as usize].children.push(child);
     }
 
-    /// Halves all counts and drops nodes whose count is 0, with what is below them.
+    /// Halves all counts and drops nodes with a count of 0, including their subtrees.
     fn halve(&mut self) {
         self.nodes.iter_mut().for_each(|node| node.count /= 2);
         let mut kept = vec![Node { children: Vec::new(), ..self.nodes[0].clone() }];
@@ -117,7 +120,7 @@ impl Partition {
     }
 }
 
-/// A node that stands for the last blocks.
+/// A node of the trie that represents the last blocks.
 #[derive(Debug, Clone, Copy)]
 struct Context {
     partition: Place,
@@ -126,19 +129,19 @@ struct Context {
     order: u32,
 }
 
-/// Partitioned contexts.
+/// The EPCM predictor.
 #[derive(Debug)]
 pub struct Ppm {
     keys: PpmKeys,
     partitions: Recent<Place, Partition>,
-    /// By client: longest first.
+    /// For each client: its contexts, longest first.
     contexts: Recent<u32, Vec<Context>>,
-    /// Partitions ever begun: their first generations differ.
+    /// Number of partitions ever created, so that their generations differ.
     begun: u64,
 }
 
 impl Ppm {
-    /// With these keys.
+    /// A predictor with these keys.
     #[must_use]
     pub fn new(keys: PpmKeys) -> Self {
         let partitions = Recent::new((keys.entries / keys.nodes) as usize);
@@ -173,7 +176,7 @@ impl Ppm {
         *self.contexts.get_or_default(client) = longer;
     }
 
-    /// Names what is likely to follow each context, longest first, and what follows that.
+    /// Names what is likely to follow each context, longest context first, and what follows that.
     fn predict(&self, client: u32, prefetch: &mut Vec<Run>) {
         let start = prefetch.len();
         for context in self.contexts.peek(client).into_iter().flatten() {

@@ -1,20 +1,21 @@
-//! Probability graph: files that are opened soon after a file are prefetched when it is opened again.
+//! Probability graph: when a file is opened, prefetch the files that were opened soon after it before.
 //!
-//! Source: J. Griffioen and R. Appleton, "Reducing File System Latency using a Predictive Approach", USENIX Summer 1994. A
-//! node is a file; an arc from A to B counts how often B was opened within `lookahead` openings after A. The chance of B
-//! after A is the arc's count divided by the counts of all arcs from A; what has at least `chance` is prefetched, the
-//! likeliest first.
+//! Source: J. Griffioen and R. Appleton, "Reducing File System Latency using a Predictive Approach", USENIX Summer
+//! 1994. A node is a file; an arc from A to B counts how often B was opened within `lookahead` openings after A. The
+//! chance of B after A is the arc's count divided by the counts of all arcs from A. Files with at least `chance` are
+//! prefetched, the likeliest first.
 //!
-//! What differs: a level sees no openings, so a file is opened by the first request that is of another file than the
-//! client's last one. A file is prefetched from its start, to its end or half the cache. Where a trace tells no files apart
-//! (file 0), and with `unit = "block"`, a block takes a file's place. The paper lets old counts fade; here whole nodes are
-//! forgotten, the least recently used first. The defaults of `lookahead` and `chance` are from our reading of the paper,
-//! not checked against its text.
+//! Differences: a level sees no openings, so a file is opened by a client's first request for a file other than that of
+//! its previous request. A file is prefetched from its start, up to its end or half the cache. If a trace does not
+//! distinguish files (file 0), and with `unit = "block"`, blocks replace files. The paper lets old counts fade; here
+//! whole nodes are forgotten, the least recently used first. The defaults of `lookahead` and `chance` are from our
+//! reading of the paper, not checked against its text.
 //!
-//! `version = "libcachesim"` is the prefetcher of that name in libCacheSim (aa0fc40), to its counts: see
-//! [`libcachesim_graph`](super::libcachesim_graph). `"libcachesim-fixed"` is the same without the errors of its heap.
-//! Cost: `lookahead` arcs a reference, and the arcs that are likely enough. Memory: about 60 bytes for each of `entries`
-//! nodes and arcs. Not for long loops over many blocks, where each arc predicts one block a moment ahead.
+//! `version = "libcachesim"` is the prefetcher of that name in libCacheSim (aa0fc40), to its exact counts: see
+//! [`libcachesim_graph`](super::libcachesim_graph). `"libcachesim-fixed"` is the same without the bugs of its heap.
+//!
+//! Cost: `lookahead` arcs per reference, and the arcs that are likely enough. Memory: about 60 bytes for each of
+//! `entries` nodes and arcs. Not for long loops over many blocks, where each arc predicts one block a moment ahead.
 
 use hashbrown::HashMap;
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
@@ -32,7 +33,7 @@ use crate::row::PolicyRow;
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "probability-graph",
-    summary: "files or blocks that have followed this one soon, with their chances",
+    summary: "files or blocks that soon followed this one before, by their probability",
     source: "Griffioen and Appleton, USENIX Summer 1994",
     keys: KeyTable::of::<ProbabilityGraphKeys>(),
     default_replacement: Some("lru"),
@@ -50,11 +51,11 @@ pub static ROW: PolicyRow = PolicyRow {
     }),
 };
 
-/// What the nodes are.
+/// The unit of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Files; blocks where the trace tells no files apart.
+    /// Files; blocks if the trace does not distinguish files.
     #[default]
     File,
     /// Blocks.
@@ -66,23 +67,23 @@ keys! {
     pub struct ProbabilityGraphKeys {
         /// The paper's algorithm, or libCacheSim's, whose nodes are always blocks.
         pub version: Version = Version::Paper,
-        /// What is predicted.
+        /// The unit of prediction.
         pub unit: Unit = Unit::File,
-        /// References after another that count for it.
+        /// Window in references: a reference counts for those up to this many before it.
         #[schemars(range(min = 1, max = 100))]
         pub lookahead: u32 = 2,
-        /// The least chance to be prefetched; libCacheSim's versions ask for more than this.
+        /// Minimum chance of a prefetched block; libCacheSim's versions require more than this.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub chance: f64 = 0.5,
-        /// Nodes and arcs that are remembered: those of the least recently used node are forgotten first. Paper only.
+        /// Maximum number of nodes and arcs; those of the least recently used node are forgotten first. Paper only.
         #[schemars(range(min = 1))]
         pub entries: u32 = ENTRIES,
-        /// Nodes and arcs of 32 bytes take this share of the cache's size; then nothing more is learned. libCacheSim only;
-        /// 0.1 if absent.
+        /// Share of the cache's size for nodes and arcs of 32 bytes; when it is used up, nothing more is learned.
+        /// libCacheSim only; 0.1 if absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 0.0, max = 1.0), extend("x-absent" = "0.1"))]
         pub metadata: Option<f64> = None,
-        /// Bytes of a block, for `metadata`. libCacheSim only.
+        /// Bytes per block, for `metadata`. libCacheSim only.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 1_073_741_824), extend("x-absent" = "the level's"))]
         pub block_bytes: Option<u64> = None,
@@ -95,18 +96,18 @@ fn check(keys: &ProbabilityGraphKeys) -> Result<(), KeyError> {
     let given = [("metadata", keys.metadata.is_some()), ("block_bytes", keys.block_bytes.is_some())];
     match given.into_iter().find(|(_, given)| *given && ours) {
         Some((key, _)) => {
-            Err(KeyError::new(key, "is for libCacheSim's versions", "entries, or version = \"libcachesim\""))
+            Err(KeyError::new(key, "is only for libCacheSim's versions", "entries, or version = \"libcachesim\""))
         }
         None => Ok(()),
     }
 }
 
-/// A file (its index is then `WHOLE`) or a block.
+/// A file (with index `WHOLE`) or a block.
 type Node = Place;
 
 const WHOLE: u64 = u64::MAX;
 
-/// The arcs of a node, by falling count.
+/// The arcs of a node, by descending count.
 #[derive(Debug, Default)]
 struct Arcs {
     total: u64,
@@ -115,7 +116,7 @@ struct Arcs {
 }
 
 impl Arcs {
-    /// One more for the arc to `target`; whether it is new.
+    /// Adds one to the arc to `target`; returns whether the arc is new.
     fn credit(&mut self, target: Node) -> bool {
         self.total += 1;
         let Some(at) = self.at.get(&target).map(|at| *at as usize) else {
@@ -123,7 +124,7 @@ impl Arcs {
             self.arcs.push((target, 1));
             return true;
         };
-        // It changes places with the first of its count.
+        // It swaps places with the first arc of the same count.
         let count = self.arcs[at].1;
         let first = self.arcs.partition_point(|(_, other)| *other > count);
         self.at.insert(self.arcs[first].0, at as u32);
@@ -133,7 +134,7 @@ impl Arcs {
         false
     }
 
-    /// The targets that have at least this chance, likeliest first, then by number.
+    /// The targets with at least this chance, likeliest first, then by number.
     fn likely(&self, chance: f64, likely: &mut Vec<Node>) {
         let least = chance * self.total as f64;
         let mut found: Vec<_> = self.arcs.iter().take_while(|(_, count)| *count as f64 >= least).collect();
@@ -142,7 +143,7 @@ impl Arcs {
     }
 }
 
-/// The graph.
+/// The predictor `probability-graph` in the paper's version.
 #[derive(Debug)]
 pub struct ProbabilityGraph {
     unit: Unit,
@@ -151,13 +152,13 @@ pub struct ProbabilityGraph {
     entries: usize,
     nodes: Recent<Node, Arcs>,
     arcs: usize,
-    /// By client: the last references, latest last.
+    /// For each client: its last references, latest last.
     windows: Recent<u32, VecDeque<Node>>,
     likely: Vec<Node>,
 }
 
 impl ProbabilityGraph {
-    /// An empty one.
+    /// An empty graph.
     #[must_use]
     pub fn new(keys: &ProbabilityGraphKeys) -> Self {
         Self {
@@ -177,7 +178,7 @@ impl ProbabilityGraph {
         (file, if whole { WHOLE } else { index })
     }
 
-    /// Takes in a reference of `client`; whether it is one: more of the same file is none.
+    /// Learns from a reference of `client`; returns whether it is one. Further requests of the same file are not.
     fn learn(&mut self, node: Node, client: u32) -> bool {
         let window = self.windows.get_or_default(client);
         if window.back() == Some(&node) {

@@ -1,11 +1,12 @@
-//! Stable successor (Noah): what followed a block several times in a row will follow it again.
+//! Stable successor (Noah): predicts that a block's successor several times in a row will follow it again.
 //!
-//! Source: A. Amer and D. D. E. Long, "Noah: Low-Cost File Access Prediction Through Pairs", IPCCC 2001: a prediction is
-//! given up for another only when that one has come `stability` times in a row, so that one stray reference does not
+//! Source: A. Amer and D. D. E. Long, "Noah: Low-Cost File Access Prediction Through Pairs", IPCCC 2001: a prediction
+//! is replaced only when another successor has come `stability` times in a row, so that one stray reference does not
 //! destroy what has been learned. From our reading; not checked against the paper's text.
 //!
-//! What differs: as [`last_successor`](super::last_successor), whose state it shares; the first prediction too has to come
-//! `stability` times in a row. With `stability = 1` it is `last-successor`.
+//! Differences: as for [`last_successor`](super::last_successor), whose state it shares. The first prediction, too,
+//! needs `stability` occurrences in a row. With `stability = 1` it equals `last-successor`.
+//!
 //! Cost: as `last-successor`. Not for references that repeat once: the third pass is the first to gain.
 
 use headstart_types::{keys, read_keys, KeyTable};
@@ -33,10 +34,10 @@ keys! {
         /// Blocks ahead: the successor, its successor, and so on.
         #[schemars(range(min = 1, max = DEPTH_MAX))]
         pub depth: u32 = 1,
-        /// A successor is predicted once it has come so many times in a row.
+        /// Number of occurrences in a row after which a successor is predicted.
         #[schemars(range(min = 1))]
         pub stability: u32 = 2,
-        /// Successors are remembered for so many blocks: the least recently used is forgotten first.
+        /// Maximum number of blocks whose successors are remembered; the least recently used is forgotten first.
         #[schemars(range(min = 1))]
         pub entries: u32 = ENTRIES,
     }

@@ -1,12 +1,12 @@
 //! AMP: every stream has its own degree p and trigger distance g, and both adapt.
 //!
 //! Source: B. S. Gill and L. A. D. Bathen, "AMP: Adaptive Multi-stream Prefetching in a Shared Cache", FAST 2007,
-//! section "AMP Algorithm", read as text; its Figures 3 and 4 only by way of a program after them, AMP.c of mimircache
-//! (J. Yang, 2016), which agrees but for what is said below; zhang-pfc section 2.2. p should be the stream's request rate times the
-//! life of a block in the cache, and finds that point from both sides:
+//! section "AMP Algorithm", read as text. Its Figures 3 and 4 were only available through a program written after them,
+//! AMP.c of mimircache (J. Yang, 2016), which agrees except for the differences below. Also zhang-pfc section 2.2. The
+//! ideal p is the stream's request rate times the life of a block in the cache, and AMP approaches it from both sides:
 //!
 //! ```text
-//! miss after a cached block:   prefetch p blocks, p as the block before says (at first, the size of the request)
+//! miss after a cached block:   prefetch p blocks, p as kept with the block before (at first, the size of the request)
 //! last block of a set used:    p of the last set of the stream += size of the request
 //! unused block evicted:        p -= 1, not below 1; g = min(g - 1, p - 1), not below 0
 //! p > APT = 4:                 the block g before the end of a set is its trigger, g = APT / 2 at first; the
@@ -15,13 +15,15 @@
 //!                              stream += 1, and p > g always
 //! ```
 //!
-//! As in the paper p and g are kept with the last block of each prefetched set, so that no stream is ever counted or
-//! looked for. Our reading: a g of 0 is APT / 2 again at the next set while p > APT. What differs: the paper gives an unused block at the LRU end a second chance and lowers p then; a
-//! read-ahead does not choose victims here, so p falls when such a block leaves, as zhang-pfc describes AMP. That a
-//! reader waits is seen when it asks, not when the set arrives. p grows by a set's last block at its first reference
-//! only, and to `max_degree` at most. A request is one read: its blocks and what is prefetched with them are one set.
-//! Cost: constant per block and per prefetched block; about 90 bytes for each of at most 2 * frames + 1024 blocks.
-//! Not where sequences are shorter than a few requests: each starts with p of one request.
+//! As in the paper, p and g are kept with the last block of each prefetched set, so streams are never counted or
+//! searched. Our reading: a g of 0 becomes APT / 2 again at the next set while p > APT. Differences: the paper gives an
+//! unused block at the LRU end a second chance and lowers p then; a read-ahead here does not choose victims, so p falls
+//! when such a block is evicted, as zhang-pfc describes AMP. A waiting reader is noticed when it requests the block,
+//! not when the set arrives. p grows by a set's last block at its first reference only, and to at most `max_degree`. A
+//! request is one read: its blocks and what is prefetched with them form one set.
+//!
+//! Cost: constant per block and per prefetched block; about 90 bytes for each of at most 2 * frames + 1024 blocks. Not
+//! for sequences shorter than a few requests: each starts with p of one request.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -51,25 +53,25 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `amp`.
     pub struct AmpKeys {
-        /// APT: a stream whose p exceeds it has a trigger.
+        /// APT: streams with a larger p have a trigger.
         pub threshold: u32 = 4,
-        /// p at most.
+        /// Maximum p.
         pub max_degree: Size = Size::Blocks(256),
     }
 }
 
-/// What AMP keeps with a block.
+/// State that AMP keeps per block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Page {
-    /// The last block of the set that this one came with.
+    /// The last block of the set that this block came with.
     last: u64,
-    /// With the last block of a set: the stream's degree, 0 if it has none yet.
+    /// For the last block of a set: the stream's degree, 0 if it has none yet.
     p: u64,
-    /// With the last block of a set: the stream's trigger distance, below `p`.
+    /// For the last block of a set: the stream's trigger distance, below `p`.
     g: u64,
-    /// Its reference prefetches the next set.
+    /// Whether a reference to this block prefetches the next set.
     trigger: bool,
-    /// The first block of a set that a trigger prefetched.
+    /// Whether it is the first block of a set prefetched by a trigger.
     first: bool,
 }
 
@@ -88,13 +90,13 @@ impl Amp {
         Self { threshold, max_degree: max_degree.max(1), pages: Recent::new(2 * frames as usize + 1024) }
     }
 
-    /// The block that p and g of the stream are kept with, from any block of its last set or the one before.
+    /// The block that holds p and g of the stream, found from any block of its last set or the one before.
     fn last_in_sequence(&self, file: u32, last: u64) -> u64 {
         let next = last.checked_add(1).and_then(|next| self.pages.peek((file, next)));
         next.map_or(last, |next| next.last)
     }
 
-    /// Takes in what the request says about earlier prefetches; the end of the set whose trigger it used.
+    /// Learns from the request about earlier prefetches; returns the end of the set whose trigger it used.
     fn learn(&mut self, asked: &Asked, found: &[Found]) -> Option<u64> {
         let mut triggered = None;
         for (index, found) in (asked.first..asked.end()).zip(found) {
@@ -122,21 +124,21 @@ impl Amp {
         triggered
     }
 
-    /// The block before the first that the request misses, if it is cached: then the stream is sequential.
+    /// The block before the first missed one, if it is cached: the stream is then sequential.
     fn sequential_miss(asked: &Asked, found: &[Found], cached: &dyn Cached) -> Option<u64> {
         let missed = found.iter().position(|found| !found.is_hit())? as u64;
         let before = asked.first.checked_add(missed)?.checked_sub(1)?;
         (missed > 0 || cached.is_cached(asked.file, before)).then_some(before)
     }
 
-    /// Notes `blocks` as one set that ends at `last`.
+    /// Records `blocks` as one set that ends at `last`.
     fn read(&mut self, file: u32, blocks: std::ops::Range<u64>, last: u64) {
         for index in blocks {
             *self.pages.get_or_default((file, index)) = Page { last, ..Page::default() };
         }
     }
 
-    /// Prefetches the blocks from `first`, with degree `p` and the trigger distance `g` so far.
+    /// Prefetches the blocks from `first` with degree `p` and the current trigger distance `g`.
     fn prefetch(&mut self, file: u32, first: u64, (p, g): (u64, u64), cached: &dyn Cached) -> Run {
         let end = first.saturating_add(p).min(cached.file_blocks(file).unwrap_or(u64::MAX));
         if end <= first {

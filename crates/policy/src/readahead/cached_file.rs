@@ -1,5 +1,5 @@
-//! A file in the page cache of a kernel that reads and faults find empty at first, and from which nothing leaves: what is compared
-//! with a kernel page by page (`make live-study`).
+//! A file in a kernel's page cache, which starts empty for reads and faults and evicts nothing; `make live-study`
+//! compares it with a kernel page by page.
 
 use headstart_types::Nanos;
 
@@ -9,10 +9,10 @@ use super::{Asked, Cached, Found, ReadAhead, Run, Version};
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
 
-/// fault_around_bytes, in pages: around a touched page so many are mapped that are cached.
+/// fault_around_bytes, in pages: the window around a touched page in which cached pages are mapped with it.
 const AROUND: u64 = 16;
 
-/// Cached pages, and those that are mapped.
+/// Which pages are cached, and which are mapped.
 struct Pages {
     cached: Vec<bool>,
     mapped: Vec<bool>,
@@ -36,14 +36,15 @@ impl Cached for Pages {
     }
 }
 
-/// A file, its cache, and the read-ahead of the kernel.
+/// A file, its cached pages, and the kernel's read-ahead.
 pub struct CachedFile {
     linux: Linux,
     pages: Pages,
 }
 
 impl CachedFile {
-    /// Of so many bytes, on a device with these `read_ahead_kb` and `max_sectors_kb`, mapped at a multiple of 64 KiB.
+    /// A file of `bytes` bytes on a device with this `read_ahead_kb` and `max_sectors_kb`, mapped at a multiple of 64
+    /// KiB.
     #[must_use]
     pub fn new(version: Version, bytes: u64, read_ahead_kb: u64, max_sectors_kb: u64) -> Self {
         let count = bytes.div_ceil(PAGE_BYTES) as usize;
@@ -54,7 +55,7 @@ impl CachedFile {
         }
     }
 
-    /// `size` bytes at `offset` are read through a descriptor: the pages that this brings into the cache, in order.
+    /// Reads `size` bytes at `offset` through a descriptor; returns the pages that enter the cache, in order.
     pub fn read(&mut self, descriptor: u32, offset: u64, size: u64) -> Vec<u64> {
         let end = offset.saturating_add(size);
         let (first, stop) = (offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES).min(self.pages.cached.len() as u64));
@@ -71,7 +72,7 @@ impl CachedFile {
         self.add(&runs)
     }
 
-    /// The byte at `offset` is touched where the file is mapped, to be executed if `text`: the pages that this brings into the cache.
+    /// Touches the mapped byte at `offset`, to execute it if `text`; returns the pages that enter the cache.
     pub fn touch(&mut self, descriptor: u32, offset: u64, text: bool) -> Vec<u64> {
         let page = offset / PAGE_BYTES;
         let count = self.pages.cached.len() as u64;
@@ -97,7 +98,8 @@ impl CachedFile {
         added
     }
 
-    /// filemap_map_pages: maps what is cached around a page, but for marked folios. Whether the page is mapped now.
+    /// filemap_map_pages: maps the cached pages around a page, except marked folios. Returns whether `page` is mapped
+    /// now.
     fn map_around(&mut self, descriptor: u32, page: u64) -> bool {
         let first = page - page % AROUND;
         let around = first..(first + AROUND).min(self.pages.cached.len() as u64);

@@ -1,37 +1,42 @@
-//! Competitive prefetching: as deep as what the disk transfers in the time of a switch.
+//! Competitive prefetching: prefetches as much as the disk transfers in the time of a switch.
 //!
-//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys 2007,
-//! sections 4.1, 4.3, 5 and 7. Streams and slow start are those of `fixed-depth`; the depth is new with each request.
+//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys
+//! 2007, sections 4.1, 4.3, 5 and 7. Streams and slow start are those of `fixed-depth`; the depth is computed anew at
+//! each request.
 //!
-//! The theorem (equations (8) and (15)). An oracle that knows each stream's length spends one switch and the transfer of
-//! what is used on it. With windows of (average seek + half a turn) x (rate at the place of the stream), the disk spends
-//! less than 2 + P times as much over all streams, where P windows of the slow start come before the first whole one. It
-//! holds on these conditions:
+//! The theorem (equations (8) and (15)). An oracle that knows each stream's length spends one switch on it and the
+//! transfer of what is used. With windows of (average seek + half a rotation) x (rate at the place of the stream), the
+//! disk spends less than 2 + P times as much over all streams, where P windows of the slow start precede the first
+//! whole one. The theorem holds under these conditions:
 //!
-//! - each stream is read in order, from one place on, and its blocks lie in order at one rate; it has a file or a reader
-//!   of its own. Of a stream that does not begin its file, what its first read demands is one more window of the slow start;
-//! - each window costs one switch of the average time, and none is larger than half of the frames or shrunk by `pressure`;
-//! - a window leaves when those before it are used up. The paper's kernel, like `linux`, sends it when the one before it is
-//!   begun; then a short stream pays two windows that it does not use. From P = 2 on the bound covers them. For P = 0 and
-//!   P = 1 it does not, so there each window waits until the one before it is used.
+//! - each stream is read in order from one place on, its blocks are in order at one rate, and it has its own file or
+//!   reader. If a stream does not begin its file, the demand of its first read counts as one more window of the slow
+//!   start;
+//! - each window costs one switch of the average time, and none is larger than half of the frames or shrunk by
+//!   `pressure`;
+//! - a window is issued when those before it are used up. The paper's kernel, like `linux`, issues it when the reader
+//!   enters the previous one; a short stream then pays two windows that it does not use. From P = 2 on the bound covers
+//!   them. For P = 0 and P = 1 it does not, so there each window waits until the previous one is used.
 //!
 //! ```text
-//! I/O comes back from disk     average seek = moving average over the seek times of what the arm did (`depth`)
-//! request                      depth = (average seek + half a turn) x rate where it begins, to the nearest block;
-//!                              less if many are evicted before they are used (`pressure`);
-//!                              half of the frames at most; then as `fixed-depth`, but one window at a time if
-//!                              twice the first is the depth or more (P < 2)
+//! I/O returns from disk     average seek = moving average over the seek times of the arm's movements (`depth`)
+//! request                   depth = (average seek + half a rotation) x rate where it begins, to the nearest block;
+//!                           less if many blocks are evicted before they are used (`pressure`);
+//!                           at most half of the frames; then as `fixed-depth`, but one window at a time if
+//!                           twice the first is the depth or more (P < 2)
 //! ```
 //!
-//! Readings. The paper prints no weight of the moving average: 1/16, ours. The average begins with the drive's own mean
-//! seek, as does the paper's reference depth (393 KB). Only I/Os that do not go on where the last one ended have a seek
-//! that counts (`seeks = "all"`: each has one, which may be none). Blocks that come together and lie together are one I/O.
-//! That depths shrink is a possibility in section 7 that the paper's prototype did not have (`shrink = false`); half of
-//! the frames is what Linux 2.6.10 allowed a window of the inactive and free pages (max_sane_readahead).
-//! Not seen are writes, what bypasses the cache, and, above another level, what does not come straight from a disk:
-//! without anything to see the depth stays what the drive's mean seek gives.
-//! Cost: `fixed-depth`'s, and constant per block that arrives. Memory: its, and a name for each frame. Not for devices
-//! without an arm, which have no switch to weigh.
+//! Readings. The paper prints no weight of the moving average: 1/16 is ours. The average starts with the drive's own
+//! mean seek, as does the paper's reference depth (393 KB). Only I/Os that do not continue the previous one have a seek
+//! that counts (`seeks = "all"`: each has one, possibly of no time). Contiguous blocks that arrive together are one
+//! I/O. Shrinking depths are a possibility in section 7 that the paper's prototype did not have (`shrink = false`).
+//! Half of the frames is what Linux 2.6.10 allowed a window of the inactive and free pages (max_sane_readahead).
+//!
+//! Not observed are writes, blocks that bypass the cache and, above another level, blocks that do not come straight
+//! from a disk. Without observations the depth stays the one given by the drive's mean seek.
+//!
+//! Cost: that of `fixed-depth`, plus a constant per arriving block. Memory: that of `fixed-depth`, plus a name per
+//! frame. Not for devices without an arm, which have no switch time to weigh.
 
 use headstart_types::{keys, read_keys, Block, Disk, DriveFacts, KeyError, KeyTable, Nanos, SECTOR_BYTES};
 
@@ -45,7 +50,8 @@ use crate::Space;
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "competitive",
-    summary: "the same up to what the disk transfers in its average switch: less than 2 + P times an oracle's disk \
+    summary:
+        "like fixed-depth, up to what the disk transfers in its average switch: less than 2 + P times an oracle's disk \
                   work, with P windows of slow start",
     source: "Li, Shen and Papathanasiou, EuroSys 2007, sections 4, 5 and 7 (CP)",
     keys: KeyTable::of::<CompetitiveKeys>(),
@@ -57,7 +63,7 @@ pub static ROW: PolicyRow = PolicyRow {
         build: BuildReadAhead::Apart(&|keys, context| {
             let setting = read_keys::<CompetitiveKeys>(keys)?.setting(context)?;
             let drive = context.drive.as_ref().ok_or_else(|| {
-                let problem = "competitive weighs seeks against transfers, and the device has no arm";
+                let problem = "competitive weighs seeks against transfers, but the device has no arm";
                 KeyError::new("name", problem, "fixed-depth or another policy, or a drive with an arm")
             })?;
             Ok(Box::new(Competitive::new(&setting, drive)))
@@ -70,16 +76,16 @@ keys! {
     pub struct CompetitiveKeys {
         /// The first window, as in `fixed-depth`.
         pub start: Size = Size::kib(64),
-        /// What the latest seek counts in the average of past seeks (ours: the paper prints none).
+        /// Weight of the latest seek in the average of past seeks (ours: the paper prints none).
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         pub weight: f64 = 0.0625,
-        /// Which I/Os have a seek that counts.
+        /// Which I/Os count as a seek.
         pub seeks: Seeks = Seeks::default(),
-        /// Less deep while many blocks are fetched again that had been prefetched and evicted unused.
+        /// Whether to reduce the depth while many blocks are fetched again that were prefetched and evicted unused.
         pub shrink: bool = true,
         /// As in `linux`.
         pub max_request: Size = Size::kib(1280),
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
@@ -100,28 +106,28 @@ impl CompetitiveKeys {
     }
 }
 
-/// How competitive prefetching is set.
+/// Parameters of competitive prefetching.
 #[derive(Debug, Clone, Copy)]
 pub struct CompetitiveSetting {
-    /// Blocks of the first window.
+    /// Blocks in the first window.
     pub first: u64,
-    /// What the latest seek counts in the average: above 0, at most 1.
+    /// Weight of the latest seek in the average: above 0, at most 1.
     pub weight: f64,
-    /// Which I/Os have a seek that counts.
+    /// Which I/Os count as a seek.
     pub seeks: Seeks,
     /// Whether the depth shrinks when blocks are evicted before they are used.
     pub shrink: bool,
-    /// Requests beyond the depth are read up to so many blocks at a time.
+    /// Requests beyond the depth are read in pieces of at most this many blocks.
     pub request_max: u64,
-    /// State is kept for so many open files.
+    /// Maximum number of open files with state.
     pub files: usize,
-    /// Bytes of a block.
+    /// Bytes per block.
     pub block_bytes: u64,
     /// Frames of the level.
     pub frames: u32,
 }
 
-/// Windows up to the depth at which switching and wasting are in balance.
+/// Windows up to the depth at which switch time and wasted transfers balance.
 #[derive(Debug)]
 pub struct Competitive {
     depth: CompetitiveDepth,
@@ -135,7 +141,7 @@ pub struct Competitive {
 }
 
 impl Competitive {
-    /// On disks with these facts.
+    /// A read-ahead for disks with these facts.
     #[must_use]
     pub fn new(setting: &CompetitiveSetting, facts: &DriveFacts) -> Self {
         let CompetitiveSetting { first, request_max, files, frames, block_bytes, .. } = *setting;
@@ -151,7 +157,7 @@ impl Competitive {
         }
     }
 
-    /// The largest window of a stream at `sector`, or anywhere, in blocks.
+    /// The largest window of a stream at `sector` (`None`: at an unknown place), in blocks.
     fn depth_at(&self, sector: Option<u64>) -> u64 {
         let rate = sector.map_or(self.mean_rate, |sector| self.watch.facts().rate_at(sector));
         let depth = self.depth.blocks(rate, self.block_bytes);

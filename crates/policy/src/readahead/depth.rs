@@ -1,10 +1,12 @@
-//! How deep competitive prefetching goes, from what the arm has done so far: the same in a simulation and on a machine
-//! that is watched.
+//! The depth of competitive prefetching, computed from the arm's past movements; used in simulations and on observed
+//! machines alike.
 //!
-//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys 2007,
-//! equation (8) and section 5: the depth is what is transferred within the average switch, which is an exponentially
-//! weighted moving average of past seek times, each from its distance through the drive's seek curve, and half a turn.
-//! Cost: constant per I/O. Memory: a few words a disk.
+//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys
+//! 2007, equation (8) and section 5: the depth is what is transferred within the average switch, which is half a
+//! rotation plus an exponentially weighted moving average of past seek times, each computed from its distance by the
+//! drive's seek curve.
+//!
+//! Cost: constant per I/O. Memory: a few words per disk.
 
 use schemars::JsonSchema;
 use std::collections::BTreeMap;
@@ -14,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use headstart_types::{Disk, DriveFacts, Nanos};
 
-/// The average switch and the depth that it asks for.
+/// The average switch time and the depth that follows from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompetitiveDepth {
     seek_ns: f64,
@@ -23,76 +25,76 @@ pub struct CompetitiveDepth {
 }
 
 impl CompetitiveDepth {
-    /// Before anything has been seen the average seek is `mean_seek`, the drive's own. `weight`, above 0 and at most 1,
-    /// is what the latest seek counts in the average.
+    /// The average seek starts with `mean_seek`, the drive's own. `weight`, above 0 and at most 1, is the weight of the
+    /// latest seek in the average.
     #[must_use]
     pub fn new(mean_seek: Nanos, half_turn: Nanos, weight: f64) -> Self {
         Self { seek_ns: mean_seek.0 as f64, half_turn, weight }
     }
 
-    /// A seek has taken so long.
+    /// Adds an observed seek time.
     pub fn seen(&mut self, seek: Nanos) {
         self.seek_ns += (seek.0 as f64 - self.seek_ns) * self.weight;
     }
 
-    /// The switch to expect: seek and half a turn.
+    /// The expected switch time: seek plus half a rotation.
     #[must_use]
     pub fn switch(&self) -> Nanos {
         Nanos(self.seek_ns.round() as u64) + self.half_turn
     }
 
-    /// The depth in bytes where a long read goes at `bytes_per_second`.
+    /// The depth in bytes at a transfer rate of `bytes_per_second`.
     #[must_use]
     pub fn bytes(&self, bytes_per_second: f64) -> f64 {
         (self.seek_ns + self.half_turn.0 as f64) * bytes_per_second / 1e9
     }
 
-    /// The same in whole blocks: the nearest number, at least one.
+    /// The depth in whole blocks: the nearest number, at least one.
     #[must_use]
     pub fn blocks(&self, bytes_per_second: f64, block_bytes: u64) -> u64 {
         (self.bytes(bytes_per_second) / block_bytes.max(1) as f64).round().max(1.0) as u64
     }
 }
 
-/// Which I/Os have a seek that counts. The paper has "the seek distances of past I/O operations" and nothing else.
+/// Which I/Os count as a seek. The paper only says "the seek distances of past I/O operations".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seeks {
-    /// Those that do not go on where the one before ended: the average is to foretell the next *switch*, which is a
-    /// movement that interrupts a sequential transfer (section 1).
+    /// Those that do not continue the previous one: the average is to predict the next *switch*, which is a movement
+    /// that interrupts a sequential transfer (section 1).
     #[default]
     Switches,
-    /// All: one that goes on where the one before ended counts as a seek of no time. The more sequential what has been,
-    /// the smaller the depth, down to half a turn.
+    /// All; an I/O that continues the previous one counts as a seek of no time. The more sequential the past, the
+    /// smaller the depth, down to half a rotation.
     All,
 }
 
-/// Tells from the places of I/Os, as they have been served, how far the arm had to go to each.
+/// Derives seek times from the places of I/Os in the order of service.
 #[derive(Debug, Clone)]
 pub struct SeekWatch {
     facts: DriveFacts,
     seeks: Seeks,
-    /// By disk: where its last I/O ended and when.
+    /// For each disk: where and when its last I/O ended.
     last: BTreeMap<Disk, (u64, Nanos)>,
 }
 
 impl SeekWatch {
-    /// Of disks with these facts.
+    /// A watch of disks with these facts.
     #[must_use]
     pub fn new(facts: DriveFacts, seeks: Seeks) -> Self {
         Self { facts, seeks, last: BTreeMap::new() }
     }
 
-    /// What it knows of the disks.
+    /// The facts of the disks.
     #[must_use]
     pub fn facts(&self) -> &DriveFacts {
         &self.facts
     }
 
-    /// The disk has served `sectors` by `now`. Gives the time of the seek that this took, if it counts: not that of a
-    /// disk's first I/O, nor of what goes on where something else of the same instant ends, which is the same I/O.
+    /// Records that `disk` served `sectors` by `now`. Returns the time of its seek if it counts: a disk's first I/O
+    /// does not, nor does one that continues an I/O of the same instant, because both are one I/O.
     ///
-    /// The caller guarantees that `sectors` is not empty, and that I/Os of a disk come in the order of service.
+    /// The caller guarantees that `sectors` is not empty, and that I/Os of a disk are reported in the order of service.
     pub fn served(&mut self, now: Nanos, disk: Disk, sectors: Range<u64>) -> Option<Nanos> {
         let (end, at) = self.last.insert(disk, (sectors.end, now))?;
         match (sectors.start == end, self.seeks) {

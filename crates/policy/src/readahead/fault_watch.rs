@@ -1,55 +1,57 @@
-//! Whether reading around faults of mapped files pays at the competitive depth, by what of it is used.
+//! Decides whether reading around faults of mapped files pays at the competitive depth, from how much of it is used.
 //!
 //! Linux reads a whole read-ahead window around a random fault, half of it before the page (mm/filemap.c,
-//! do_sync_mmap_readahead), until 100 faults of an open file have missed (MMAP_LOTSAMISS). Deep windows make such faults
-//! slow: the depth that is right for streams transfers for as long as a switch takes, for one page.
+//! do_sync_mmap_readahead), until 100 faults of an open file have missed (MMAP_LOTSAMISS). Deep windows make such
+//! faults slow: the depth that is right for streams transfers for as long as a switch takes, for a single page.
 //!
-//! Idea: by the same argument as in competitive prefetching. A file is seen in *parts* of 64 KiB, which is also what a fault
-//! maps at once (fault_around_bytes). A part read around a fault, beside the fault's own, costs its transfer; if it is
-//! used later, it saves a fault with a switch. With a competitive depth of D bytes a switch is worth D bytes of transfer. So
-//! reading around pays if more than part / D of what it brings is used.
+//! Idea: the argument of competitive prefetching. A file is divided into *parts* of 64 KiB, which is also what a fault
+//! maps at once (fault_around_bytes). A part read around a fault, other than the fault's own, costs its transfer; if it
+//! is used later, it saves a fault with a switch. With a competitive depth of D bytes a switch is worth D bytes of
+//! transfer. So reading around pays if more than part / D of what it brings is used.
 //!
 //! ```text
 //! a page faults        remember where, for the parts that come next
-//! a part comes         near a fault just seen: it was read around it. Its own part is not counted, another is brought
-//! a part is mapped     brought, and not mapped before: used
+//! a part comes         near a recent fault: it was read around it; the fault's own part is not counted
+//! a part is mapped     if it was read around a fault and not mapped before: it is used
 //! the device serves    bytes, of all requests
-//! the depth            the floor, while faults dominate and what is used does not pay; else the competitive depth
+//! the depth            the floor while faults dominate and too little is used to pay; else the competitive depth
 //! ```
 //!
-//! Faults dominate if they would transfer more than all else at the competitive depth: reads around x D against the bytes
-//! served less those brought. So the answer does not depend on the depth that stands. It changes back at half of that share
-//! or twice the used share, so that a load next to the limit does not swing. The floor is the kernel's own default, at which
-//! there still is a part to judge by, and readers of streams fare no worse than without any of this.
+//! Faults dominate if they would transfer more than everything else at the competitive depth: the number of reads
+//! around faults times D, against the bytes served less those read around faults. So the answer does not depend on the
+//! current depth. To avoid oscillation at the limit, it switches back at half of that share or at twice the used share.
+//! The floor is the kernel's own default: it still reads a part to judge by, and readers of streams fare no worse than
+//! without this mechanism.
 //!
-//! Source: none; all of this is ours, and so are the constants, but for those of the kernel.
-//! Cost: constant per event. Memory: about 60 bytes for each of at most 16,384 parts: what they bring within 1 GiB.
-//! Not for kernels whose events cannot be seen, nor for devices without an arm.
+//! Source: none; all of this is ours, including the constants, except those of the kernel.
+//!
+//! Cost: constant per event. Memory: about 60 bytes for each of at most 16,384 parts, which cover 1 GiB. Not for
+//! kernels whose events cannot be observed, nor for devices without an arm.
 
 use std::collections::VecDeque;
 
 use super::recent::Recent;
 
-/// Bytes of a part: fault_around_bytes of the kernel.
+/// Bytes per part: the kernel's fault_around_bytes.
 pub const PART_BYTES: u64 = 64 << 10;
 
 /// The floor: the kernel's default read-ahead, VM_READAHEAD_PAGES.
 pub const FLOOR_BYTES: u64 = 128 << 10;
 
-/// Parts remembered: 1 GiB. What is used later counts as unused.
+/// Maximum number of parts remembered: 1 GiB. A part used later than that counts as unused.
 const PARTS: usize = 16_384;
-/// Faults of which parts may still come: more than processes wait at a time, of one disk.
+/// Maximum number of faults whose parts may still arrive: more than the processes that wait for one disk at a time.
 const FAULTS: usize = 64;
-/// Parts brought before anything is concluded: 4 MiB.
+/// Parts read around faults before anything is concluded: 4 MiB.
 const EVIDENCE: f64 = 64.0;
-/// All counts are halved when so many parts were brought, 16 MiB, or so many bytes served.
+/// All counts are halved after this many parts (16 MiB) were read around faults, or this many bytes were served.
 const HALVED_PARTS: f64 = 256.0;
 const HALVED_BYTES: f64 = (32 << 20) as f64;
-/// Back to the competitive depth, the used share must be so many times what would have kept it; and the share of faults less
-/// than one by that.
+/// Factor of the hysteresis: to return to the competitive depth, the used share must be this many times the limit, or
+/// the share of faults below 1 / `BACK` of its limit.
 const BACK: f64 = 2.0;
 
-/// A file: device and inode, or whatever else tells files apart.
+/// A file: device and inode, or another unique pair.
 pub type FileKey = (u64, u64);
 
 /// A part that was read around a fault.
@@ -63,37 +65,37 @@ struct Brought {
 struct Fault {
     file: FileKey,
     offset: u64,
-    /// A part has come: the kernel reads around.
+    /// Whether a part has come, so that the kernel read around the fault.
     missed: bool,
 }
 
-/// What was counted; all but the newest weigh less.
+/// Counts in which older events weigh less.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Counts {
-    /// Faults around which something was read.
+    /// Faults that the kernel read around.
     around: f64,
-    /// Parts that came with them, beside their own.
+    /// Parts read around them, without their own parts.
     brought: f64,
-    /// Of these, mapped later.
+    /// How many of those parts were mapped later.
     used: f64,
-    /// Bytes that came with them, their own parts included.
+    /// Bytes read around them, including their own parts.
     fault_bytes: f64,
-    /// Bytes served, of all requests.
+    /// Bytes served for all requests.
     served_bytes: f64,
 }
 
-/// Counts of all time.
+/// Totals since the start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct FaultTotals {
-    /// Faults around which something was read.
+    /// Faults that the kernel read around.
     pub around: u64,
-    /// Parts that came with them, beside their own.
+    /// Parts read around them, without their own parts.
     pub brought: u64,
-    /// Of these, mapped later.
+    /// How many of those parts were mapped later.
     pub used: u64,
 }
 
-/// Watches faults, and says how deep reads around them may be.
+/// Observes faults and decides how deep reads around them may be.
 #[derive(Debug)]
 pub struct FaultWatch {
     faults: VecDeque<Fault>,
@@ -110,7 +112,7 @@ impl Default for FaultWatch {
 }
 
 impl FaultWatch {
-    /// Nothing seen yet.
+    /// A watch without observations.
     #[must_use]
     pub fn new() -> Self {
         let faults = VecDeque::with_capacity(FAULTS);
@@ -123,7 +125,7 @@ impl FaultWatch {
         }
     }
 
-    /// The page at `offset` of a file has faulted. It may be there already.
+    /// Records a fault on the page at `offset` of a file; the page may be cached already.
     pub fn fault(&mut self, file: FileKey, offset: u64) {
         self.map(file, offset);
         if self.faults.len() == FAULTS {
@@ -132,7 +134,7 @@ impl FaultWatch {
         self.faults.push_back(Fault { file, offset, missed: false });
     }
 
-    /// The part that begins at `offset` has come into the cache, where at most `window_bytes` are read around a fault.
+    /// Records that the part at `offset` has entered the cache, where at most `window_bytes` are read around a fault.
     pub fn filled(&mut self, file: FileKey, offset: u64, window_bytes: u64) {
         let part = offset / PART_BYTES;
         let near = |fault: &&mut Fault| fault.file == file && fault.offset.abs_diff(offset) <= window_bytes / 2;
@@ -151,27 +153,28 @@ impl FaultWatch {
         self.age();
     }
 
-    /// A fault has mapped what is cached of `first..=last`, bytes of a file; it may be a fault just seen, that has waited.
+    /// Records that a fault has mapped the cached pages in bytes `first..=last` of a file; it may be a recorded fault
+    /// that had to wait.
     pub fn mapped(&mut self, file: FileKey, first: u64, last: u64) {
         let waited = |fault: &&Fault| fault.file == file && (first..=last).contains(&fault.offset);
         let offset = self.faults.iter().rev().find(waited).map_or(first.midpoint(last), |fault| fault.offset);
         self.map(file, offset);
     }
 
-    /// The device has served so many bytes.
+    /// Records that the device has served `bytes`.
     pub fn served(&mut self, bytes: u64) {
         self.counts.served_bytes += bytes as f64;
         self.age();
     }
 
-    /// Events are missing: what was brought may have been used, and what has come may have been read around a fault.
+    /// Resets after lost events: parts may have been used, or read around a fault, without being seen.
     pub fn lost(&mut self) {
         self.faults.clear();
         self.parts = Recent::new(PARTS);
         self.counts = Counts::default();
     }
 
-    /// The depth, where `competitive_bytes` would be right for streams.
+    /// The depth in bytes, where `competitive_bytes` would be right for streams.
     pub fn depth_bytes(&mut self, competitive_bytes: f64) -> f64 {
         let floor = FLOOR_BYTES as f64;
         if competitive_bytes <= floor {
@@ -183,7 +186,7 @@ impl FaultWatch {
         let faults = around * competitive_bytes;
         let pays = PART_BYTES as f64 / competitive_bytes * brought;
         self.low = if self.low {
-            // Little evidence changes nothing.
+            // Too little evidence changes nothing.
             brought + others / PART_BYTES as f64 <= EVIDENCE || (faults * BACK > others && used < pays * BACK)
         } else {
             brought >= EVIDENCE && faults > others && used < pays
@@ -195,13 +198,13 @@ impl FaultWatch {
         }
     }
 
-    /// Whether the depth is the floor now.
+    /// Whether the depth is currently the floor.
     #[must_use]
     pub fn is_low(&self) -> bool {
         self.low
     }
 
-    /// What was seen in all.
+    /// Totals since the start.
     #[must_use]
     pub fn totals(&self) -> FaultTotals {
         self.totals

@@ -1,21 +1,22 @@
 //! The 4.4BSD Fast File System: the blocks of a cluster in requests that double, one prefetch ahead of the reader.
 //!
 //! Source: E. Shriver, C. Small and K. A. Smith, "Why does file system prefetching work?", USENIX 1999, section 2.1,
-//! for the rules; 4.4BSD-Lite, sys/kern/vfs_cluster.c, `cluster_read`, for what the paper leaves open. A read of
-//! block x is sequential if the last block read from the file was x or x - 1. A block that is absent is fetched
-//! together with the blocks of the window that follow it; a block that is there makes the blocks from one window
-//! further on be fetched, asynchronously, if the first of them is not there. The window begins with no block, is one
-//! block with the first prefetch, and doubles with each fetch as long as the blocks that lie one after another on the
-//! disk are more than it holds, up to a cluster. It is halved when what is to be prefetched had been prefetched
-//! before and has been evicted. A read that is not sequential takes the window away. The fragment at a file's end is
-//! never prefetched. So a file of 64 KiB goes in requests of 8, 16, 24 and 16 KiB: four, of 16 KiB on average, as the
-//! paper counts (section 5).
+//! for the rules; 4.4BSD-Lite, sys/kern/vfs_cluster.c, `cluster_read`, for what the paper leaves open. A read of block
+//! x is sequential if the last block read from the file was x or x - 1. An absent block is fetched together with the
+//! blocks of the window after it. A cached block causes an asynchronous fetch of the blocks from one window further on,
+//! if the first of them is absent. The window starts empty, is one block at the first prefetch, and doubles with each
+//! fetch while more contiguous blocks on the disk exist than it holds, up to a cluster. It is halved when a block to be
+//! prefetched was prefetched before and has been evicted. A read that is not sequential resets the window. The fragment
+//! at a file's end is never prefetched. So a file of 64 KiB is read in requests of 8, 16, 24 and 16 KiB: four, of 16
+//! KiB on average, as the paper counts (section 5).
 //!
-//! Readings. Where the prefetch would have to know an indirect block that is not cached, 4.4BSD reads that block
-//! while the application waits; here it is prefetched, and what it points to at the first read that finds it. `first`
-//! above one block is the paper's proposal (section 6): once the head is over a cluster, read the whole of it. Every
-//! read that is not sequential then fetches so many blocks. Cost: constant per block; about 50 bytes a file, of at
-//! most `files` files, the least recently read forgotten first.
+//! Readings. If a prefetch needs an indirect block that is not cached, 4.4BSD reads that block while the application
+//! waits. Here the indirect block is prefetched, and the blocks it points to at the first read that finds it. `first`
+//! above one block is the paper's proposal (section 6): once the head is over a cluster, read all of it. Every read
+//! that is not sequential then fetches that many blocks.
+//!
+//! Cost: constant per block; about 50 bytes per file, for at most `files` files, the least recently read forgotten
+//! first.
 
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
@@ -40,7 +41,7 @@ pub static ROW: PolicyRow = PolicyRow {
             let max = keys.max.some_blocks("max", context.block_bytes)?;
             if first > max {
                 let problem = format!("{first} blocks are more than max, {max}");
-                return Err(KeyError::new("first", problem, "as many as max at most"));
+                return Err(KeyError::new("first", problem, "at most max"));
             }
             let files = keys.files as usize;
             Ok(Box::new(Ffs::new(first, max, files)))
@@ -51,22 +52,22 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `ffs`.
     pub struct FfsKeys {
-        /// What a read that is not sequential brings; as much as `max`: whole clusters (file-system.md).
+        /// Size of a read that is not sequential; the value of `max` reads whole clusters (file-system.md).
         pub first: Size = Size::Blocks(1),
-        /// A cluster: the largest request (shriver99, Table 1).
+        /// Size of a cluster, the largest request (shriver99, Table 1).
         pub max: Size = Size::kib(64),
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
 }
 
-/// What is known of a file's reader.
+/// State of a file's reader.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reader {
     /// The block read last; `None` before the first.
     last: Option<u64>,
-    /// The window: blocks prefetched beside or ahead of the one that is read.
+    /// The window: number of blocks prefetched beside or ahead of the one that is read.
     window: u64,
     /// The last block of the latest fetch.
     reached: u64,
@@ -74,16 +75,16 @@ struct Reader {
     put_off: Option<u64>,
 }
 
-/// Whether it is known where a block lies.
+/// Whether the address of a block is known.
 enum Mapped {
     Yes,
-    /// Its indirect block is on its way.
+    /// Its indirect block is in flight.
     Soon,
-    /// Its indirect block, by file and index, has to be read.
+    /// Its indirect block, given by file and index, must be read.
     No(u32, u64),
 }
 
-/// Clusters of a file system.
+/// The `ffs` read-ahead.
 #[derive(Debug)]
 pub struct Ffs {
     first: u64,
@@ -92,13 +93,13 @@ pub struct Ffs {
 }
 
 impl Ffs {
-    /// Requests of `first` blocks where a read is not sequential, and of `max` at most; state for `files` files.
+    /// Requests of `first` blocks for reads that are not sequential, and of at most `max`; state for `files` files.
     #[must_use]
     pub fn new(first: u64, max: u64, files: usize) -> Self {
         Self { first: first.min(max), max, readers: Recent::new(files) }
     }
 
-    /// One block has been looked up; gives what to fetch for it or ahead of it.
+    /// Handles the lookup of one block; returns what to fetch for it or ahead of it.
     fn read(&mut self, file: u32, block: u64, here: bool, cached: &dyn Cached) -> Option<Run> {
         let (first, max) = (self.first, self.max);
         let reader = self.readers.get_or_default(file);
@@ -121,7 +122,7 @@ impl Ffs {
         }
         let together = cached.contiguous(file, from, max);
         if together == 0 {
-            // The end of the file, or the fragment there.
+            // The end of the file, or the fragment at its end.
             return None;
         }
         match mapped(file, block, from, cached) {
@@ -136,7 +137,7 @@ impl Ffs {
             reader.resize(from, behind, last != Some(block));
         }
         let ahead = behind.min(reader.window);
-        // What is read now is fetched anyway.
+        // The block being read is fetched anyway.
         let run = if here {
             Run::between(file, from, beyond(from, ahead))
         } else {
@@ -150,10 +151,10 @@ impl Ffs {
         }
     }
 
-    /// `block` is fetched alone, being the last of those that lie together: what comes next is fetched beside it.
+    /// `block` is the last of its contiguous blocks and fetched alone: the next ones are fetched beside it.
     fn read_next(&mut self, file: u32, block: u64, last: Option<u64>, cached: &dyn Cached) -> Option<Run> {
         let next = block.saturating_add(1);
-        // Clusters of one block: there is nothing to prefetch.
+        // With clusters of one block there is nothing to prefetch.
         if block == 0 || self.max == 1 || cached.is_cached(file, next) {
             return None;
         }
@@ -176,8 +177,8 @@ impl Ffs {
 }
 
 impl Reader {
-    /// Adapts the window to a fetch from block `from`, behind which `behind` blocks lie. `moved`: the reader has gone
-    /// on.
+    /// Adapts the window to a fetch from block `from`, after which `behind` contiguous blocks follow. `moved`: the
+    /// reader has advanced.
     fn resize(&mut self, from: u64, behind: u64, moved: bool) {
         if from <= self.reached {
             self.window = (self.window / 2).max(1);
@@ -187,13 +188,13 @@ impl Reader {
     }
 }
 
-/// The block after the last of `ahead` blocks behind `first`.
+/// One past the last of the `ahead` blocks after `first`.
 fn beyond(first: u64, ahead: u64) -> u64 {
     first.saturating_add(1).saturating_add(ahead)
 }
 
 impl Mapped {
-    /// What to fetch in order to know.
+    /// The indirect block to fetch, if any.
     fn fetch(&self) -> Option<Run> {
         match *self {
             Mapped::No(file, first) => Some(Run { file, first, count: 1 }),
@@ -202,7 +203,7 @@ impl Mapped {
     }
 }
 
-/// Whether it is known where `next` lies, of a file whose `block` is being read.
+/// Whether the address of `next` is known while `block` of the same file is read.
 fn mapped(file: u32, block: u64, next: u64, cached: &dyn Cached) -> Mapped {
     let Some(map) = cached.mapped_by(file, next) else { return Mapped::Yes };
     if cached.mapped_by(file, block) == Some(map) || cached.is_resident(map.0, map.1) {
@@ -217,7 +218,7 @@ fn mapped(file: u32, block: u64, next: u64, cached: &dyn Cached) -> Mapped {
 
 impl ReadAhead for Ffs {
     fn asked(&mut self, _: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
-        // Not beyond the end of the number space.
+        // The range ends at the last block number.
         for (block, found) in (asked.first..=u64::MAX).zip(found) {
             prefetch.extend(self.read(asked.file, block, found.is_hit(), cached));
         }

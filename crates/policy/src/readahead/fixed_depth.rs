@@ -1,21 +1,23 @@
-//! Linux's detection of streams with slow start and a fixed greatest depth: the aggressive prefetching of li07.
+//! Linux's detection of streams with slow start and a fixed maximum depth: the aggressive prefetching of li07.
 //!
-//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys 2007,
-//! sections 4.3 (slow start), 5 ("we use our competitive prefetching policy to control the depth of prefetching
-//! operations; we have not modified other aspects of the prefetching algorithm used in the Linux kernel") and 6.2, where
-//! AP is the same with a depth of 800 KB. So this is `linux` with other windows: what is a stream, when the next
-//! operation is issued and what is random is decided there. An operation fetches a window, what is demanded of it
-//! included; the first has 64 KiB, each that goes on where the last one ended twice as much, up to `depth`: in pages 16,
+//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys
+//! 2007, sections 4.3 (slow start), 5 ("we use our competitive prefetching policy to control the depth of prefetching
+//! operations; we have not modified other aspects of the prefetching algorithm used in the Linux kernel") and 6.2,
+//! where AP is the same with a depth of 800 KB. So this is `linux` with other windows: `linux` decides what a stream
+//! is, when the next operation is issued and what is random. An operation fetches a window including what is demanded
+//! of it. The first has 64 KiB, and each that continues the previous one has twice as much, up to `depth`: in pages 16,
 //! 32, 64, 98, 98, ... for a depth of 392 KiB, which is the paper's own example.
 //!
-//! Readings. The detection is that of `linux`, a later kernel than the paper's 2.6.10, of whose windows the paper tells
-//! nothing but the slow start (there a first read gets half the maximum, which is 64 KiB at the default of 128 KiB, and
-//! each hit adds two pages to the next window, which doubles it). A request at a place that continues nothing fetches
-//! what it demands and counts as a first operation of that length: the next one has 64 KiB if that was less, else twice
-//! as much. A first operation that is all demanded has no mark, so that a single request of 64 KiB fetches 64 KiB; the
-//! kernel's would mark half of it and go on at once. Requests above `depth` are read in pieces of up to `max_request`, as
-//! there; from the second one of a stream on with what follows half of it ahead.
-//! Cost: as `linux`. Not for streams that end early: each has up to `depth` blocks too many.
+//! Readings. The detection is that of `linux`, a later kernel than the paper's 2.6.10, about whose windows the paper
+//! only describes the slow start (there a first read gets half the maximum, which is 64 KiB at the default of 128 KiB,
+//! and each hit adds two pages to the next window, which doubles it). A request that continues nothing fetches what it
+//! demands and counts as a first operation of that length: the next one has 64 KiB if that was less, else twice as
+//! much. A first operation that is demanded as a whole has no mark, so a single request of 64 KiB fetches 64 KiB; the
+//! kernel's would mark half of it and continue at once. Requests above `depth` are read in pieces of up to
+//! `max_request`, as in `linux`; from the second such request of a stream on, half as much again is prefetched after
+//! it.
+//!
+//! Cost: as `linux`. Not for streams that end early: each prefetches up to `depth` blocks too many.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -48,13 +50,13 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `fixed-depth`.
     pub struct FixedDepthKeys {
-        /// The largest window (li07, section 6.2).
+        /// Largest window (li07, section 6.2).
         pub depth: Size = Size::kib(800),
-        /// The first window; each that goes on where one ended is twice as large (li07, section 4.3).
+        /// First window; each that continues one is twice as large (li07, section 4.3).
         pub start: Size = Size::kib(64),
         /// As in `linux`.
         pub max_request: Size = Size::kib(1280),
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
@@ -68,8 +70,8 @@ pub struct FixedDepth {
 }
 
 impl FixedDepth {
-    /// Windows of `first` blocks that double up to `depth`, requests beyond it up to `request_max`; state for `files`
-    /// open files and marks for a cache of `frames` blocks.
+    /// Windows of `first` blocks that double up to `depth`; requests beyond it are read in pieces of up to
+    /// `request_max`; state for `files` open files and marks for a cache of `frames` blocks.
     #[must_use]
     pub fn new(first: u64, depth: u64, request_max: u64, files: usize, frames: usize) -> Self {
         Self { depth: depth.max(1), windows: Windows::new(Ramp::Slow(first), request_max, files, frames) }

@@ -1,19 +1,18 @@
-//! Large folios in `linux`: where a window ends, of which folios it consists, and which blocks carry its mark.
+//! Large folios in `linux`: where a window ends, which folios it consists of, and which blocks carry its mark.
 //!
 //! Source: Linux 6.18 (the same in 6.17), mm/readahead.c: page_cache_async_ra and page_cache_ra_order. A file system
-//! whose page cache has folios of several pages (XFS, since 6.16 ext4 too) gets larger ones the longer a stream is: a
-//! window at an absent block has single pages, each window at a mark folios two orders larger than the last. Since 6.17
-//! such a window ends at a multiple of its folio, and is shorter for that. A mark is on a folio: any page of it is
-//! marked, and what goes on begins with its first.
+//! whose page cache has folios of several pages (XFS, since 6.16 also ext4) gets larger ones the longer a stream is: a
+//! window at an absent block has single pages, each window at a mark has folios two orders larger than the last. Since
+//! 6.17 such a window ends at a multiple of its folio size, which shortens it. A mark is on a folio: every page of it
+//! is marked, and reading continues from its first page.
 
 use super::recent::Recent;
 
-/// Pages of the largest folio, as a power of two: 2 MiB of pages of 4 KiB, as ext4 and XFS have it (MAX_PAGECACHE_ORDER on
-/// x86-64).
+/// Largest order of a folio: 2 MiB with pages of 4 KiB, as in ext4 and XFS (MAX_PAGECACHE_ORDER on x86-64).
 const ORDER_MAX: u32 = 9;
 
-/// The order that a window at a mark asks for, `order` being that of the window before; and the blocks that are left of
-/// `size` from `start`, where windows have `max` blocks.
+/// The folio order that a window at a mark requests, where `order` is that of the previous window, and the length to
+/// which `size` blocks from `start` are cut. `max` is the maximum window.
 pub fn aligned(order: u32, start: u64, size: u64, max: u64) -> (u32, u64) {
     let order = order + 2;
     let align = 1u64 << order.min(max.max(1).trailing_zeros());
@@ -23,34 +22,34 @@ pub fn aligned(order: u32, start: u64, size: u64, max: u64) -> (u32, u64) {
     (order.min(ORDER_MAX).min(size.max(1).ilog2()), size)
 }
 
-/// The order of the folio at `start` in a window until `end` whose folios are of order `order` where they fit: it can only be as
-/// large as what divides `start`.
+/// The order of the folio at `start` in a window that ends at `end` and prefers folios of order `order`. The folio must
+/// fit, and its size must divide `start`.
 pub fn fitting(order: u32, start: u64, end: u64) -> u32 {
     let order = order.min(start.trailing_zeros());
     (0..=order).rev().find(|order| 1 << order <= end.saturating_sub(start)).unwrap_or(0)
 }
 
-/// The numbers that the first block of a folio may have which holds `index`: its own, and those of ever larger ones.
+/// The possible first blocks of a folio that contains `index`: the block itself, then those of ever larger folios.
 fn firsts(index: u64) -> impl Iterator<Item = u64> {
     let larger = move |order: u32| ((index >> order) & 1 > 0).then_some((index >> order >> 1) << 1 << order);
     std::iter::once(index).chain((0..ORDER_MAX).filter_map(larger))
 }
 
-/// Large folios by file and first block.
+/// Orders of large folios, by file and first block.
 #[derive(Debug)]
 pub struct Folios {
     orders: Recent<(u32, u64), u32>,
-    /// Folios shorter than a stretch, whose first blocks may be anywhere in it.
+    /// Counts of folios smaller than a stretch, whose first blocks may be anywhere in it.
     short: Stretches,
 }
 
 impl Folios {
-    /// Of so many blocks at most; those that were set longest ago are forgotten.
+    /// For at most `blocks` cached blocks; the folios set longest ago are forgotten.
     pub fn new(blocks: usize) -> Self {
         Self { orders: Recent::new(blocks / 2), short: Stretches::new() }
     }
 
-    /// 2^`order` blocks of `file` from `first` on are one folio.
+    /// Records that the 2^`order` blocks of `file` from `first` on are one folio.
     pub fn set(&mut self, file: u32, first: u64, order: u32) {
         self.remove(file, first);
         if self.orders.is_full() {
@@ -64,14 +63,15 @@ impl Folios {
         }
     }
 
-    /// The first block of the folio that holds `index`, and its order; the block itself where it is in no large one.
+    /// The first block and the order of the folio that contains `index`; the block itself and 0 if it is in no large
+    /// folio.
     pub fn of(&self, file: u32, index: u64) -> (u64, u32) {
         let folio = |first| self.orders.peek((file, first)).map(|order| (first, *order));
         let holds = |(first, order): &(u64, u32)| (index - first) >> order == 0;
         firsts(index).filter_map(folio).find(holds).unwrap_or((index, 0))
     }
 
-    /// The block has left the cache. A folio leaves as a whole: with its first block.
+    /// Called when the block has left the cache. A folio leaves as a whole, with its first block.
     #[inline]
     pub fn evicted(&mut self, file: u32, index: u64) {
         if index % STRETCH_BLOCKS == 0 || self.short.has_some(file, index) {
@@ -91,7 +91,7 @@ impl Folios {
         }
     }
 
-    /// Folios in mind.
+    /// Number of folios remembered.
     pub fn len(&self) -> usize {
         self.orders.len()
     }
@@ -102,17 +102,17 @@ impl Folios {
 pub struct Folio {
     /// Its first block of the file.
     pub first: u64,
-    /// How many it has.
+    /// Number of its pages.
     pub pages: u64,
 }
 
-/// How many of something there are in each stretch of the files. Several stretches share a number: none is sure, some is not.
+/// Counts per stretch of a file. Several stretches share a counter: a zero is certain, a non-zero is not.
 #[derive(Debug)]
 struct Stretches(Vec<u32>);
 
-/// Numbers: for some hundred streams most stretches have one of their own.
+/// Number of counters; with a few hundred streams most stretches have their own.
 const STRETCHES: u64 = 1024;
-/// Blocks of a stretch: those of a window.
+/// Blocks per stretch, as many as in a window.
 const STRETCH_BLOCKS: u64 = 32;
 
 impl Stretches {
@@ -139,18 +139,18 @@ impl Stretches {
     }
 }
 
-/// Marked folios, found by file and any of their blocks. Few are marked: blocks of most stretches need no look-up.
+/// Marked folios, found through any of their blocks. Few are marked, so blocks of most stretches need no lookup.
 #[derive(Debug)]
 pub struct Marks {
-    /// Pages by first block.
+    /// Number of pages, by file and first block.
     marks: Recent<(u32, u64), u64>,
     near: Stretches,
-    /// How many have several pages.
+    /// Number of marked folios with several pages.
     large: u32,
 }
 
 impl Marks {
-    /// For so many folios at most; the marks that were set longest ago make way.
+    /// For at most `folios` folios; the marks set longest ago are dropped.
     pub fn new(folios: usize) -> Self {
         Self { marks: Recent::new(folios), near: Stretches::new(), large: 0 }
     }
@@ -170,7 +170,7 @@ impl Marks {
         }
     }
 
-    /// Takes the mark off the folio that holds the block, if it has one.
+    /// Removes and returns the mark of the folio that contains the block, if it has one.
     #[inline]
     pub fn take(&mut self, file: u32, index: u64) -> Option<Folio> {
         if !self.near.has_some(file, index) {
@@ -192,7 +192,7 @@ impl Marks {
         self.find(file, index).is_some()
     }
 
-    /// The block has left the cache. A folio leaves as a whole: with its first block.
+    /// Called when the block has left the cache. A folio leaves as a whole, with its first block.
     #[inline]
     pub fn evicted(&mut self, file: u32, index: u64) {
         if self.near.has_some(file, index) {
@@ -213,13 +213,13 @@ impl Marks {
         }
     }
 
-    /// Marked folios.
+    /// Number of marked folios.
     pub fn len(&self) -> usize {
         self.marks.len()
     }
 }
 
-/// A block of each stretch that a folio lies in: it begins at a multiple of its size.
+/// One block from each stretch that a folio covers; a folio begins at a multiple of its size.
 fn stretches(folio: Folio) -> impl Iterator<Item = u64> {
     (0..folio.pages).step_by(STRETCH_BLOCKS as usize).map(move |at| folio.first + at)
 }

@@ -1,16 +1,16 @@
 //! fsspec's "readahead" cache: each read that leaves the buffer fetches itself and a block size beyond.
 //!
-//! Source: fsspec 2025.9.0, fsspec/caching.py (ReadAheadCache._fetch) and fsspec/spec.py (AbstractBufferedFile: block_size
-//! 5 MiB), read line by line.
+//! Source: fsspec 2025.9.0, fsspec/caching.py (ReadAheadCache._fetch) and fsspec/spec.py (AbstractBufferedFile:
+//! block_size 5 MiB), read line by line.
 //!
-//! An open file has one buffer. A read inside it costs nothing. One that begins inside and ends beyond keeps the rest
-//! of the buffer's blocks and fetches from the buffer's end to the read's end and 5 MiB further; any other fetches
-//! itself and 5 MiB. What was fetched is the new buffer. The end of the file cuts reads and fetches short; a read
-//! beyond it does nothing. What differs: there it is one synchronous request, here the
-//! level joins the read and what lies behind it if both are contiguous; and the level remembers more than the one
-//! buffer, so that a seek back may hit where fsspec would fetch again. Left out: nothing else; fsspec's other caches
-//! (bytes, blocks, background) are not this one.
-//! Cost: constant per request; 60 bytes an open file (file and client), of at most `files`, the least recently read
+//! An open file has one buffer. A read inside it costs nothing. A read that begins inside and ends beyond keeps the
+//! rest of the buffer's blocks and fetches from the buffer's end to 5 MiB after the read's end. Any other read fetches
+//! itself and 5 MiB. What was fetched is the new buffer. Reads and fetches are cut at the end of the file; a read
+//! beyond it does nothing. Differences: fsspec issues one synchronous request; here the level joins the read and the
+//! prefetch if both are contiguous. The level remembers more than the one buffer, so a seek back may hit where fsspec
+//! would fetch again. fsspec's other caches (bytes, blocks, background) are not modelled.
+//!
+//! Cost: constant per request; 60 bytes per open file (file and client), for at most `files`, the least recently read
 //! forgotten first. Not for random reads of large files: each pays 5 MiB.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
@@ -41,19 +41,19 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `fsspec-readahead`.
     pub struct FsspecKeys {
-        /// How far beyond the read.
+        /// Bytes prefetched beyond each read.
         pub block_size: Size = Size::mib(5),
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
 }
 
-/// One buffer for each open file.
+/// One buffer per open file.
 #[derive(Debug)]
 pub struct FsspecReadahead {
     blocks: u64,
-    /// First block of the buffer and the one after its last.
+    /// First block of the buffer, and one past its last.
     buffers: Recent<(u32, u32), (u64, u64)>,
 }
 

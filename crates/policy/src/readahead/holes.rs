@@ -1,19 +1,19 @@
-//! Holes among cached blocks, where the kernel finds them.
+//! Finds holes among cached blocks in the way the kernel does.
 //!
-//! Source: Linux 6.18, mm/filemap.c (page_cache_next_miss, page_cache_prev_miss) and lib/xarray.c (xas_load, xas_next, xas_prev).
-//! The cache of a file is a tree of nodes with 64 slots. A folio of up to 32 pages lies in slots of a leaf, a larger one in slots
-//! of the node above. A search has an index and a slot. It begins at the folio that holds the first page: the slot is that of the
-//! folio's head, the index is the page's. From there both move in steps of one, so within a leaf the search looks at one page and
-//! takes it for a later one, and finds a hole so much too late. At the edge of a leaf the slot follows the index again, partly:
-//! see [`cross`].
+//! Source: Linux 6.18, mm/filemap.c (page_cache_next_miss, page_cache_prev_miss) and lib/xarray.c (xas_load, xas_next,
+//! xas_prev). The cache of a file is a tree of nodes with 64 slots. A folio of up to 32 pages occupies slots of a leaf,
+//! a larger one slots of the node above. A search has an index and a slot. It begins at the folio that contains the
+//! first page: the slot is that of the folio's head, the index is the page's. From there both move in steps of one, so
+//! within a leaf the search looks at one page, takes it for a later one, and finds a hole that much too late. At the
+//! edge of a leaf the slot partly follows the index again: see [`cross`].
 
 use super::folios::Folios;
 
-/// Pages of a leaf, as a power of two.
+/// Order of a leaf: 64 pages.
 const NODE_ORDER: u32 = 6;
 const SLOTS: u64 = 1 << NODE_ORDER;
 
-/// Which way the search goes.
+/// Direction of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Towards {
     /// page_cache_prev_miss.
@@ -36,7 +36,7 @@ impl Towards {
     }
 }
 
-/// The blocks of a file: which are cached, and as parts of which folios.
+/// The blocks of a file: which ones are cached, and in which folios.
 pub struct Blocks<'a, C> {
     pub file: u32,
     pub is_cached: C,
@@ -44,8 +44,9 @@ pub struct Blocks<'a, C> {
 }
 
 impl<C: Fn(u64) -> bool> Blocks<'_, C> {
-    /// The index at which the kernel sees a hole, from block `from` on, of which it looks at `most`; without one the last that it
-    /// looks at before a file's start, one beyond the last after. `u64::MAX`: all are cached from the start of the file on.
+    /// The index at which the kernel sees a hole when it searches at most `most` blocks from block `from` on. Without a
+    /// hole: the last block searched (towards the start), or one past it (towards the end). `u64::MAX`: all blocks from
+    /// the start of the file on are cached.
     pub fn hole(&self, from: u64, most: u64, towards: Towards) -> u64 {
         if !(self.is_cached)(from) {
             return from;
@@ -73,9 +74,9 @@ impl<C: Fn(u64) -> bool> Blocks<'_, C> {
         }
     }
 
-    /// The slot after `slot` of the nodes whose slots have 2^`shift` blocks, where that is in another node or no leaf: up to the
-    /// first node in which there is a next slot, and down again to where the index points. A slot that is already where the index
-    /// points stays. `None`: nothing is there.
+    /// The slot after `slot`, of a node whose slots have 2^`shift` blocks, if that is in another node or not in a leaf.
+    /// The search goes up to the first node with a next slot and down again to the index. A slot that already
+    /// corresponds to the index stays. `None`: nothing is cached there.
     fn cross(&self, mut slot: u64, mut shift: u32, index: u64, towards: Towards) -> Option<(u64, u32)> {
         if slot % SLOTS != (index >> shift) % SLOTS {
             while towards.is_edge(slot) {

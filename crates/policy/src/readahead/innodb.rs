@@ -1,20 +1,22 @@
-//! InnoDB's linear read-ahead: an extent that has been read in order brings in the next one whole.
+//! InnoDB's linear read-ahead: an extent that has been read in order causes the whole next one to be read.
 //!
 //! Source: MySQL 8.4.8, storage/innobase/buf/buf0rea.cc (buf_read_ahead_linear), read line by line in a tree that
-//! carries that version and leaves the function as it was; the parameter innodb_read_ahead_threshold (56).
+//! carries that version and leaves the function unchanged; the parameter innodb_read_ahead_threshold (56).
 //!
-//! The first access since it was loaded to the last page of an extent of 64 pages (to the first, for scans downwards)
-//! looks at the whole extent: a page fails if it has not been accessed, or was first accessed before the accessed page
-//! ahead of it (after it, downwards). With at most 64 - 56 = 8 failures the next extent (the one before) is read, if
-//! both are whole. A threshold of 0 turns it off. The extent is smaller in a buffer pool under 1056 pages: the next
-//! power of two from a 32nd of it.
+//! The first access since loading to the last page of an extent of 64 pages (to the first page, for downward scans)
+//! triggers a check of the whole extent: a page fails if it has not been accessed, or was first accessed before the
+//! accessed page ahead of it (after it, downwards). With at most 64 - 56 = 8 failures the next extent (the previous
+//! one, downwards) is read, if both are complete. A threshold of 0 turns it off. In a buffer pool under 1056 pages the
+//! extent is smaller: a 32nd of the pool, rounded up to a power of two.
 //!
-//! What differs: a page's neighbours in the file are taken for its neighbours in the B-tree (InnoDB looks at the page's
-//! own links, and does nothing where the two differ). The times are numbers of accesses, so none are equal. An extent
-//! has 2 pages at least. It reads an extent as single pages, here it is one run. Left out: random read-ahead, off
-//! by default; the stop while half of the pool's pages are being read.
-//! Cost: constant per page, one pass over the extent at its borders; 600 bytes an extent, of at most `extents`
-//! and one a frame, the least recently read forgotten first. Not for short scans: nothing is read ahead in the first 64 pages.
+//! Differences: a page's neighbours in the file count as its neighbours in the B-tree (InnoDB uses the page's own
+//! links, and does nothing where the two differ). Times are access numbers, so none are equal. An extent has at least 2
+//! pages. InnoDB reads an extent as single pages; here it is one run. Left out: random read-ahead, which is off by
+//! default, and the pause while half of the pool's pages are being read.
+//!
+//! Cost: constant per page, one pass over the extent at its borders; 600 bytes per extent, for at most `extents` and at
+//! most one per frame, the least recently read forgotten first. Not for short scans: nothing is read ahead in the first
+//! 64 pages.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -25,7 +27,7 @@ use crate::row::{Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "innodb",
-    summary: "linear read-ahead: the next extent of 64 pages after one read in order, 56 pages at least",
+    summary: "linear read-ahead: the next extent of 64 pages after an extent with at least 56 pages read in order",
     source: "MySQL 8.4.8, storage/innobase/buf/buf0rea.cc",
     keys: KeyTable::of::<InnoDbKeys>(),
     default_replacement: Some("lru"),
@@ -35,7 +37,7 @@ pub static ROW: PolicyRow = PolicyRow {
         needs: Needs::Nothing,
         build: BuildReadAhead::Apart(&|keys, context| {
             let keys: InnoDbKeys = read_keys(keys)?;
-            // Each extent worth remembering has a page in the pool.
+            // An extent is only worth remembering if it has a page in the pool.
             let extents = keys.extents.min(context.frames) as usize;
             Ok(Box::new(InnoDb::new(context.frames, keys.threshold, extents)))
         }),
@@ -45,10 +47,10 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `innodb`.
     pub struct InnoDbKeys {
-        /// Pages of an extent that must have been read in order (innodb_read_ahead_threshold).
+        /// Number of pages of an extent that must have been read in order (innodb_read_ahead_threshold).
         #[schemars(range(min = 0, max = 64))]
         pub threshold: u32 = 56,
-        /// State is kept for so many extents.
+        /// Maximum number of extents with state.
         #[schemars(range(min = 1))]
         pub extents: u32 = FILES,
     }
@@ -57,12 +59,12 @@ keys! {
 /// Linear read-ahead.
 #[derive(Debug)]
 pub struct InnoDb {
-    /// Pages of an extent, a power of two.
+    /// Pages per extent, a power of two.
     area: u64,
-    /// So many pages may fail; `None`: no read-ahead.
+    /// Number of pages that may fail; `None`: no read-ahead.
     failures: Option<u64>,
     accesses: u64,
-    /// By file and number of the extent: of each page the number of its first access since it was loaded, or 0.
+    /// By file and extent number: for each page the number of its first access since it was loaded, or 0.
     extents: Recent<(u32, u64), Vec<u64>>,
 }
 
@@ -75,7 +77,7 @@ impl InnoDb {
         Self { area, failures, accesses: 0, extents: Recent::new(extents) }
     }
 
-    /// Notes an access; whether it is the first since the page was loaded.
+    /// Records an access; returns whether it is the first since the page was loaded.
     fn access(&mut self, file: u32, index: u64, absent: bool) -> bool {
         self.accesses += 1;
         let times = self.extents.get_or_default((file, index / self.area));
@@ -109,7 +111,7 @@ impl ReadAhead for InnoDb {
         for (index, found) in (asked.first..asked.end()).zip(found) {
             let first = self.access(file, index, *found == Found::Absent);
             let (extent, page) = (index / self.area, index % self.area);
-            // As there, the first page of an extent is tried downwards only.
+            // As in InnoDB, the first page of an extent only triggers downwards.
             let upwards = page != 0;
             if !first || (upwards && page != self.area - 1) || !self.in_order(file, extent, upwards) {
                 continue;
@@ -119,7 +121,7 @@ impl ReadAhead for InnoDb {
             let Some((start, end)) = start.and_then(|start| Some((start, start.checked_add(self.area)?))) else {
                 continue;
             };
-            // Downwards the extent that is read comes before the one that was.
+            // Downwards, the extent to be read precedes the one that was read.
             let whole = if upwards { end } else { end.saturating_add(self.area) };
             if cached.file_blocks(file).is_none_or(|blocks| whole <= blocks) {
                 prefetch.push(Run::between(file, start, end));
@@ -128,7 +130,7 @@ impl ReadAhead for InnoDb {
     }
 
     fn evicted(&mut self, file: u32, index: u64, _unused: bool) {
-        // Only a look: an extent whose pages leave is not one that is used.
+        // Does not refresh the entry: an extent that loses pages is not in use.
         let page = (index % self.area) as usize;
         if let Some(time) = self.extents.peek_mut((file, index / self.area)).and_then(|times| times.get_mut(page)) {
             *time = 0;

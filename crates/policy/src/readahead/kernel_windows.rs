@@ -1,9 +1,10 @@
-//! What the read-aheads of Linux 2.6.10 and 2.6.16 share: their keys, reading a window, and the congestion of the queue.
+//! What the read-aheads of Linux 2.6.10 and 2.6.16 share: their keys, reading a window, and the congestion of the
+//! queue.
 //!
-//! A queue of `nr_requests` requests is congested from `nr - nr/8 + 1` on, until it has fewer than `nr - nr/8 - nr/16 - 1`
-//! (Linux 2.6.10, drivers/block/ll_rw_blk.c, blk_queue_congestion_threshold; 113 and 103 of 128). A request is what one window
-//! or one demand adds to the queue, while the first block of it is on its way. What the elevator merges counts as two;
-//! requests of writes and of other levels are not seen.
+//! A queue of `nr_requests` requests is congested from `nr - nr/8 + 1` requests on, and until it has fewer than
+//! `nr - nr/8 - nr/16 - 1` (Linux 2.6.10, drivers/block/ll_rw_blk.c, blk_queue_congestion_threshold; 113 and 103 of
+//! 128). A request here is what one window or one demand adds to the queue, for as long as its first block is in flight.
+//! Requests that the elevator would merge count as two; writes and requests of other levels are not counted.
 
 use headstart_types::{keys, read_keys, KeyError};
 use toml::Table;
@@ -14,28 +15,28 @@ use super::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run, Size, FILES}
 /// VM_MIN_READAHEAD of include/linux/mm.h, in KiB.
 const MIN_KIB: u64 = 16;
 
-/// Most requests of a queue that a user may ask for: an entry each is kept.
+/// Maximum queue length that a user may set, because each request takes an entry.
 const QUEUE_MAX: u32 = 1 << 20;
 
 keys! {
     /// Keys of `linux-2.6.10` and `linux-2.6.16`.
     pub struct KernelKeys {
-        /// The device's `read_ahead_kb`, at most so much in a window.
+        /// The device's `read_ahead_kb`, the largest window.
         pub read_ahead: Size = Size::kib(128),
-        /// The device's `nr_requests`, of which seven eighths are a congested queue; 0: no queue is ever congested.
+        /// The device's `nr_requests`; a queue with seven eighths of them is congested. 0: no queue is ever congested.
         #[schemars(range(max = QUEUE_MAX))]
         pub nr_requests: u32 = 128,
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
 }
 
-/// A read-ahead of either kernel from its keys. `new` makes it from the least and the greatest window in blocks, the requests of the
-/// queue, the files, and the frames of the cache.
+/// Builds a read-ahead of either kernel from its keys. `new` takes the smallest and the largest window in blocks, the
+/// queue's requests, the files, and the frames of the cache.
 ///
 /// # Errors
-/// `read_ahead` is less than a block, or a key is at fault.
+/// `read_ahead` is less than a block, or a key is wrong.
 pub(super) fn built<P: ReadAhead + 'static>(
     keys: Table,
     context: &ReadAheadContext,
@@ -47,10 +48,10 @@ pub(super) fn built<P: ReadAhead + 'static>(
     Ok(Box::new(new(min, max, keys.nr_requests, keys.files as usize, context.frames as usize)))
 }
 
-/// The requests on their way, as far as a read-ahead can know them.
+/// The requests in flight, as far as a read-ahead can know them.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// By the first block of each request. Those that have come are only taken out once the queue looks full.
+    /// First blocks of the requests. Completed ones are removed only when the queue looks full.
     requests: Recent<(u32, u64), ()>,
     on: usize,
     off: usize,
@@ -58,26 +59,27 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Of a device with so many requests, none of which is congested with 0; each that is on its way has one of `frames` frames at least.
+    /// The queue of a device with `nr_requests` (0: never congested). Each request in flight has at least one of
+    /// `frames` frames.
     pub fn new(nr_requests: u32, frames: usize) -> Self {
         let nr = nr_requests as usize;
         let on = match nr {
             0 => usize::MAX,
             _ => (nr - nr / 8 + 1).min(nr),
         };
-        // Beyond twice the threshold nothing is decided by one more.
+        // Beyond twice the threshold one more request changes nothing.
         let requests = Recent::new((nr.max(1) * 2).min(frames));
         Self { requests, on, off: (nr - nr / 8).saturating_sub(nr / 16 + 1).max(1), congested: false }
     }
 
-    /// A request has been issued that begins with this block.
+    /// Records an issued request that begins with this block.
     pub fn issued(&mut self, file: u32, first: u64) {
         if self.on < usize::MAX {
             self.requests.get_or_default((file, first));
         }
     }
 
-    /// Whether it is congested now.
+    /// Whether the queue is congested now.
     pub fn congested(&mut self, cached: &dyn Cached) -> bool {
         if self.requests.len() >= if self.congested { self.off } else { self.on } {
             let here = |&(file, index): &(u32, u64)| cached.is_resident(file, index) || !cached.is_cached(file, index);
@@ -91,36 +93,36 @@ impl Queue {
         self.congested
     }
 
-    /// Requests in mind.
+    /// Number of requests remembered.
     pub fn remembered(&self) -> usize {
         self.requests.len()
     }
 }
 
-/// One request on its way through the pages, and the windows that it has opened.
+/// One request in progress and the windows that it has opened.
 pub(super) struct Pass<'a> {
     pub asked: &'a Asked,
     pub cached: &'a dyn Cached,
     pub queue: &'a mut Queue,
     pub prefetch: &'a mut Vec<Run>,
-    /// Where the runs of this request begin in `prefetch`.
+    /// Index in `prefetch` of this request's first run.
     pub opened: usize,
 }
 
 impl Pass<'_> {
-    /// Whether a page is there or on its way, the windows of this request included.
+    /// Whether a page is resident, in flight, or in a window of this request.
     pub fn is_cached(&self, index: u64) -> bool {
         let named = |run: &Run| (run.first..run.end()).contains(&index);
         self.prefetch[self.opened..].iter().any(named) || self.cached.is_cached(self.asked.file, index)
     }
 
-    /// Whether the queue takes no more windows.
+    /// Whether the queue accepts no more windows.
     pub fn congested(&mut self) -> bool {
         self.queue.congested(self.cached)
     }
 
-    /// The kernel's `__do_page_cache_readahead`: reads what of `start..start + size` is in the file and not cached; how many
-    /// pages that is.
+    /// The kernel's `__do_page_cache_readahead`: reads the uncached pages of `start..start + size` that are in the
+    /// file, and returns their number.
     pub fn read(&mut self, start: u64, size: u64) -> u64 {
         let file = self.asked.file;
         let end = start.saturating_add(size).min(self.cached.file_blocks(file).unwrap_or(u64::MAX));
@@ -131,7 +133,7 @@ impl Pass<'_> {
         absent.len() as u64
     }
 
-    /// The request has been worked through: what it has put into the queue.
+    /// Adds the requests of this finished pass to the queue.
     pub fn issue(&mut self, found: &[Found]) {
         let file = self.asked.file;
         let absent = |index: u64| !self.cached.is_cached(file, index);
@@ -139,7 +141,7 @@ impl Pass<'_> {
             .iter()
             .filter_map(|run| (run.first..run.end()).find(|at| absent(*at)))
             .collect();
-        // A demand that no window covers: its first page.
+        // A demand that no window covers is represented by its first page.
         let demanded = (self.asked.first..self.asked.end()).zip(found).find(|(index, found)| {
             let named = |run: &Run| (run.first..run.end()).contains(index);
             !found.is_hit() && !self.prefetch[self.opened..].iter().any(named)

@@ -1,41 +1,43 @@
-//! The read-ahead of the present Linux kernel: decided on demand, renewed at a marked page.
+//! The read-ahead of the current Linux kernel: decided on demand, renewed at a marked page.
 //!
 //! Source: Linux 6.12.107 and 6.18, mm/readahead.c (page_cache_sync_ra, page_cache_async_ra, get_init_ra_size,
 //! get_next_ra_size) and mm/filemap.c (filemap_get_pages, page_cache_prev_miss, page_cache_next_miss), read line by
-//! line. The state of an open file is its last window, `start..start + size`, whose last `async_size` blocks begin
-//! with a marked one.
+//! line. The state of an open file is its last window, `start..start + size`; the first of its last `async_size` blocks
+//! is marked.
 //!
 //! ```text
-//! absent block    at 0, or oversize (more than max), or following the last request: initial window there; what it
-//!                 has beyond the request lies behind the mark, or half of it where it has nothing
-//!                 else as many cached blocks before it as the request is long, or fewer: random, no read-ahead
-//!                 else a stream that the state has forgotten: window of (blocks before + request), mark on its last
-//! marked block    where the state expects it: the next window follows the last; twice or four times its size
-//!                 elsewhere (streams interleaved): next window from the first block that is absent after it, sized by
-//!                 its distance plus the request, and that doubled
-//! initial size    n = request rounded up to a power of two; 4 n if n <= max/32, 2 n if n <= max/4, else max
-//! next size       4 n if n < max/16, 2 n if n <= max/2, else max, but never less than n; all of it behind the mark
+//! absent block   at 0, or oversize (more than max), or following the last request: initial window there; what it
+//!                has beyond the request is behind the mark, or half of it if it has nothing beyond
+//!                else at most as many cached blocks before it as the request is long: random, no read-ahead
+//!                else a stream that the state has forgotten: window of (blocks before + request), mark on its last
+//! marked block   where the state expects it: the next window follows the last; twice or four times its size
+//!                elsewhere (streams interleaved): next window from the first block that is absent after it, sized by
+//!                its distance plus the request, and that doubled
+//! initial size n = request rounded up to a power of two; 4 n if n <= max/32, 2 n if n <= max/4, else max
+//! next size      4 n if n < max/16, 2 n if n <= max/2, else max, but never less than n; all of it behind the mark
 //! ```
 //!
 //! With max = 32 pages (read_ahead_kb = 128) a reader of single pages from 0 gets 4, 8, 16, 32, 32 ... pages, marked at
-//! 1, 4, 12, 28, 60. A request is worked through as filemap does, page by page: windows are opened until it is covered,
-//! so a mark inside it is hit at once. Where more than max of it is still to be read, max is raised to that, up to
-//! max_sectors_kb. The blocks before an absent one are looked at up to max back, and count as max - 1 if all of them
-//! are cached.
+//! 1, 4, 12, 28, 60. A request is processed page by page, as in filemap: windows are opened until it is covered, so a
+//! mark inside it is hit at once. If more than max of it is still to be read, max is raised to that, up to
+//! max_sectors_kb. The search for cached blocks before an absent one goes up to max back, and counts max - 1 if all of
+//! them are cached.
 //!
-//! Kernels from 6.17 on (`version`) end windows where their large folios end, mark whole folios, and find holes late within
-//! them: see `folios` and `holes`.
+//! Kernels from 6.17 on (`version`) end windows where their large folios end, mark whole folios, and find holes late
+//! within them: see `folios` and `holes`.
 //!
-//! What differs: a page is a block of the level. In 6.12, with which no kernel was compared page by page, requests end where their last
-//! block does, and what a random read fetches counts as absent for the rest of the request. Left out: 6.12's large folios on XFS, that
-//! a folio leaves the cache as a whole, the earlier mark of a window that the end of the file cuts short in 6.12
-//! (what it would read lies beyond the end), mapped files (but for hosts that know their faults: see `faults`), fadvise, madvise and readahead(2) with their pieces of
-//! 2 MB (force_page_cache_ra), congestion of the cgroup. Thrashing has no rule of its own in these kernels: a stream
-//! whose pages are gone starts anew, or by the cached blocks before it. Marks live in the pages there; here in a map
-//! of at most as many as the level has frames.
-//! Cost: constant per block, up to max look-ups for an absent block away from the last request; 80 bytes an open file
-//! (file and client), of at most `files`, the least recently read forgotten first. Not for reads that are sequential
-//! in pieces shorter than a window: each piece at its end has up to max blocks too many.
+//! Differences: a page is a block of the level. In 6.12, which was not compared with a kernel page by page, requests
+//! end where their last block does, and what a random read fetches counts as absent for the rest of the request. Left
+//! out: 6.12's large folios on XFS; that a folio leaves the cache as a whole; the earlier mark of a window that the end
+//! of the file cuts short in 6.12 (what it would read is beyond the end); mapped files (except for hosts that know
+//! their faults: see `faults`); fadvise, madvise and readahead(2) with their pieces of 2 MB (force_page_cache_ra);
+//! congestion of the cgroup. Thrashing has no rule of its own in these kernels: a stream whose pages were evicted
+//! starts anew, or from the cached blocks before it. The kernel keeps marks in the pages; here they are in a map of at
+//! most as many entries as the level has frames.
+//!
+//! Cost: constant per block, up to max lookups for an absent block away from the last request; 80 bytes per open file
+//! (file and client), for at most `files`, the least recently read forgotten first. Not for reads that are sequential
+//! in pieces shorter than a window: each piece prefetches up to max blocks too many at its end.
 
 use crate::row::{Family, PolicyRow};
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
@@ -70,13 +72,14 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `linux`.
     pub struct LinuxKeys {
-        /// Of the kernel. Since 6.17 windows end where their large folios end, on ext4 and XFS; `"6.17"` and `"6.18"` are the same.
+        /// Version of the kernel. Since 6.17 windows end where their large folios end, on ext4 and XFS; `"6.17"` and
+        /// `"6.18"` are the same.
         pub version: Version = Version::default(),
-        /// The device's `read_ahead_kb`; 0: what is demanded is read page by page.
+        /// The device's `read_ahead_kb`; 0: only demanded blocks are read, one by one.
         pub read_ahead: Size = Size::kib(128),
         /// The device's `max_sectors_kb`: a request larger than `read_ahead` is read in pieces of up to this.
         pub max_request: Size = Size::kib(1280),
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
@@ -88,17 +91,18 @@ pub(super) struct State {
     /// First block of the last window.
     pub start: u64,
     pub size: u64,
-    /// The last blocks of the window, from its marked one.
+    /// Number of blocks in the window from its marked one on.
     pub async_size: u64,
-    /// Its folios have 2^order blocks; 0 where they are single ones.
+    /// The window's folios have 2^order blocks; 0 for single blocks.
     pub order: u32,
-    /// Faults of absent pages less those of others.
+    /// Faults on absent pages minus faults on cached ones.
     pub misses: u32,
-    /// The block at which the last request ended: its last one where it ended inside, else the one after; `None` before the first.
+    /// The block at which the last request ended: its last block if it ended inside that, otherwise the next one;
+    /// `None` before the first request.
     pub previous: Option<u64>,
 }
 
-/// Streams, windows, folios and marks: all but how long a window may be, which each request brings with it.
+/// Streams, windows, folios and marks. The maximum window is not kept here; each request supplies it.
 #[derive(Debug)]
 pub(super) struct Windows {
     pub ramp: Ramp,
@@ -106,9 +110,9 @@ pub(super) struct Windows {
     pub files: Recent<(u32, u32), State>,
     pub marks: Marks,
     pub folios: Folios,
-    /// What the request before fetched: its memory is used again.
+    /// What the last request fetched; kept to reuse its memory.
     fetched: Vec<(u64, u64)>,
-    /// Whether a window leaves when the one before it is begun; else when that is used up.
+    /// Whether a window is issued when the reader enters the previous one; otherwise when that is used up.
     pub leaves_ahead: bool,
 }
 
@@ -119,14 +123,14 @@ pub struct Linux {
     windows: Windows,
 }
 
-/// One request on its way through the pages.
+/// One request in progress.
 pub(super) struct Pass<'a> {
     ramp: Ramp,
     asked: &'a Asked,
     cached: &'a dyn Cached,
     read_ahead: u64,
     request_max: u64,
-    /// What this request has fetched so far, which is cached as far as it is concerned.
+    /// What this request has fetched so far; it counts as cached for this request.
     fetched: Vec<(u64, u64)>,
 }
 
@@ -144,7 +148,7 @@ impl Pass<'_> {
         self.cached.file_blocks(self.asked.file).unwrap_or(u64::MAX)
     }
 
-    /// The kernel's ractl_max_pages: the limit while `request` blocks are still to be read.
+    /// The kernel's ractl_max_pages: the limit while `request` blocks remain to be read.
     fn max(&self, request: u64) -> u64 {
         if request > self.read_ahead {
             self.read_ahead.max(self.request_max.min(request))
@@ -157,7 +161,7 @@ impl Pass<'_> {
         Blocks { file: self.asked.file, is_cached: |index| self.is_cached(index), folios }.hole(from, most, towards)
     }
 
-    /// An absent block at `index` with `request` blocks still to read. True: a window is to be opened.
+    /// Handles an absent block at `index` with `request` blocks still to read. Returns whether to open a window.
     fn absent(&self, state: &mut State, folios: &Folios, index: u64, request: u64) -> bool {
         let max = self.max(request);
         let follows = state.previous.is_some_and(|previous| index.wrapping_sub(previous) <= 1);
@@ -167,11 +171,11 @@ impl Pass<'_> {
             return true;
         }
         let hole = self.hole(folios, index - 1, max, Towards::Start);
-        // As the kernel counts: one less than it has looked at where all are cached.
+        // Counts as the kernel does: one less than it has examined if all are cached.
         let before = (index - 1).wrapping_sub(hole);
         if before <= request {
             if let Ramp::Slow(_) = self.ramp {
-                // What is demanded is the first of the doubling operations, should the next request follow.
+                // If the next request follows, the demanded blocks count as the first of the doubling operations.
                 (state.start, state.size, state.async_size) = (index, request, 0);
             }
             return false;
@@ -183,7 +187,7 @@ impl Pass<'_> {
         true
     }
 
-    /// The window to be opened at an absent block, and how much of it lies behind its mark.
+    /// The size of the window to open at an absent block, and how much of it is behind its mark.
     fn first_window(&self, state: &State, index: u64, request: u64) -> (u64, u64) {
         let max = self.max(request);
         let goes_on = state.size > 0 && index == state.start.saturating_add(state.size);
@@ -193,14 +197,15 @@ impl Pass<'_> {
         };
         let async_size = match self.ramp {
             _ if size > request => size - request,
-            // The first operation of a stream is not followed by another one before it has proved to be one.
+            // The first operation of a stream is followed by another only after the stream has proved to be one.
             Ramp::Slow(_) if !goes_on => 0,
             _ => size / 2,
         };
         (size, async_size)
     }
 
-    /// A folio of `pages` blocks is marked and touched at `index`, with `request` blocks still to read. True: a window is to be opened.
+    /// Handles a touch at `index` of a marked folio of `pages` blocks, with `request` blocks still to read. Returns
+    /// whether to open a window.
     pub fn marked(&self, state: &mut State, folios: &Folios, (index, pages): (u64, u64), request: u64) -> bool {
         let max = self.max(request);
         let expected = state.start.saturating_add(state.size - state.async_size);
@@ -230,14 +235,14 @@ impl Pass<'_> {
 }
 
 impl Windows {
-    /// Requests beyond the longest window are read up to `request_max` blocks at a time; state for `files` open files
-    /// and marks for a cache of `frames` blocks.
+    /// Requests beyond the longest window are read in pieces of up to `request_max` blocks; state for `files` open
+    /// files and marks for a cache of `frames` blocks.
     pub fn new(ramp: Ramp, request_max: u64, files: usize, frames: usize) -> Self {
         let (marks, folios) = (Marks::new(frames), Folios::new(frames));
         Self { ramp, request_max, files: Recent::new(files), marks, folios, fetched: Vec::new(), leaves_ahead: true }
     }
 
-    /// A request on its way, at a place where windows may have `max` blocks.
+    /// Starts a request at a place where windows may have `max` blocks.
     pub fn pass<'a>(&mut self, max: u64, asked: &'a Asked, cached: &'a dyn Cached) -> Pass<'a> {
         let (ramp, request_max) = (self.ramp, self.request_max);
         let mut fetched = std::mem::take(&mut self.fetched);
@@ -245,7 +250,7 @@ impl Windows {
         Pass { ramp, asked, cached, read_ahead: max, request_max, fetched }
     }
 
-    /// A request has been looked up, at a place where windows may have `max` blocks, at least 1: see
+    /// Handles a looked-up request at a place where windows may have `max` blocks, at least 1; see
     /// [`ReadAhead::asked`].
     pub fn asked(&mut self, max: u64, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
         let key = (asked.file, asked.client);
@@ -277,7 +282,8 @@ impl Windows {
         *self.files.get_or_default(key) = state;
     }
 
-    /// Names the window, as far as it is in the file, lays its folios and sets its mark: the kernel's page_cache_ra_order.
+    /// The kernel's page_cache_ra_order: names the part of the window inside the file, lays its folios and sets its
+    /// mark.
     pub fn open(&mut self, pass: &mut Pass<'_>, state: &State, prefetch: &mut Vec<Run>) {
         let file = pass.asked.file;
         let (start, full) = (state.start, state.start.saturating_add(state.size));
@@ -297,8 +303,8 @@ impl Windows {
         pass.fetched.push((start, end));
     }
 
-    /// Lays folios until one does not fit among what is cached; from there on single blocks (do_page_cache_ra), whose mark is
-    /// counted from the end of the file where that cuts the window.
+    /// Lays folios until one overlaps a cached block; from there on single blocks (do_page_cache_ra), whose mark is
+    /// counted from the end of the file if that cuts the window.
     fn lay(&mut self, pass: &Pass<'_>, state: &State, mark: u64, end: u64) {
         let file = pass.asked.file;
         let mut index = state.start;
@@ -322,41 +328,42 @@ impl Windows {
         }
     }
 
-    /// A block has left the cache.
+    /// Called when a block has left the cache.
     pub fn evicted(&mut self, file: u32, index: u64) {
         self.marks.evicted(file, index);
         self.folios.evicted(file, index);
     }
 
-    /// Files, marks and folios in mind.
+    /// Number of files, marks and folios remembered.
     pub fn remembered(&self) -> usize {
         self.files.len() + self.marks.len() + self.folios.len()
     }
 }
 
 impl Linux {
-    /// As `version` does it: windows of up to `max` blocks, requests beyond it up to `request_max`; state for `files` open files and marks
-    /// for a cache of `frames` blocks.
+    /// The read-ahead of kernel `version`: windows of up to `max` blocks, larger requests in pieces of up to
+    /// `request_max`; state for `files` open files and marks for a cache of `frames` blocks.
     #[must_use]
     pub fn new(version: Version, max: u64, request_max: u64, files: usize, frames: usize) -> Self {
         Self { max, windows: Windows::new(Ramp::Kernel(version), request_max, files, frames) }
     }
 }
 
-/// Of mapped files, for hosts that know their faults: see `faults`.
+/// Mapped files, for hosts that know their faults; see `faults`.
 impl Linux {
-    /// The one block of `asked` is touched where it is not mapped: see [`ReadAhead::asked`]. `text`: the end of what is mapped to be
-    /// executed, if that is what is touched. True: the kernel has read ahead, and takes the fault again.
+    /// Handles a touch of the one block of `asked`, which is not mapped; see [`ReadAhead::asked`]. `text`: the end of
+    /// the executable mapping that was touched, if it is one. Returns true if the kernel has read ahead and takes the
+    /// fault again.
     pub fn fault(&mut self, asked: &Asked, text: Option<u64>, cached: &dyn Cached, prefetch: &mut Vec<Run>) -> bool {
         self.max > 0 && self.windows.fault(self.max, asked, text, cached, prefetch)
     }
 
-    /// So many blocks were found in the cache around a touched one, and mapped with it.
+    /// Records that `blocks` cached blocks around a touched one were mapped with it.
     pub fn mapped(&mut self, file: u32, client: u32, blocks: u32) {
         self.windows.mapped(file, client, blocks);
     }
 
-    /// Whether the block carries a mark; such a one is not mapped with others.
+    /// Whether the block carries a mark; marked blocks are not mapped with others.
     #[must_use]
     pub fn is_marked(&self, file: u32, index: u64) -> bool {
         self.windows.marks.has(file, index)

@@ -1,23 +1,24 @@
-//! Linux 2.6 as the prefetching literature simulates it: groups of blocks that double, a window of two groups.
+//! Linux 2.6 as simulated in the prefetching literature: groups of blocks that double, a window of two groups.
 //!
 //! Source: zhang-pfc, section 2.2, after A. R. Butt, C. Gniady and Y. C. Hu, "The Performance Impact of Kernel
-//! Prefetching on Buffer Cache Replacement Algorithms", SIGMETRICS 2005. For each file a *read-ahead group*, the
-//! blocks of the last prefetch, and a *read-ahead window*, that group and the one before it. A request that begins
-//! outside the window prefetches the minimum, 3 blocks, after itself; one that begins inside is sequential and
-//! prefetches a group of twice the size, up to 32 blocks. There is no trigger distance: hits and misses trigger.
+//! Prefetching on Buffer Cache Replacement Algorithms", SIGMETRICS 2005. Each file has a *read-ahead group*, the blocks
+//! of the last prefetch, and a *read-ahead window*, that group and the one before it. A request that begins outside the
+//! window prefetches the minimum, 3 blocks, after itself. One that begins inside is sequential and prefetches a group
+//! of twice the size, up to 32 blocks. There is no trigger distance: hits and misses trigger.
 //!
-//! Readings. When a request inside the window prefetches: `trigger = "group"`, once it enters the current group
-//! (nothing while it is in the previous one); groups run 3, 6, 12, 24, 32. With `"window"`, at each request inside the
-//! window, as zhang-pfc's sentence says word for word ("if the next access is within the read-ahead window"). The
-//! default is not that sentence, for two reasons. Linux does the former, in 2.4 (mm/filemap.c,
-//! generic_file_readahead: inside the last read-ahead) as in 2.6 up to 2.6.22 (mm/readahead.c, page_cache_readahead: a
-//! new ahead window once the old one is entered). And the latter contradicts the sentence that follows it, that
-//! sequential reads double the group up to 32: after 3, 6 and 12 the window has run away from a reader of single
-//! blocks, who falls out of it and starts again at 3. "Trigger on each hit and each miss" holds of both: neither asks
-//! whether the block was cached. The next group begins where the window ends, or after the request if that is further.
-//! Left out: what 2.6 does beyond this description (no group at all after a jump, first groups by the size of the
-//! request, its counters of hits and misses, congestion); `linux` is the present kernel.
-//! Cost: constant per request; 80 bytes a file, of at most `files` files, the least recently read forgotten first.
+//! Readings. When a request inside the window prefetches: with `trigger = "group"`, once it enters the current group
+//! (not while it is in the previous one); groups run 3, 6, 12, 24, 32. With `"window"`, at each request inside the
+//! window, as zhang-pfc literally says ("if the next access is within the read-ahead window"). The default is not the
+//! literal reading, for two reasons. Linux does the former, in 2.4 (mm/filemap.c, generic_file_readahead: inside the
+//! last read-ahead) and in 2.6 up to 2.6.22 (mm/readahead.c, page_cache_readahead: a new ahead window once the old one
+//! is entered). And the latter contradicts the paper's next sentence, that sequential reads double the group up to 32:
+//! after 3, 6 and 12 the window has moved past a reader of single blocks, which then falls out of it and starts again
+//! at 3. "Trigger on each hit and each miss" holds for both, because neither checks whether the block was cached. The
+//! next group begins where the window ends, or after the request if that is further. Left out: what 2.6 does beyond
+//! this description (no group at all after a jump, first groups by the size of the request, its counters of hits and
+//! misses, congestion); `linux` is the current kernel.
+//!
+//! Cost: constant per request; 80 bytes per file, for at most `files` files, the least recently read forgotten first.
 //! Not for random reads of one or two blocks: each costs three more.
 
 use schemars::JsonSchema;
@@ -32,7 +33,7 @@ use crate::row::{Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "linux-2.6",
-    summary: "groups that double from 3 to 32 blocks while a file is read in its window",
+    summary: "groups that double from 3 to 32 blocks while reads stay in the file's window",
     source: "zhang-pfc, section 2.2; Butt, Gniady and Hu, SIGMETRICS 2005",
     keys: KeyTable::of::<Linux26Keys>(),
     default_replacement: Some("lru"),
@@ -58,7 +59,7 @@ keys! {
         pub max: Size = Size::Blocks(32),
         /// Which requests within the window prefetch.
         pub trigger: Trigger = Trigger::default(),
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

@@ -1,33 +1,42 @@
-//! The read-ahead of Linux 2.6.9 and 2.6.10: a current window and one ahead of it, and the average run as the measure of streams.
+//! The read-ahead of Linux 2.6.9 and 2.6.10: a current window and one ahead of it, with the average run as the measure
+//! of streams.
 //!
 //! Source: mm/readahead.c (page_cache_readahead, check_ra_success, handle_ra_miss) and mm/filemap.c
-//! (do_generic_mapping_read) of Linux 2.6.9-rc2, which 2.6.10 kept: a patch to 2.6.10-rc3 shows the same lines, in a file of
-//! October 2004. What counts is hits in the window (currnt_wnd_hit); up to 2.6.8 it was pages in order (serial_cnt). The next rework,
-//! with RA_FLAG_MISS and VM_MAX_CACHE_HIT, came with 2.6.11 (`linux-2.6.16`). The kernel of li07. Every page of a request is told to it:
+//! (do_generic_mapping_read) of Linux 2.6.9-rc2, which 2.6.10 kept: a patch to 2.6.10-rc3 shows the same lines, in a
+//! file of October 2004. It counts hits in the window (currnt_wnd_hit); up to 2.6.8 it counted pages in order
+//! (serial_cnt). The next rework, with RA_FLAG_MISS and VM_MAX_CACHE_HIT, came with 2.6.11 (`linux-2.6.16`). This is
+//! the kernel of li07. It processes every page of a request:
 //!
 //! ```text
-//! first page of an open file  the window is half the maximum from there, wherever that is; the average begins with that too
-//! page in the window, or the  next size + 2, at most the maximum; hits + 1, at most twice the maximum and one. Where nothing is
-//! one after it                ahead yet and the average is beyond the maximum: the next size ahead
+//! first page of an open file  the window is half the maximum from there, at any position; the average starts with that
+//! too
+//! page in the window, or the  next size + 2, at most the maximum; hits + 1, at most twice the maximum and one. If
+//! nothing
+//! one after it                is ahead yet and the average is beyond the maximum: the next size ahead
 //! elsewhere                   next size - 2; average = (average, + 1 if below hits, + hits) / 2; hits = 1
-//! beyond the window           first page of the ahead window: that becomes the current one; the next page opens another ahead.
-//!                             Else a new window from there, of the average at most the maximum; none ahead
-//! the average                 where more hits than that: (average + hits + 1) / 2
+//! beyond the window           first page of the ahead window: that becomes the current one; the next page opens
+//! another
+//!                             ahead. Else a new window from there, of the average at most the maximum; none ahead
+//! the average                 if the hits exceed it: (average + hits + 1) / 2
 //! all of a window cached      next size one less than before (check_ra_success); from 1 on read-ahead is off
-//! next size 0 or less         read-ahead is off; max absent pages in order, one more than those out of order, turn it on again
-//! a page absent at its turn   next size - 3, 16 KiB at least (handle_ra_miss); from 1 or 2 on that is below 0, and off
+//! next size 0 or less         read-ahead is off; max absent pages in order, plus one per absent page out of order,
+//! turn
+//!                             it on again
+//! a page absent at its turn   next size - 3, at least 16 KiB (handle_ra_miss); from 1 or 2 on that is below 0, and off
 //! ```
 //!
-//! With a maximum of 32 pages a reader in order gets windows of 16, 17 and 25 pages at 0, 16 and 33, each when it is there; from
-//! page 48 on there is one ahead: 32 pages at 58, 90, 122 ..., each on the second page of the one before. A window is not read
-//! while the queue is congested, and counts as cached.
+//! With a maximum of 32 pages a sequential reader gets windows of 16, 17 and 25 pages at 0, 16 and 33, each when the
+//! reader is there. From page 48 on there is one ahead: 32 pages at 58, 90, 122 ..., each on the second page of the one
+//! before. A window is not read while the queue is congested, and counts as cached.
 //!
-//! What differs: a page is a block of the level. A level sees no open(2): a request at page 0 counts as one, as a program that
-//! seeks back to the start does not see here. Absent pages that no window covers are fetched together, where the kernel reads them one
-//! by one. All windows of a request are named at once, where the kernel's reader waits for each page in turn. Left out: mmap,
-//! fadvise, readahead(2), and sizes below a page.
-//! Cost: constant per block, a look at each block of a window; 96 bytes an open file (file and client), of at most `files`, the least
-//! recently read forgotten first, and an entry for each request of the queue. Not for random reads: the first of a file reads half the maximum.
+//! Differences: a page is a block of the level. A level sees no open(2): a request at page 0 counts as an open, which a
+//! program that seeks back to the start would not do. Absent pages that no window covers are fetched together, where
+//! the kernel reads them one by one. All windows of a request are named at once, where the kernel's reader waits for
+//! each page in turn. Left out: mmap, fadvise, readahead(2), and sizes below a page.
+//!
+//! Cost: constant per block, and a lookup of each block of a window; 96 bytes per open file (file and client), for at
+//! most `files`, the least recently read forgotten first, plus an entry per request of the queue. Not for random reads:
+//! the first of a file reads half the maximum.
 
 use headstart_types::{KeyTable, Nanos};
 
@@ -39,7 +48,7 @@ use crate::row::{Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "linux-2.6.10",
-    summary: "Linux 2.6.9 and 2.6.10 as they were: current and ahead window, by the average run of hits",
+    summary: "Linux 2.6.9 and 2.6.10: current and ahead window, sized by the average run of hits",
     source: "Linux 2.6.9 and 2.6.10, mm/readahead.c and mm/filemap.c",
     keys: KeyTable::of::<KernelKeys>(),
     default_replacement: Some("lru"),
@@ -54,10 +63,10 @@ pub static ROW: PolicyRow = PolicyRow {
 /// The kernel's file_ra_state.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
-    /// The current window. Without read-ahead `size` counts absent pages in order.
+    /// The current window. While read-ahead is off, `size` counts absent pages in order.
     start: u64,
     size: u64,
-    /// Of the next window; 0 before the first page.
+    /// Size of the next window; 0 before the first page.
     next_size: i64,
     is_off: bool,
     previous: u64,
@@ -67,7 +76,7 @@ struct State {
 }
 
 impl State {
-    /// The average run, weighed with the present one where that is longer.
+    /// The average run; combined with the current run if that is longer.
     fn average_run(&self) -> u64 {
         match self.hits > self.average {
             true => (self.hits + self.average).div_ceil(2),
@@ -79,7 +88,8 @@ impl State {
         (self.is_off, self.size) = (true, 0);
     }
 
-    /// The kernel's check_ra_success: of a window `read` pages were not cached. `before`: the next size before this page.
+    /// The kernel's check_ra_success. `read`: pages of the window that were not cached; `before`: the next size before
+    /// this page.
     fn check(&mut self, read: u64, before: i64) {
         if read > 0 {
             return;
@@ -94,7 +104,7 @@ impl State {
         }
     }
 
-    /// Reads a window, unless the queue is congested; how many of its pages were not cached.
+    /// Reads a window unless the queue is congested; returns the number of its pages that were not cached.
     fn read(pass: &mut Pass<'_>, start: u64, size: u64) -> u64 {
         if pass.congested() {
             return 0;
@@ -145,7 +155,7 @@ impl State {
         }
     }
 
-    /// A window at `index`, with nothing ahead.
+    /// Opens a window at `index`, with nothing ahead.
     fn open(&mut self, max: u64, index: u64, is_first: bool, before: i64, pass: &mut Pass<'_>) {
         if !is_first {
             self.next_size = self.average_run().min(max) as i64;
@@ -157,11 +167,11 @@ impl State {
         }
     }
 
-    /// The kernel's handle_ra_miss: the page at `index` is absent although it has been told of.
+    /// The kernel's handle_ra_miss: the page at `index` is absent although read-ahead has processed it.
     fn missed(&mut self, (min, max): (u64, u64), index: u64) {
         if !self.is_off {
             self.next_size -= 3;
-            // Below zero it is a large number there, turned off at the next page; -1 is what stands for off.
+            // In the kernel a value below zero is a large number, turned off at the next page; -1 means off.
             if (0..min as i64).contains(&self.next_size) {
                 self.next_size = min as i64;
             }
@@ -171,7 +181,7 @@ impl State {
         if index == self.previous.wrapping_add(1) {
             self.size += 1;
             if self.size >= max {
-                // Before the start of the file it is a large number there: no page is in that window.
+                // In the kernel a start before the file is a large number: no page is in that window.
                 let start = index.wrapping_sub(max);
                 *self = Self {
                     start,
@@ -199,8 +209,8 @@ pub struct Linux2610 {
 }
 
 impl Linux2610 {
-    /// Windows of up to `max` blocks, where pages go missing `min` at least; state for `files` open files, and a queue of so many requests below a
-    /// cache of `frames` blocks.
+    /// Windows of up to `max` blocks, and of at least `min` while pages go missing; state for `files` open files, and a
+    /// queue of `nr_requests` requests below a cache of `frames` blocks.
     #[must_use]
     pub fn new(min: u64, max: u64, nr_requests: u32, files: usize, frames: usize) -> Self {
         Self { min, max: max.max(1), files: Recent::new(files), queue: Queue::new(nr_requests, frames) }

@@ -1,26 +1,33 @@
-//! The read-ahead of Linux 2.6.12 to 2.6.16: told of whole requests, a current window and one ahead that doubles.
+//! The read-ahead of Linux 2.6.12 to 2.6.16: it processes whole requests, with a current window and one ahead that
+//! doubles.
 //!
 //! Source: mm/readahead.c (page_cache_readahead, make_ahead_window, get_init_ra_size, get_next_ra_size,
-//! blockable_page_cache_readahead, check_ra_success, handle_ra_miss) of Linux 2.6.11, and of 2.6.16-rc3 with its patches of February
-//! 2006. 2.6.16 is the kernel of li07's virtual machines (section 6.3). 2.6.11 differs in what counts as a first read. 2.6.17 differs
-//! in the initial size (4 n up to max/32, 2 n up to max/4) and holds the end of a request back to that of the window ahead: both
-//! patches of February 2006 were merged after 2.6.16. 2.6.23 replaced it all (`linux`).
+//! blockable_page_cache_readahead, check_ra_success, handle_ra_miss) of Linux 2.6.11, and of 2.6.16-rc3 with its
+//! patches of February 2006. 2.6.16 is the kernel of li07's virtual machines (section 6.3). 2.6.11 differs in what
+//! counts as a first read. 2.6.17 differs in the initial size (4 n up to max/32, 2 n up to max/4) and limits the end of
+//! a request to that of the window ahead: both patches of February 2006 were merged after 2.6.16. 2.6.23 replaced all
+//! of it (`linux`).
 //!
 //! ```text
-//! goes on where the last one ended, and there is no window   initial window; a request of the maximum or more opens one ahead too
-//! goes on elsewhere, or the first one away from page 0       what is asked for, at most the maximum at a time; windows are gone
-//! goes on, and nothing is ahead                              a window ahead; once the request reaches it, the next
+//! continues the last request, no window yet      initial window; a request of at least the maximum also opens one
+//! ahead
+//! starts elsewhere, or first one not at page 0   the requested pages, at most the maximum at a time; windows are
+//! dropped
+//! continues, and nothing is ahead                a window ahead; once the request reaches it, the next
 //! initial size    n = request rounded up to a power of two; n * n if n <= max/64, max/4 if n <= max/4, else max
-//! next size       after a miss 2 less, 16 KiB at least; else 4 n if n < max/16, 2 n; at most max
+//! next size       after a miss 2 less, at least 16 KiB; else 4 n if n < max/16, else 2 n; at most max
 //! a window ahead  is not opened while the queue is congested, unless the request reaches into it
-//! 256 pages of windows that were cached already              read-ahead is off until a page is absent (VM_MAX_CACHE_HIT, RA_FLAG_INCACHE)
+//! 256 pages of windows that were cached already  read-ahead is off until a page is absent (VM_MAX_CACHE_HIT,
+//!                                                RA_FLAG_INCACHE)
 //! ```
 //!
-//! With a maximum of 32 pages a reader of 16 pages gets 32 at 0; with its second request 32 at 32; then 32 at 64, when it has come to 32.
+//! With a maximum of 32 pages a reader of 16 pages gets 32 at 0; with its second request 32 at 32; then 32 at 64, when
+//! it reaches 32.
 //!
-//! What differs: as in `linux-2.6.10`: a request at page 0 counts as the first of an open file; demanded pages are fetched
-//! together.
-//! Cost and memory: as there. Not for reads that are sequential in pieces shorter than two windows.
+//! Differences: as in `linux-2.6.10`, a request at page 0 counts as the first of an open file, and demanded pages are
+//! fetched together.
+//!
+//! Cost and memory: as `linux-2.6.10`. Not for reads that are sequential in pieces shorter than two windows.
 
 use headstart_types::{KeyTable, Nanos};
 
@@ -29,13 +36,13 @@ use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
 use crate::row::{Family, PolicyRow};
 
-/// VM_MAX_CACHE_HIT: pages of windows in a row that were cached, and read-ahead is off.
+/// VM_MAX_CACHE_HIT: number of consecutive window pages found cached after which read-ahead is turned off.
 const CACHE_HIT_MAX: u64 = 256;
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "linux-2.6.16",
-    summary: "Linux 2.6.12 to 2.6.16 as they were: current and ahead window that doubles, off for cached files",
+    summary: "Linux 2.6.12 to 2.6.16: current and ahead window that doubles, off for cached files",
     source: "Linux 2.6.16, mm/readahead.c and mm/filemap.c",
     keys: KeyTable::of::<KernelKeys>(),
     default_replacement: Some("lru"),
@@ -47,15 +54,15 @@ pub static ROW: PolicyRow = PolicyRow {
     }),
 };
 
-/// The kernel's file_ra_state; a size of 0 is no window.
+/// The kernel's file_ra_state; a size of 0 means no window.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     start: u64,
     size: u64,
     ahead: Option<(u64, u64)>,
-    /// The last page that was told of; `None` before the first.
+    /// The last page processed; `None` before the first.
     previous: Option<u64>,
-    /// Pages of windows that were cached already, in a row.
+    /// Consecutive window pages that were cached already.
     cache_hits: u64,
     has_missed: bool,
     in_cache: bool,
@@ -66,7 +73,8 @@ impl State {
         *self = Self { previous: self.previous, cache_hits: self.cache_hits, ..Self::default() };
     }
 
-    /// The kernel's blockable_page_cache_readahead; false where it is congested, or cached once too often.
+    /// The kernel's blockable_page_cache_readahead; false if the queue is congested or cached pages have turned
+    /// read-ahead off.
     fn read(&mut self, start: u64, size: u64, may_wait: bool, pass: &mut Pass<'_>) -> bool {
         if !may_wait && pass.congested() {
             return false;
@@ -105,7 +113,8 @@ impl State {
         is_open
     }
 
-    /// The kernel's page_cache_readahead, for `request` pages from `index` on; the page at which it is to be told again.
+    /// The kernel's page_cache_readahead, for `request` pages from `index` on. Returns the page at which it must be
+    /// called again.
     fn request(&mut self, bounds: (u64, u64), index: u64, request: u64, pass: &mut Pass<'_>) -> u64 {
         let (mut index, mut request) = (index, request);
         if self.previous == Some(index) {
@@ -156,7 +165,7 @@ fn initial_size(request: u64, max: u64) -> u64 {
     }
 }
 
-/// Current and ahead windows, told of whole requests.
+/// Current and ahead windows, processing whole requests.
 #[derive(Debug)]
 pub struct Linux2616 {
     bounds: (u64, u64),
@@ -165,8 +174,8 @@ pub struct Linux2616 {
 }
 
 impl Linux2616 {
-    /// Windows of up to `max` blocks, where pages go missing `min` at least; state for `files` open files, and a queue of so many requests below a
-    /// cache of `frames` blocks.
+    /// Windows of up to `max` blocks, and of at least `min` while pages go missing; state for `files` open files, and a
+    /// queue of `nr_requests` requests below a cache of `frames` blocks.
     #[must_use]
     pub fn new(min: u64, max: u64, nr_requests: u32, files: usize, frames: usize) -> Self {
         Self { bounds: (min, max.max(1)), files: Recent::new(files), queue: Queue::new(nr_requests, frames) }

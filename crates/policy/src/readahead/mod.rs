@@ -1,13 +1,13 @@
-//! Read-ahead: what to fetch beyond what has been asked for, from the requests alone.
+//! Read-ahead: prefetching beyond the requested blocks, from the requests alone.
 //!
 //! A read-ahead sees each request at its level as a run of consecutive blocks of one file, with how each block was
-//! found, and answers with runs to prefetch. It names blocks by their place in the file, so that it can name blocks
-//! that nobody has asked for yet; the level passes over what is cached, under way or beyond the end, finds frames
-//! (the [`Replacement`] chooses the victims), and joins what is contiguous with the demand into
-//! one request. It is told of prefetched blocks that leave unused, and of those that were waited for.
+//! found, and answers with runs to prefetch. It names blocks by their place in the file, so it can name blocks that
+//! have never been requested. The level skips blocks that are cached, in flight or beyond the end, finds frames (the
+//! [`Replacement`] chooses the victims), and joins blocks contiguous with the demand into one request. It reports
+//! prefetched blocks that are evicted unused, and those that were waited for.
 //!
-//! One file each, which holds its row of [`crate::registry`]. An algorithm that also chooses victims (SARC) implements both traits
-//! on one type: [`Integrated`].
+//! One file each, which holds its row of [`crate::registry`]. An algorithm that also chooses victims (SARC) implements
+//! both traits on one type: [`Integrated`].
 
 pub(crate) mod amp;
 mod cached_file;
@@ -72,29 +72,29 @@ pub use zfs::{Zfs, ZfsSetting};
 
 use crate::{Replacement, Space};
 
-/// State is kept for so many files (or open files: file and client) unless a key says otherwise.
+/// Default number of files (or open files: file and client) with state.
 pub(crate) const FILES: u32 = 65_536;
 
 /// A request as a level sees it: `count` consecutive blocks of `file`, from `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// File, device, or 0 where the trace tells none apart.
+    /// File or device; 0 if the trace does not distinguish them.
     pub file: u32,
     /// First block, counted from the start of the file.
     pub first: u64,
-    /// How many, at least 1.
+    /// Number of blocks, at least 1.
     pub count: u32,
-    /// Who asks: a process at the first level, a level above at others.
+    /// The requester: a process at the first level, a level above at others.
     pub client: u32,
-    /// It ends before its last block does: a request in bytes, at the first level.
+    /// Whether it ends inside its last block: a request in bytes, at the first level.
     pub ends_inside: bool,
 }
 
-/// The `client` of a block that comes from the level above, which has evicted it: nobody has asked for it.
+/// The `client` of a block demoted by the level above, which no process has requested.
 pub const NOBODY: u32 = u32::MAX;
 
 impl Asked {
-    /// The block after the last; at the end of the number space, the last number.
+    /// The block after the last one, saturating at the largest number.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.first.saturating_add(u64::from(self.count))
@@ -104,20 +104,20 @@ impl Asked {
 /// How a block of a request was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// Resident, and asked for before (or never prefetched).
+    /// Resident, and requested before (or never prefetched).
     Ready,
-    /// Resident, prefetched, and asked for the first time: a prefetch that has paid.
+    /// Resident, prefetched, and requested for the first time: a useful prefetch.
     ReadyPrefetched,
-    /// On its way for another request.
+    /// In flight for another request.
     Unready,
-    /// Prefetched, on its way, and asked for the first time: a prefetch that comes late.
+    /// Prefetched, in flight, and requested for the first time: a late prefetch.
     UnreadyPrefetched,
-    /// Neither: it will be fetched on demand.
+    /// Neither resident nor in flight: it is fetched on demand.
     Absent,
 }
 
 impl Found {
-    /// Cached or on its way.
+    /// Whether it is cached or in flight.
     #[must_use]
     pub fn is_hit(self) -> bool {
         self != Found::Absent
@@ -131,33 +131,33 @@ pub struct Run {
     pub file: u32,
     /// First block.
     pub first: u64,
-    /// How many; none is allowed and means nothing.
+    /// Number of blocks; 0 is allowed and has no effect.
     pub count: u32,
 }
 
 impl Run {
-    /// The blocks of `file` in `first..end`, as many as a run can hold.
+    /// The blocks of `file` in `first..end`, or as many of them as a run can hold.
     #[must_use]
     pub fn between(file: u32, first: u64, end: u64) -> Self {
         Run { file, first, count: u32::try_from(end.saturating_sub(first)).unwrap_or(u32::MAX) }
     }
 
-    /// The block after the last; at the end of the number space, the last number.
+    /// The block after the last one, saturating at the largest number.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.first.saturating_add(u64::from(self.count))
     }
 }
 
-/// What a read-ahead may look at beside the request.
+/// What a read-ahead may look up besides the request.
 pub trait Cached {
-    /// Whether the block is resident or on its way. False beyond the end.
+    /// Whether the block is resident or in flight. False beyond the end.
     fn is_cached(&self, file: u32, index: u64) -> bool;
 
     /// Whether the block is resident.
     fn is_resident(&self, file: u32, index: u64) -> bool;
 
-    /// Blocks of the file (of the device, where there are no files); `None` where that is not known.
+    /// Blocks of the file, or of the device if there are no files; `None` if unknown.
     fn file_blocks(&self, file: u32) -> Option<u64>;
 
     /// Frames of the level.
@@ -173,59 +173,60 @@ pub trait Cached {
         None
     }
 
-    /// First sector of a block on its disk; `None` where that is not known.
+    /// First sector of a block on its disk; `None` if unknown.
     fn sector(&self, _file: u32, _index: u64) -> Option<u64> {
         None
     }
 }
 
-/// What a host tells about the level that a read-ahead is built for.
+/// What a host tells about the level for which a read-ahead is built.
 #[derive(Debug, Clone)]
 pub struct ReadAheadContext {
     /// Bytes of a block, at least 1.
     pub block_bytes: u64,
     /// Frames of the level, at least 1.
     pub frames: u32,
-    /// What is known of the disks below; `None` where they have no arms, or where no row [`Needs`] it.
+    /// Facts of the disks below; `None` if they have no arms, or if the row does not [need](Needs) them.
     pub drive: Option<Arc<DriveFacts>>,
-    /// By client: the streams that it is going to read; `None` where that is not known, or where no row [`Needs`] it.
+    /// For each client: the streams that it will read; `None` if unknown, or if the row does not [need](Needs) them.
     pub future: Option<Arc<[Vec<Stream>]>>,
 }
 
 /// A read-ahead policy. Deterministic, without a clock of its own: `now` comes from the host and never decreases.
 pub trait ReadAhead: Send {
-    /// A request has been looked up: `found[i]` is how block `asked.first + i` was found. Appends runs to prefetch,
-    /// in the order in which they are to be issued. It may name blocks of the request itself or cached ones: the
-    /// level passes over them.
+    /// Handles a request that has been looked up: `found[i]` is how block `asked.first + i` was found. Appends runs to
+    /// prefetch in the order in which they are to be issued. They may include blocks of the request itself or cached
+    /// ones: the level skips those.
     fn asked(&mut self, now: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>);
 
-    /// A block has left the cache; `unused`: it had been prefetched and never asked for.
+    /// A block has left the cache; `unused`: it was prefetched and never requested.
     fn evicted(&mut self, _file: u32, _index: u64, _unused: bool) {}
 
-    /// The replacement has chosen a prefetched block that has never been asked for: whether it stays for now. It then counts
-    /// as just inserted, and another victim is chosen. The host asks until the answer is no, so a block must not be spared
-    /// for ever.
+    /// The replacement has chosen a prefetched block that was never requested. Returns whether to keep it for now; it
+    /// then counts as just inserted, and another victim is chosen. The host asks until the answer is no, so a block
+    /// must not be spared for ever.
     fn spares(&mut self, _file: u32, _index: u64) -> bool {
         false
     }
 
-    /// The disk has fetched `block`: after `asked`, in the order of service. Blocks of one I/O come one by one at one
-    /// instant. Not told of blocks that come from elsewhere than a disk.
+    /// The disk has fetched `block`. Called after `asked`, in the order of service; the blocks of one I/O are reported
+    /// one by one at one instant. Not called for blocks that do not come from a disk.
     fn fetched(&mut self, _now: Nanos, _disk: Disk, _block: Block, _space: &dyn Space) {}
 
-    /// One request to what is below has so many blocks at most, at least 1: see [`crate::Policy::order_max`].
+    /// Maximum number of blocks of one request to the level or device below, at least 1; see
+    /// [`crate::Policy::order_max`].
     fn order_max(&self) -> u32 {
         u32::MAX
     }
 
-    /// Whether each block that it names is looked up when its turn comes, as cache simulators without time do: one that the
-    /// fetches before it have evicted is then fetched again. Else it is passed over. Never changes.
+    /// Whether each named block is looked up when its turn comes, as in cache simulators without time: a block evicted
+    /// by the preceding fetches is then fetched again. Otherwise it is skipped. Never changes.
     fn one_by_one(&self) -> bool {
         false
     }
 
-    /// How many things it keeps in mind: files, streams, ranges, reads under way, marks, blocks. However many requests
-    /// of however many files there are, it is bounded by the keys and the frames.
+    /// Number of entries kept: files, streams, ranges, reads in flight, marks, blocks. It is bounded by the keys and
+    /// the frames, regardless of the requests and files.
     fn remembered(&self) -> usize {
         0
     }
@@ -233,8 +234,8 @@ pub trait ReadAhead: Send {
 
 /// A read-ahead that is its own replacement: one state, seen through both traits.
 pub trait Integrated: ReadAhead + Replacement {
-    /// `block` is the block at `index` of `file`. The host says so before the first `inserted`, `referenced` or
-    /// `victim` that concerns the block; saying it again changes nothing.
+    /// Announces that `block` is the block at `index` of `file`. The host calls it before the first `inserted`,
+    /// `referenced` or `victim` for the block; repeated calls change nothing.
     fn placed(&mut self, block: Block, file: u32, index: u64);
 }
 

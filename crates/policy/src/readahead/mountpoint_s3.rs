@@ -4,18 +4,19 @@
 //! prefetch/backpressure_controller.rs at 5225d343, prefetch/task.rs and part_stream.rs, read line by line.
 //!
 //! The first read of an open file starts a download at its offset with a window of 1 MiB + 128 KiB (1 MiB reads plus
-//! the kernel's own read-ahead). After each read, once less than half of the window is left before the reader, it is
-//! extended to a whole window from him; then, if he has taken all that had come, the window for the next time is
-//! doubled, to the read part size of 8 MiB at least and 2 GiB at most. He may seek forward within the window (waiting
-//! for at most 16 MiB that are still to come) and back by up to 1 MiB of what he has read since the download began;
-//! any other seek drops the download and begins anew with the first window.
+//! the kernel's own read-ahead). After each read, when less than half of the window is left ahead of the reader, it is
+//! extended to a whole window from the reader's position. If the reader has then consumed everything that had arrived,
+//! the next window is doubled, to at least the read part size of 8 MiB and at most 2 GiB. The reader may seek forward
+//! within the window (waiting for at most 16 MiB that have not arrived) and back by up to 1 MiB of what it has read
+//! since the download began. Any other seek drops the download and starts again with the first window.
 //!
-//! What differs: that he has taken all is seen by a block on its way, or absent though within the window, when he
-//! asks; the first read of a download does not count. What is still to come before a seek's target is counted from the
-//! reader, unless the target is there. The memory limiter, which scales windows down, is left out; in its place a
-//! window is at most half the frames of the level. Left out: parts and their alignment, the disk cache.
-//! Cost: constant per request; 90 bytes an open file (file and client), of at most `files`, the least recently read
-//! forgotten first. Not for random reads: each pays for a first window.
+//! Differences: the reader counts as having consumed everything if it requests a block in flight, or an absent block
+//! within the window; the first read of a download does not count. The blocks to wait for before a seek's target are
+//! counted from the reader, unless the target has arrived. The memory limiter, which scales windows down, is replaced:
+//! a window is at most half the frames of the level. Left out: parts and their alignment, the disk cache.
+//!
+//! Cost: constant per request; 90 bytes per open file (file and client), for at most `files`, the least recently read
+//! forgotten first. Not for random reads: each fetches a first window.
 
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
@@ -26,7 +27,7 @@ use crate::row::{Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "mountpoint-s3",
-    summary: "a window of 1.125 MiB ahead of the reader, 8 MiB and then doubled as he waits, anew after a seek",
+    summary: "a window of 1.125 MiB ahead of the reader: grows to 8 MiB and doubles when it stalls, resets on a seek",
     source:
         "mountpoint-s3 at 064de784 (1.20), mountpoint-s3-fs/src/prefetch.rs and prefetch/backpressure_controller.rs",
     keys: KeyTable::of::<MountpointKeys>(),
@@ -48,18 +49,18 @@ keys! {
     pub struct MountpointKeys {
         /// The first window.
         pub initial: Size = Size::kib(1152),
-        /// What a window is at least once it has grown.
+        /// Minimum window once it has grown.
         pub read_part_size: Size = Size::mib(8),
         /// The largest window.
         pub max: Size = Size::mib(2048),
-        /// What a wait multiplies the window by.
+        /// Factor by which a stall grows the window.
         #[schemars(range(min = 1))]
         pub multiplier: u32 = 2,
-        /// A seek ahead of at most this keeps the window.
+        /// Longest forward seek that keeps the window.
         pub max_forward_seek: Size = Size::mib(16),
-        /// A seek back of at most this keeps the window.
+        /// Longest backward seek that keeps the window.
         pub max_backward_seek: Size = Size::mib(1),
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
@@ -83,31 +84,31 @@ impl MountpointKeys {
 pub struct MountpointSetting {
     /// The first window.
     pub initial: u64,
-    /// A window that grows becomes at least so large: the read part size.
+    /// Minimum size of a grown window: the read part size.
     pub part: u64,
-    /// Windows grow no further.
+    /// Maximum window.
     pub max: u64,
-    /// A wait multiplies the window by this, at least 1.
+    /// Factor by which a stall grows the window, at least 1.
     pub multiplier: u64,
-    /// A seek forward waits for at most so many blocks.
+    /// Maximum number of blocks that a forward seek waits for.
     pub forward: u64,
-    /// A seek back reaches at most so many blocks.
+    /// Maximum length of a backward seek.
     pub backward: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Download {
-    /// Where it began.
+    /// Start of the download.
     start: u64,
-    /// The block that a sequential reader takes next.
+    /// The block that a sequential reader requests next.
     next: u64,
-    /// The window ends here.
+    /// End of the window.
     end: u64,
-    /// The preferred window; 0: no download.
+    /// The preferred window; 0 means no download.
     window: u64,
 }
 
-/// Windows of downloads.
+/// The `mountpoint-s3` read-ahead.
 #[derive(Debug)]
 pub struct MountpointS3 {
     setting: MountpointSetting,
@@ -115,7 +116,7 @@ pub struct MountpointS3 {
 }
 
 impl MountpointS3 {
-    /// For a level of `frames` frames, state for `files` open files.
+    /// For a level of `frames` frames, with state for `files` open files.
     #[must_use]
     pub fn new(setting: MountpointSetting, frames: u32, files: usize) -> Self {
         let most = u64::from(frames / 2).max(1);
@@ -128,7 +129,7 @@ impl MountpointS3 {
         Self { setting, files: Recent::new(files) }
     }
 
-    /// Whether the download can go on at `first`.
+    /// Whether the download can continue at `first`.
     fn reaches(setting: &MountpointSetting, download: &Download, first: u64, found: &[Found]) -> bool {
         if download.window == 0 {
             return false;
@@ -159,7 +160,7 @@ impl ReadAhead for MountpointS3 {
             *download = Download { start: asked.first, next: asked.first, end, window: setting.initial };
         }
         download.next = asked.end();
-        // A read may take more than the window had.
+        // A read may request more than the window held.
         let left = download.end.saturating_sub(download.next);
         if left.saturating_mul(2) < download.window || download.end < download.next {
             download.end = download.next.saturating_add(download.window).max(download.end).min(size);

@@ -1,17 +1,20 @@
 //! One block lookahead: a reference to block i prefetches block i + 1.
 //!
-//! Source: A. J. Smith, "Cache Memories", ACM Computing Surveys 14(3), 1982, section 2.1, which names three moments:
-//! *always* (at each reference), on a *miss*, and *tagged* (at the first reference to a block since it was fetched,
-//! on demand or ahead); checked against the passage as net.arch quoted it in November 1984. Tagged prefetches a sequential scan as fully as always, with fewer look-ups.
+//! Source: A. J. Smith, "Cache Memories", ACM Computing Surveys 14(3), 1982, section 2.1, which names three variants:
+//! *always* (at each reference), on a *miss*, and *tagged* (at the first reference to a block since it was fetched, on
+//! demand or ahead). Checked against the passage as quoted in net.arch in November 1984. Tagged prefetches a sequential
+//! scan as completely as always, with fewer lookups.
 //!
-//! What differs: a request of several blocks is as many references, of which only the last names a block beyond it.
-//! So the last block decides, and one block is prefetched at most for each request. A tagged block that was fetched
-//! on demand counts as referenced at once, so its tag is spent by the reference that missed, as in the paper.
-//! `when = "run"` is the prefetcher that libCacheSim (aa0fc40) calls OBL, none of Smith's three: the next block is fetched
-//! when the last `confidence` references of the level are the blocks right before, in order; each block by a request of its
-//! own, to its counts.
-//! Cost: constant per request, `confidence` steps for `"run"`; no state but the last `confidence` references. Not for fast devices, where one block ahead is always late, nor
-//! (with `when = "always"` or `"miss"`) for random reads, where each costs a second block.
+//! Differences: a request of several blocks counts as that many references, of which only the last names a block beyond
+//! it. So the last block decides, and each request prefetches at most one block. A block that was fetched on demand
+//! counts as referenced at once, so its tag is used up by the reference that missed, as in the paper. `when = "run"` is
+//! the prefetcher that libCacheSim (aa0fc40) calls OBL, reproduced to its exact counts and none of Smith's three: the
+//! next block is fetched when the last `confidence` references of the level are the preceding blocks in order; each
+//! block is a request of its own.
+//!
+//! Cost: constant per request, `confidence` steps for `"run"`; no state except the last `confidence` references. Not
+//! for fast devices, where one block ahead is always late, nor (with `when = "always"` or `"miss"`) for random reads,
+//! where each costs a second block.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,9 +46,9 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `obl`.
     pub struct OblKeys {
-        /// When the next block is fetched.
+        /// When the next block is prefetched.
         pub when: When = When::default(),
-        /// References that make a run. Only with `when = "run"`.
+        /// Number of references that make a run. Only with `when = "run"`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 1024), extend("x-absent" = "4"))]
         pub confidence: Option<u32> = None,
@@ -60,7 +63,7 @@ fn check(keys: &OblKeys) -> Result<(), KeyError> {
     if keys.confidence.is_none() || keys.when == When::Run {
         return Ok(());
     }
-    Err(KeyError::new("confidence", "is for runs", "when = \"run\", or no confidence"))
+    Err(KeyError::new("confidence", "only applies to runs", "when = \"run\", or no confidence"))
 }
 
 /// When the next block is prefetched.
@@ -74,7 +77,7 @@ pub enum When {
     /// When the reference misses, and when it is the first to a prefetched block.
     #[default]
     Tagged,
-    /// When the last references have been to the blocks right before.
+    /// When the last references were to the immediately preceding blocks.
     Run,
 }
 
@@ -88,13 +91,13 @@ pub struct Obl {
 }
 
 impl Obl {
-    /// Prefetches the next block at these moments; a run is of four references.
+    /// Prefetches the next block according to `when`; a run has four references.
     #[must_use]
     pub fn new(when: When) -> Self {
         Self { when, confidence: CONFIDENCE as usize, last: VecDeque::new() }
     }
 
-    /// Takes in the references of a request; whether those before the last one are a run that it continues.
+    /// Adds the references of a request; returns whether those before its last block form a run that it continues.
     fn is_run(&mut self, asked: &Asked) -> bool {
         let mut run = false;
         for index in asked.first..asked.end() {

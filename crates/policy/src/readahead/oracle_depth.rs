@@ -1,22 +1,23 @@
-//! An oracle: of each stream, when it begins, all that it is going to use, and nothing else.
+//! An oracle: when a stream begins, it prefetches exactly what the stream will use.
 //!
-//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys 2007,
-//! section 6.2: the policy OPT, to which applications say through `open()` what they will read: "the OS then prefetches
-//! exactly the amount of data needed for each sequential stream". All of a stream is asked for at its first demand, in
-//! requests that lie one after another: one switch and no waste, the optimum of section 4.1.
+//! Source: C. Li, K. Shen and A. E. Papathanasiou, "Competitive Prefetching for Concurrent Sequential I/O", EuroSys
+//! 2007, section 6.2: the policy OPT, to which applications announce through `open()` what they will read: "the OS then
+//! prefetches exactly the amount of data needed for each sequential stream". All of a stream is requested at its first
+//! demand, in contiguous requests: one switch and no waste, the optimum of section 4.1.
 //!
-//! Readings. A stream is what one process reads of one file, each read from where another one of the stream ended: of
-//! reads that go by turns to two files, or to two places of a file, each is a stream. It is left for good by a process
-//! that reads as many other blocks as the level has frames before it comes back, and what it reads then is another
-//! stream: so long nothing would be kept. Reads that repeat the last block of a stream belong to it, writes to none.
-//! At most half of the frames hold what has been prefetched and not been read: a stream that is longer than what is left
-//! of them is cut, and goes on in the same way where it was cut. Should blocks be evicted before they are
-//! read all the same, the rest of the stream is asked for again where one is missed. A request has `max_request` at most,
-//! as the kernel's had, so that a reader goes on as soon as the first of a stream is there and thinks while the others
-//! come; in one request a reader that thinks would wait for all of it, and be slower than under `competitive`. (A switch
-//! to another stream between two of these is the scheduler's choice.)
-//! Cost: a look-up per request, and what it names. Memory: 32 bytes for each stream of the whole run, 40 for each one that
-//! has begun and not ended. Not a policy for a system: it knows what will be read.
+//! Readings. A stream is what one process reads of one file, where each read starts at the end of another read of the
+//! stream. If reads alternate between two files, or two places of a file, each is a stream. A stream ends if the
+//! process reads as many other blocks as the level has frames before it returns; what it reads then is another stream,
+//! because nothing would be kept that long. Reads that repeat the last block of a stream belong to it; writes belong to
+//! none. At most half of the frames hold prefetched and unread blocks: a stream longer than the rest of them is cut,
+//! and continued in the same way where it was cut. If blocks are evicted before they are read, the rest of the stream
+//! is requested again when one is missed. A request has at most `max_request`, as in the kernel, so that a reader
+//! continues as soon as the first request of a stream has arrived and thinks while the others arrive. With one request
+//! per stream, a reader that thinks would wait for all of it, and be slower than under `competitive`. (Switching to
+//! another stream between two of these requests is the scheduler's choice.)
+//!
+//! Cost: a lookup per request, and the named blocks. Memory: 32 bytes for each stream of the whole run, 40 for each
+//! stream in progress. Not a policy for a real system: it knows what will be read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use crate::row::{Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "oracle-depth",
-    summary: "an oracle: when a stream begins, all that it is going to use at once, and nothing else",
+    summary: "an oracle: when a stream begins, prefetch exactly what it will use, all at once",
     source: "Li, Shen and Papathanasiou, EuroSys 2007, section 6.2 (OPT)",
     keys: KeyTable::of::<OracleDepthKeys>(),
     default_replacement: Some("lru"),
@@ -43,8 +44,8 @@ pub static ROW: PolicyRow = PolicyRow {
             let keys: OracleDepthKeys = read_keys(keys)?;
             let request_max = keys.max_request.some_blocks("max_request", context.block_bytes)?;
             let future = context.future.clone().ok_or_else(|| {
-                let problem = "oracle-depth works from what processes will read, which is not known here";
-                KeyError::new("name", problem, "the level that processes ask, or another policy")
+                let problem = "oracle-depth needs to know what processes will read, which is unknown here";
+                KeyError::new("name", problem, "the first level, or another policy")
             })?;
             Ok(Box::new(OracleDepth::new(future, context.frames, request_max)))
         }),
@@ -52,17 +53,17 @@ pub static ROW: PolicyRow = PolicyRow {
 };
 
 keys! {
-    /// Keys of `oracle-depth`: for the level that processes ask, closed arrivals, and no pattern.
+    /// Keys of `oracle-depth`: for the first level, closed arrivals, and no pattern.
     pub struct OracleDepthKeys {
-        /// The largest request: what Linux 2.6 let a SCSI host have (SCSI_DEFAULT_MAX_SECTORS, 1024).
+        /// The largest request: Linux 2.6's limit for a SCSI host (SCSI_DEFAULT_MAX_SECTORS, 1024).
         pub max_request: Size = Size::kib(512),
     }
 }
 
-/// Blocks that one process is going to read, one after another.
+/// Consecutive blocks that one process will read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// Which of the process's blocks read is the first, from 0.
+    /// Index of its first block among the blocks that the process reads, from 0.
     pub at: u64,
     /// The file.
     pub file: u32,
@@ -73,11 +74,10 @@ pub struct Stream {
 }
 
 /// The streams of one process in a level of `frames` frames, in the order in which they begin. `reads` are the blocks
-/// that it reads, in order: the file and the block in it. What it writes is left out, as from what [`ReadAhead::asked`]
-/// is told.
+/// that it reads, in order, as file and index. Writes are left out, as in the calls of [`ReadAhead::asked`].
 pub fn streams(reads: impl IntoIterator<Item = (u32, u64)>, frames: u32) -> Vec<Stream> {
     let mut streams: Vec<Stream> = Vec::new();
-    // By file and the block that would go on: which stream, and its last read.
+    // By file and next block: the stream, and its last read.
     let mut open: HashMap<(u32, u64), (usize, u64), FxBuildHasher> = HashMap::default();
     for (at, (file, index)) in (0..).zip(reads) {
         let is_alive = |open: &HashMap<_, (usize, u64), _>, next| {
@@ -97,33 +97,32 @@ pub fn streams(reads: impl IntoIterator<Item = (u32, u64)>, frames: u32) -> Vec<
     streams
 }
 
-/// How far a reader is.
+/// The progress of a reader.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reader {
-    /// Blocks that it has read.
+    /// Number of blocks that it has read.
     read: u64,
-    /// The next of its streams to begin.
+    /// Index of its next stream to begin.
     next: usize,
 }
 
-/// Exactly what each stream needs.
+/// The `oracle-depth` read-ahead.
 #[derive(Debug)]
 pub struct OracleDepth {
-    /// By client.
+    /// Indexed by client.
     future: Arc<[Vec<Stream>]>,
     readers: Vec<Reader>,
-    /// Streams that have begun and not ended, by client, file and the block that is read next: up to where they have
-    /// been named, and where they end.
+    /// Streams in progress, by client, file and next block: the end of what has been named, and the end of the stream.
     open: BTreeMap<(u32, u32, u64), (u64, u64)>,
-    /// Blocks named and not read.
+    /// Number of blocks named and not read.
     ahead: u64,
     ahead_max: u64,
     request_max: u32,
 }
 
 impl OracleDepth {
-    /// In a level of `frames` frames; `future` holds the streams of each client. Requests have `request_max` blocks at
-    /// most, at least 1.
+    /// For a level of `frames` frames; `future` holds the streams of each client. Requests have at most `request_max`
+    /// blocks, at least 1.
     #[must_use]
     pub fn new(future: Arc<[Vec<Stream>]>, frames: u32, request_max: u64) -> Self {
         let readers = vec![Reader::default(); future.len()];
@@ -131,7 +130,7 @@ impl OracleDepth {
         Self { future, readers, open: BTreeMap::new(), ahead: 0, ahead_max: u64::from(frames / 2), request_max }
     }
 
-    /// The stream that `asked` belongs to: up to where it has been named, and its end. Counts the blocks read.
+    /// The stream that `asked` belongs to: the end of what has been named, and its end. Counts the blocks read.
     fn stream_of(&mut self, asked: &Asked) -> Option<(u64, u64)> {
         let client = asked.client as usize;
         let (reader, streams) = (self.readers.get_mut(client)?, &self.future[client]);
@@ -140,7 +139,7 @@ impl OracleDepth {
             reader.next += 1;
             return Some((stream.first, stream.end));
         }
-        // It may begin with the last block once more.
+        // The request may begin by repeating the last block.
         let from = [asked.first, asked.first.saturating_add(1)];
         let key =
             from.map(|next| (asked.client, asked.file, next)).into_iter().find(|key| self.open.contains_key(key))?;
@@ -156,7 +155,7 @@ impl ReadAhead for OracleDepth {
         let read = asked.end().min(end);
         let mut wanted = found.contains(&Found::Absent);
         if named < end && read >= named {
-            // It begins, or has come to where it was cut.
+            // The stream begins, or has reached the point where it was cut.
             named = end.min(read.saturating_add(self.ahead_max.saturating_sub(self.ahead)));
             wanted = true;
         }

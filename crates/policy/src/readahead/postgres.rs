@@ -3,21 +3,22 @@
 //! Source: PostgreSQL 18.6, src/backend/storage/aio/read_stream.c (read_stream_look_ahead, _start_pending_read,
 //! _next_buffer, _begin_impl), read line by line; io_combine_limit (128 kB) and effective_io_concurrency (16).
 //!
-//! The stream keeps up to `distance` blocks started but not consumed, at first 1. Consecutive blocks are gathered into
-//! reads of up to io_combine_limit; a shorter one starts only when nothing else is pinned and it fills the distance, or
-//! when the stream is found to end: then all is started, and no look is taken ahead any more. At most
-//! effective_io_concurrency reads are under way. When the first block of a read is consumed, the distance doubles, up
-//! to (effective_io_concurrency + 1) * io_combine_limit, and less than 2^15; a block that was cached when its turn came
-//! shortens it by one. A scan of cached data thus looks ahead by one block, and a cold one soon by the limit. With a
+//! The stream keeps up to `distance` blocks started but not consumed, initially 1. Consecutive blocks are gathered into
+//! reads of up to io_combine_limit. A shorter read starts only when nothing else is pinned and it fills the distance,
+//! or when the stream is found to end: then all is started, and it looks ahead no further. At most
+//! effective_io_concurrency reads are in flight. When the first block of a read is consumed, the distance doubles, up
+//! to (effective_io_concurrency + 1) * io_combine_limit, and less than 2^15. A block that was cached when its turn came
+//! shortens it by one. So a scan of cached data looks ahead by one block, and a cold one soon by the limit. With a
 //! concurrency of 0 reads are gathered alike, but each is issued only when its first block is consumed.
 //!
-//! What differs: PostgreSQL knows from the plan that a scan is one, and which blocks it will want. Here two requests in
-//! a row of an open file (file and client) make a scan, which takes every block after them, and any other request ends
-//! it. A block on its way for somebody else counts as cached, there as one more wait. Left out: random streams (bitmap
-//! scans), advice to the kernel (where io_method is sync), the limit of pinned buffers for each backend, the limits of
-//! scans with rings of buffers, scans that announce full reads at once.
-//! Cost: constant per block consumed; 100 bytes a stream and 16 a read under way, of at most `files` streams, the least
-//! recently read forgotten first. Not for random reads, where it does nothing.
+//! Differences: PostgreSQL knows from the plan that a scan is one, and which blocks it will want. Here two consecutive
+//! requests of an open file (file and client) make a scan, which takes every block after them, and any other request
+//! ends it. A block in flight for another request counts as cached; in PostgreSQL it is one more wait. Left out: random
+//! streams (bitmap scans), advice to the kernel (with io_method sync), the limit of pinned buffers for each backend,
+//! the limits of scans with rings of buffers, scans that announce full reads at once.
+//!
+//! Cost: constant per consumed block; 100 bytes per stream and 16 per read in flight, for at most `files` streams, the
+//! least recently read forgotten first. Not for random reads, where it does nothing.
 
 use std::collections::VecDeque;
 
@@ -52,10 +53,10 @@ keys! {
     pub struct PostgresKeys {
         /// The largest read.
         pub io_combine_limit: Size = Size::kib(128),
-        /// Reads under way.
+        /// Maximum number of reads in flight.
         #[schemars(range(min = 0, max = 1000))]
         pub effective_io_concurrency: u32 = 16,
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
@@ -63,15 +64,15 @@ keys! {
 
 #[derive(Debug, Clone, Default)]
 struct Stream {
-    /// The block that is consumed next; `None` before the first request.
+    /// The block to be consumed next; `None` before the first request.
     next: Option<u64>,
-    /// The block after the last that was started.
+    /// One past the last block started.
     started: u64,
-    /// Gathered after `started`, not yet started.
+    /// Number of blocks gathered after `started` and not yet started.
     pending: u64,
-    /// 0: the stream has been found to end.
+    /// Maximum number of blocks started but not consumed; 0 when the stream has been found to end.
     distance: u64,
-    /// First block and count of the reads under way, oldest first.
+    /// First block and count of each read in flight, oldest first.
     reads: VecDeque<(u64, u64)>,
 }
 
@@ -80,14 +81,14 @@ struct Stream {
 pub struct Postgres {
     combine: u64,
     concurrency: usize,
-    /// effective_io_concurrency = 0.
+    /// Whether effective_io_concurrency is 0.
     synchronous: bool,
-    /// The distance grows no further.
+    /// Maximum distance.
     most: u64,
     files: Recent<(u32, u32), Stream>,
 }
 
-/// A stream at work on one request.
+/// A stream while it processes one request.
 struct Scan<'a> {
     stream: &'a mut Stream,
     combine: u64,
@@ -100,7 +101,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Starts what is gathered, up to the first cached block.
+    /// Starts the gathered blocks up to the first cached one.
     fn start(&mut self) {
         let stream = &mut *self.stream;
         let first = stream.started;
@@ -162,10 +163,10 @@ impl Scan<'_> {
 }
 
 impl Postgres {
-    /// Reads of up to `combine` blocks, up to `concurrency` at once, state for `files` open files.
+    /// Reads of up to `combine` blocks, up to `concurrency` at once, with state for `files` open files.
     #[must_use]
     pub fn new(combine: u64, concurrency: u32, files: usize) -> Self {
-        // Buffers are counted in 16 bits there, and the last read may reach over the end of their ring.
+        // PostgreSQL counts buffers in 16 bits, and the last read may extend past the end of their ring.
         let combine = combine.clamp(1, (1 << 14) - 1);
         Self {
             combine,
@@ -182,7 +183,7 @@ impl ReadAhead for Postgres {
         let stream = self.files.get_or_default((asked.file, asked.client));
         let follows = stream.next == Some(asked.first);
         stream.next = Some(asked.end());
-        // So near the end of the number space no sum below may overflow; nothing lives there.
+        // Near the largest block number the sums below could overflow; no real file has such blocks.
         if !follows || asked.end() > u64::MAX - (1 << 16) {
             (stream.started, stream.pending, stream.distance) = (asked.end(), 0, 1);
             stream.reads.clear();

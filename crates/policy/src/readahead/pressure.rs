@@ -1,28 +1,29 @@
-//! Whether prefetched blocks are evicted before they are used, and how much less deep to prefetch then.
+//! Detects that prefetched blocks are evicted before they are used, and reduces the depth of prefetching then.
 //!
 //! Source of the idea: li07, section 7: "adaptively reduce the prefetching depth when increased memory contention is
 //! detected and reinstate competitive prefetching when memory pressure is released". The paper leaves open how; this is
-//! ours. The sign of contention is a block that was prefetched, evicted unused, and is fetched again. That a block is
-//! evicted unused is none by itself: a stream that ends leaves what it had too much to be evicted, however much memory
-//! there is, and the competitive depth has reckoned with that. A period is as many blocks asked for as there are frames:
-//! so long it takes until what a deeper prefetching did is gone. Where more than half as many blocks are fetched again,
-//! the depth is halved, down to a sixteenth, and a new period begins, in which it is not halved again; any other period
-//! gives a sixteenth back.
+//! ours. The sign of contention is a block that was prefetched, evicted unused, and is fetched again. Eviction without
+//! use alone is no sign: a stream that ends leaves its surplus to be evicted however much memory there is, and the
+//! competitive depth accounts for that. A period is as many requested blocks as there are frames: it takes that long
+//! until the effect of deeper prefetching has passed. If more than half as many blocks are fetched again, the depth is
+//! halved, down to a sixteenth, and a new period begins, in which it is not halved again; any other period gives a
+//! sixteenth back.
 //!
-//! What is fetched again takes its time of transfer. At half the depth there are twice as many switches, which at the
-//! competitive depth take as long as all transfers: that is dearer until as many blocks are fetched again as are asked
-//! for. The half was found by scanning (1/8 to 3/2) on Two-Rand-0 with 64 clients, One-Rand-10 and index search with 16,
-//! in 2 to 96 MiB: it takes 0.3 % more time at most than a depth that does not shrink, and up to 3 % less; 1/4 takes up to
-//! 2 % more and 5 % less. Halving at the first such block of a period took up to 35 % more.
-//! Cost: constant per block. Memory: a name for each frame.
+//! A block fetched again costs its transfer time. At half the depth there are twice as many switches, which at the
+//! competitive depth take as long as all transfers: that is more expensive until as many blocks are fetched again as
+//! are requested. The half was found by scanning (1/8 to 3/2) on Two-Rand-0 with 64 clients, One-Rand-10 and index
+//! search with 16, in 2 to 96 MiB: it takes at most 0.3 % more time than a depth that does not shrink, and up to 3 %
+//! less; 1/4 takes up to 2 % more and 5 % less. Halving at the first such block of a period took up to 35 % more.
+//!
+//! Cost: constant per block. Memory: a name per frame.
 
 use super::recent::Recent;
 use super::{Asked, Found, Run};
 
-/// The whole depth.
+/// The full depth, in sixteenths.
 const WHOLE: u64 = 16;
 
-/// Of so many blocks asked for, one may be fetched again.
+/// One in this many requested blocks may be fetched again.
 const AGAIN_MAX: u64 = 2;
 
 /// Contention for the frames of a level.
@@ -30,33 +31,33 @@ const AGAIN_MAX: u64 = 2;
 pub(super) struct Pressure {
     /// Blocks that were evicted unused and have not been fetched since.
     gone: Recent<(u32, u64), ()>,
-    /// Blocks asked for make a period.
+    /// Number of requested blocks that make a period.
     period: u64,
-    /// Of this period, still to be asked for.
+    /// Blocks left to be requested in this period.
     left: u64,
-    /// Blocks of this period that had been prefetched, evicted unused, and were fetched again.
+    /// Blocks of this period that had been prefetched and evicted unused, and were fetched again.
     again: u64,
-    /// The depth has been halved, and this is the period after.
+    /// Whether the depth has been halved at the start of this period.
     halved: bool,
-    /// Sixteenths of the depth.
+    /// The current depth in sixteenths of the full one.
     share: u64,
 }
 
 impl Pressure {
-    /// In a level of `frames` frames.
+    /// For a level of `frames` frames.
     pub fn new(frames: u32) -> Self {
         let period = u64::from(frames.max(1));
         Self { gone: Recent::new(frames as usize), period, left: period, again: 0, halved: false, share: WHOLE }
     }
 
-    /// A block has left the cache.
+    /// Called when a block has left the cache.
     pub fn evicted(&mut self, file: u32, index: u64, unused: bool) {
         if unused {
             self.gone.get_or_default((file, index));
         }
     }
 
-    /// A request has been looked up, and `prefetch` is what it makes the level fetch.
+    /// Handles a request that has been looked up; `prefetch` is what it makes the level fetch.
     pub fn asked(&mut self, asked: &Asked, found: &[Found], prefetch: &[Run]) {
         for (index, found) in (asked.first..asked.end()).zip(found) {
             self.fetched(asked.file, index, found.is_hit());
@@ -75,19 +76,19 @@ impl Pressure {
         }
     }
 
-    /// A block is fetched, or is there.
+    /// Called for a block that is fetched or present.
     fn fetched(&mut self, file: u32, index: u64, is_there: bool) {
         if self.gone.len() > 0 && self.gone.remove((file, index)).is_some() && !is_there {
             self.again += 1;
         }
     }
 
-    /// What is left of a depth, at least one block.
+    /// The reduced depth, at least one block.
     pub fn of(&self, depth: u64) -> u64 {
         (depth.saturating_mul(self.share) / WHOLE).max(1)
     }
 
-    /// Blocks in mind.
+    /// Number of blocks remembered.
     pub fn remembered(&self) -> usize {
         self.gone.len()
     }

@@ -1,19 +1,20 @@
 //! P-block read-ahead: each request, hit or miss, prefetches the P blocks after it.
 //!
-//! Source: zhang-pfc, section 2.2 (RA, with P = 4; "RA and Linux ... trigger prefetching on each hit and each miss"),
+//! Source: zhang-pfc, section 2.2 (RA, with P = 4; "RA and Linux ... trigger prefetching on each hit and each miss"):
 //! one block lookahead with a degree above one. Adaptive P after F. Dahlgren, M. Dubois and P. Stenström, "Fixed and
-//! Adaptive Sequential Prefetching in Shared Memory Multiprocessors", ICPP 1993, which M. K. Tcheun et al., ICPP
-//! 1997, build upon: one P for all; of every 16 prefetched blocks the useful ones are counted; many raise P by one,
-//! few lower it, down to none. With P = 0 misses whose predecessor is cached (a prefetch would have hit) count
+//! Adaptive Sequential Prefetching in Shared Memory Multiprocessors", ICPP 1993, on which M. K. Tcheun et al., ICPP
+//! 1997, build: one P for all; of every 16 prefetched blocks the useful ones are counted; many raise P by one, few
+//! lower it, down to none. With P = 0, misses whose predecessor is cached (which a prefetch would have hit) are counted
 //! instead, and many of 16 misses set P to 1 again.
 //!
-//! From our reading; not checked against the articles' text. What differs: the two marks are keys (12 and 8 of 16 are
-//! our setting; a program after the authors' article of 1995, by H. N. Bø, 2010, has the same two, and more that are
-//! left out: below 3 it halves P, and at P = 0 more than 6 of 16 begin again). A block counts as
-//! prefetched when it is named and not cached, and as useful at its first reference. Tcheun's degree for each stream
-//! is left out: `amp` and `linux` keep one.
-//! Cost: constant per request if fixed, P look-ups if adaptive; no state for files or streams. Not for random reads,
-//! where each costs P blocks in vain (fixed), nor for mixtures, where one P must do for all (adaptive).
+//! From our reading; not checked against the articles' text. Differences: the two thresholds are keys. 12 and 8 of 16
+//! are our setting; a program after the authors' article of 1995, by H. N. Bø, 2010, has the same two, and more that
+//! are left out: below 3 it halves P, and at P = 0 more than 6 of 16 start again. A block counts as prefetched when it
+//! is named and not cached, and as useful at its first reference. Tcheun's degree per stream is left out: `amp` and
+//! `linux` keep one.
+//!
+//! Cost: constant per request if fixed, P lookups if adaptive; no state for files or streams. Not for random reads,
+//! where each wastes P blocks (fixed), nor for mixtures, where one P must fit all (adaptive).
 
 use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 
@@ -38,18 +39,18 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `ra`.
     pub struct RaKeys {
-        /// P: blocks after each request. Where it is adaptive, the first P.
+        /// P: number of blocks after each request; with `adaptive`, the initial P.
         pub degree: u32 = 4,
-        /// P goes up and down; `degree` is where it begins.
+        /// Whether P adapts, starting from `degree`.
         pub adaptive: bool = false,
-        /// Prefetched blocks between two changes of P.
+        /// Number of prefetched blocks between two changes of P.
         #[schemars(range(min = 1))]
         pub period: u32 = 16,
-        /// So many useful ones of a period raise P by one.
+        /// At least this many useful blocks in a period raise P by one.
         pub high: u32 = 12,
-        /// Fewer useful ones than this lower P by one.
+        /// Fewer useful blocks than this lower P by one.
         pub low: u32 = 8,
-        /// P at most.
+        /// Maximum P.
         #[schemars(range(min = 1))]
         pub max_degree: u32 = 64,
     }
@@ -74,16 +75,16 @@ impl RaKeys {
     }
 }
 
-/// How P adapts. All counts are blocks.
+/// Parameters of an adaptive P. All counts are blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adaptive {
-    /// P changes after so many prefetched blocks (or misses, while P is 0); at least 1.
+    /// P changes after this many prefetched blocks (or misses, while P is 0); at least 1.
     pub period: u32,
-    /// So many useful ones of them raise P by one.
+    /// At least this many useful ones raise P by one.
     pub high: u32,
-    /// Fewer useful ones lower it by one.
+    /// Fewer useful ones than this lower P by one.
     pub low: u32,
-    /// P grows no further.
+    /// Maximum P.
     pub max_degree: u32,
 }
 
@@ -92,20 +93,20 @@ pub struct Adaptive {
 pub struct Ra {
     degree: u32,
     adaptive: Option<Adaptive>,
-    /// Prefetched in this period; misses while the degree is 0.
+    /// Prefetched blocks in this period; misses while the degree is 0.
     seen: u32,
-    /// Useful of those; misses that a prefetch would have saved.
+    /// Useful ones among those; misses that a prefetch would have avoided.
     useful: u32,
 }
 
 impl Ra {
-    /// Prefetches `degree` blocks, to begin with if `adaptive`.
+    /// Prefetches `degree` blocks; with `adaptive`, that is the initial degree.
     #[must_use]
     pub fn new(degree: u32, adaptive: Option<Adaptive>) -> Self {
         Self { degree, adaptive, seen: 0, useful: 0 }
     }
 
-    /// P as it is now.
+    /// The current P.
     #[must_use]
     pub fn degree(&self) -> u32 {
         self.degree
@@ -123,7 +124,7 @@ impl Ra {
         (self.seen, self.useful) = (0, 0);
     }
 
-    /// Counts what `asked` says about earlier prefetches.
+    /// Counts the earlier prefetches that `asked` uses.
     fn count_uses(&mut self, asked: &Asked, found: &[Found], cached: &dyn Cached) {
         if self.degree > 0 {
             let used = |found: &&Found| matches!(found, Found::ReadyPrefetched | Found::UnreadyPrefetched);

@@ -1,4 +1,4 @@
-//! How long windows are in `linux` and in what shares its streams.
+//! Window sizes for `linux` and for the read-aheads that share its streams.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,10 +7,10 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Of the kernel.
+/// The kernel version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Version {
-    /// Windows as long as they may be, single pages.
+    /// 6.12: windows have their full length and consist of single pages.
     #[serde(rename = "6.12")]
     V6_12,
     /// 6.17 and 6.18: windows end where their folios end.
@@ -20,10 +20,10 @@ pub enum Version {
 }
 
 impl Version {
-    /// What a user may write: 6.17 is another name of 6.18.
+    /// The values that a user may write: 6.17 is another name of 6.18.
     const NAMES: [(&str, Version); 3] = [("6.12", Version::V6_12), ("6.17", Version::V6_18), ("6.18", Version::V6_18)];
 
-    /// The one that a kernel of that release does as, by the first two numbers of `uname -r`.
+    /// The modelled version for a kernel release, from the first two numbers of `uname -r`.
     #[must_use]
     pub fn of_release(release: &str) -> Self {
         let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
@@ -44,12 +44,12 @@ impl<'de> Deserialize<'de> for Version {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("\"6.12\", \"6.17\" or \"6.18\"")
             }
-            /// On a command line 6.18 is a number.
+            /// On a command line 6.18 is parsed as a number.
             fn visit_f64<E: Error>(self, version: f64) -> Result<Version, E> {
                 self.visit_str(&version.to_string())
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Version, E> {
-                let problem = format!("\"{text}\" is no version that is modelled");
+                let problem = format!("\"{text}\" is not a modelled version");
                 let found = Version::NAMES.iter().find(|(name, _)| *name == text).map(|(_, version)| *version);
                 found.ok_or_else(|| E::invalid_value(Unexpected::Other(&problem), &self))
             }
@@ -68,12 +68,12 @@ impl JsonSchema for Version {
     }
 }
 
-/// How large windows are: the kernel's way, or another one within the same detection of streams.
+/// How window sizes are chosen: the kernel's way, or another one with the same detection of streams.
 #[derive(Debug, Clone, Copy)]
 pub enum Ramp {
     /// get_init_ra_size and get_next_ra_size.
     Kernel(Version),
-    /// Slow start from so many blocks; see `fixed_depth`.
+    /// Slow start from this many blocks; see `fixed_depth`.
     Slow(u64),
 }
 

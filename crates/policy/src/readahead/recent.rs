@@ -1,10 +1,10 @@
-//! A bounded map that forgets what was used longest ago: the state of files, streams and marks.
+//! A bounded map that forgets the least recently used entry: the state of files, streams and marks.
 //!
-//! Every read-ahead keeps state for streams or blocks that it has seen; none may grow with the trace. The map holds
-//! at most `capacity` entries in a slab, found through a hash table with a fixed hasher, in a list by last use.
-//! Nothing is decided from the order of the table, so results do not depend on it.
+//! Every read-ahead keeps state for streams or blocks that it has seen; none may grow with the trace. The map holds at
+//! most `capacity` entries in a slab, found through a hash table with a fixed hasher, in a list by last use. Nothing
+//! depends on the order of the table, so results are reproducible.
 //!
-//! Cost: constant per operation. Memory: the key twice, the value and 12 bytes an entry, allocated as it fills.
+//! Cost: constant per operation. Memory: the key twice, the value and 12 bytes per entry, allocated as it fills.
 
 use std::hash::Hash;
 
@@ -21,7 +21,7 @@ struct Node<K, V> {
     newer: u32,
 }
 
-/// At most `capacity` values by key; the least recently used makes way.
+/// At most `capacity` values by key; the least recently used is dropped for a new one.
 #[derive(Debug)]
 pub(crate) struct Recent<K, V> {
     capacity: usize,
@@ -40,17 +40,17 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         Self { capacity, at, nodes: Vec::new(), unused: Vec::new(), oldest: NONE, newest: NONE }
     }
 
-    /// The value of `key` to change, without counting as a use.
+    /// Mutable access to the value of `key`, without counting as a use.
     pub fn peek_mut(&mut self, key: K) -> Option<&mut V> {
         self.at.get(&key).map(|at| &mut self.nodes[*at as usize].value)
     }
 
-    /// Entries now.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.at.len()
     }
 
-    /// Whether another entry makes the oldest one go.
+    /// Whether a new entry would drop the oldest one.
     pub fn is_full(&self) -> bool {
         self.at.len() == self.capacity
     }
@@ -60,14 +60,14 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         self.at.get(&key).map(|at| &self.nodes[*at as usize].value)
     }
 
-    /// The value of `key`, which is now the most recently used.
+    /// The value of `key`, which becomes the most recently used.
     pub fn get(&mut self, key: K) -> Option<&mut V> {
         let at = *self.at.get(&key)?;
         self.make_newest(at);
         Some(&mut self.nodes[at as usize].value)
     }
 
-    /// The value of `key`, now the most recently used; a default one where there was none.
+    /// The value of `key`, which becomes the most recently used; inserts a default if there was none.
     pub fn get_or_default(&mut self, key: K) -> &mut V {
         if let Some(&at) = self.at.get(&key) {
             self.make_newest(at);
@@ -93,7 +93,7 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         &mut self.nodes[at as usize].value
     }
 
-    /// Forgets `key`; gives what it had.
+    /// Removes `key` and returns its value.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let at = self.at.remove(&key)?;
         self.unlink(at);
@@ -101,18 +101,18 @@ impl<K: Hash + Eq + Copy, V: Default> Recent<K, V> {
         Some(std::mem::take(&mut self.nodes[at as usize].value))
     }
 
-    /// Forgets the least recently used; gives it.
+    /// Removes and returns the least recently used entry.
     pub fn pop_oldest(&mut self) -> Option<(K, V)> {
         let key = self.nodes.get(self.oldest as usize)?.key;
         self.remove(key).map(|value| (key, value))
     }
 
-    /// The keys, in no order that means anything.
+    /// The keys, in unspecified order.
     pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
         self.at.keys().copied()
     }
 
-    /// The values, in no order that means anything.
+    /// The values, in unspecified order.
     pub fn values(&self) -> impl Iterator<Item = &V> + '_ {
         self.at.values().map(|at| &self.nodes[*at as usize].value)
     }

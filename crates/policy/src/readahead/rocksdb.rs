@@ -1,17 +1,18 @@
 //! RocksDB's implicit read-ahead of iterators: from the third sequential read, 8 KiB, doubled up to 256 KiB.
 //!
 //! Source: RocksDB 9.11.2, table/block_based/block_prefetcher.cc and .h (PrefetchIfNeeded, the path of buffered reads;
-//! IsBlockSequential, ResetValues), read line by line, and the options initial_auto_readahead_size (8 KiB), max_auto_readahead_size (256 KiB) and
-//! num_file_reads_for_auto_readahead (2) of include/rocksdb/table.h.
+//! IsBlockSequential, ResetValues), read line by line, and the options initial_auto_readahead_size (8 KiB),
+//! max_auto_readahead_size (256 KiB) and num_file_reads_for_auto_readahead (2) of include/rocksdb/table.h.
 //!
-//! A read that ends within what has been read ahead does nothing. Any other must begin where the last one ended, or
-//! all is reset; when more than two in a row have been counted, the read takes the read-ahead with it, synchronously,
-//! and the next one will be twice as long. What differs: a read of the level is a data block, and an open file (file
-//! and client) is an iterator on one table file. Left out: direct I/O and its own buffer (which also shrinks by
-//! 8 KiB when a block was in the block cache), asynchronous reads, trimming by upper bound or by block cache, the
-//! larger read-ahead of compactions, state carried to the next file.
-//! Cost: constant per request; 70 bytes an open file, of at most `files`, the least recently read forgotten first. Not
-//! for slow devices: it never reads ahead of need, only more at each need.
+//! A read that ends within what has been read ahead does nothing. Any other must begin where the last one ended,
+//! otherwise all state is reset. When more than two in a row have been counted, the read includes the read-ahead,
+//! synchronously, and the next one is twice as long. Differences: a read of the level is a data block, and an open file
+//! (file and client) is an iterator on one table file. Left out: direct I/O and its own buffer (which also shrinks by 8
+//! KiB when a block was in the block cache), asynchronous reads, trimming by upper bound or by block cache, the larger
+//! read-ahead of compactions, state carried over to the next file.
+//!
+//! Cost: constant per request; 70 bytes per open file, for at most `files`, the least recently read forgotten first.
+//! Not for slow devices: it never reads before a block is needed, only more when one is.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -22,7 +23,7 @@ use crate::row::{Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "rocksdb",
-    summary: "8 KiB from the third sequential read on, doubled up to 256 KiB",
+    summary: "8 KiB from the third sequential read on, doubling up to 256 KiB",
     source: "RocksDB 9.11.2, table/block_based/block_prefetcher.cc",
     keys: KeyTable::of::<RocksDbKeys>(),
     default_replacement: Some("lru"),
@@ -46,9 +47,9 @@ keys! {
         pub initial: Size = Size::kib(8),
         /// The largest read-ahead.
         pub max: Size = Size::kib(256),
-        /// Sequential reads before the first (num_file_reads_for_auto_readahead).
+        /// Number of sequential reads before the first read-ahead (num_file_reads_for_auto_readahead).
         pub reads: u32 = 2,
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
@@ -56,17 +57,17 @@ keys! {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
-    /// Where the last read ended; `None` before the first.
+    /// End of the last read; `None` before the first.
     previous: Option<u64>,
-    /// Sequential reads counted.
+    /// Number of sequential reads.
     reads: u32,
-    /// Blocks of the next read-ahead; 0: not yet set.
+    /// Blocks in the next read-ahead; 0 if not yet set.
     size: u64,
-    /// What has been read ahead ends here.
+    /// End of what has been read ahead.
     limit: u64,
 }
 
-/// Implicit read-ahead of iterators.
+/// The `rocksdb` read-ahead.
 #[derive(Debug)]
 pub struct RocksDb {
     initial: u64,
@@ -76,7 +77,7 @@ pub struct RocksDb {
 }
 
 impl RocksDb {
-    /// From `initial` to `max` blocks, once more than `reads` sequential reads have been seen.
+    /// Read-ahead of `initial` to `max` blocks, after more than `reads` sequential reads.
     #[must_use]
     pub fn new(initial: u64, max: u64, reads: u32, files: usize) -> Self {
         Self { initial: initial.min(max), max, reads, files: Recent::new(files) }

@@ -1,4 +1,4 @@
-//! What a read-ahead's row says beside what every policy's does.
+//! What a read-ahead's row declares in addition to a policy's row.
 
 use serde::Serialize;
 use toml::Table;
@@ -7,38 +7,37 @@ use headstart_types::KeyError;
 
 use super::{Integrated, ReadAhead, ReadAheadContext};
 
-/// Makes a policy from its keys.
+/// Builds a policy from its keys.
 pub type Make<P> = &'static (dyn Fn(Table, &ReadAheadContext) -> Result<Box<P>, KeyError> + Sync);
 
-/// How a row makes its read-ahead.
+/// How a row builds its read-ahead.
 #[derive(Clone, Copy)]
 pub enum BuildReadAhead {
-    /// Beside a replacement that the scenario chooses.
+    /// Combined with a replacement that the scenario chooses.
     Apart(Make<dyn ReadAhead>),
-    /// With a replacement of its own.
+    /// With its own replacement.
     WithReplacement(Make<dyn Integrated>),
 }
 
-/// What a read-ahead has to be told beside what a level has.
+/// What a read-ahead needs to know besides what a level knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
     /// Nothing.
     Nothing,
-    /// [`ReadAheadContext::drive`]: it is for devices with an arm.
+    /// [`ReadAheadContext::drive`]: only for devices with an arm.
     Drive,
-    /// [`ReadAheadContext::future`]: it is for the level that processes ask, and for processes whose references are
-    /// known.
+    /// [`ReadAheadContext::future`]: only for the first level, and for processes whose references are known.
     Future,
 }
 
-/// What is special to a read-ahead.
+/// What a row declares about its read-ahead.
 pub struct ReadsAhead {
-    /// Whether it names only blocks after the request that it is told of.
+    /// Whether it only names blocks after the current request.
     pub only_ahead: bool,
-    /// Whether a first request of one block, away from the start of its file, makes it prefetch nothing.
+    /// Whether a first request of one block, away from the start of its file, prefetches nothing.
     pub spares_random: bool,
-    /// What the host has to tell it.
+    /// What the host must provide.
     pub needs: Needs,
     /// Builds it from its keys (without `name` and `replacement`).
     ///

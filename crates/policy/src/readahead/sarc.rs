@@ -1,11 +1,11 @@
-//! SARC: sequential prefetching and replacement in one, with a list for sequential blocks and one for the rest.
+//! SARC: sequential prefetching and replacement in one, with a list for sequential blocks and one for the others.
 //!
 //! Source: B. S. Gill and D. S. Modha, "SARC: Sequential Prefetching in Adaptive Replacement Cache", USENIX 2005,
 //! sections II-A to II-C (detection, groups and triggers, what a trigger renews) and III-B to III-D (the two marginal
-//! utilities and their comparison), read as text. Figure 4, the algorithm, is an image in what could be read: its
+//! utilities and their comparison), read as text. Figure 4, the algorithm, is an image in the available copy: its
 //! adaptation, eviction and initial values are taken from two programs written after it (`SarcMeshCache` and
 //! `SarcMesh2Cache`, caches of mesh clusters in Python, public source), which agree with each other in the lines given
-//! here and with the text. zhang-pfc section 2.2 (fixed degree p and trigger distance g).
+//! here and with the text. Also zhang-pfc section 2.2 (fixed degree p and trigger distance g).
 //!
 //! ```text
 //! counter of n:  1 if n - 1 is not cached, else min(threshold, 1 + counter of n - 1); set at n's first reference
@@ -22,20 +22,21 @@
 //! at first:      s, adapt and the desired size are 0
 //! ```
 //!
-//! The ratio is the marginal utility of SEQ in units of RANDOM's; its excess over 1 is how fast the desired size moves,
-//! a fraction of a block at each eviction, until the next hit at a list end. A workload that never hits the end of
-//! RANDOM adapts by the hits at the end of SEQ.
+//! The ratio is the marginal utility of SEQ in units of RANDOM's. Its excess over 1 is the speed at which the desired
+//! size moves, a fraction of a block at each eviction, until the next hit at a list end. A workload that never hits the
+//! end of RANDOM adapts by the hits at the end of SEQ.
 //!
-//! What differs, or is our reading: a block is the paper's track. A request is worked through block by block, so a
-//! large one may trigger several groups. The last dL blocks are counted exactly; the programs estimate them by time
-//! stamps. Where SEQ is empty the ratio is unbounded if s > 0, else 0. The desired size is at most the frames. dL = 2 %
-//! of the frames ("a small constant fraction of the cache size"), threshold 2, p = 8 and g = 4 are settings of ours.
-//! A block that a coordinator takes out or makes the first victim does not adapt the size. The destage and free-queue
-//! threads are the host's business.
-//! Cost: constant per block plus p per group; 28 bytes a block of the universe, 16 a listed one, about 80 for each of
-//! at most 2 * frames + 1024 blocks that are cached or named. Not for strides or backward scans, which it takes for
-//! random, nor where many streams follow a few: a SEQ from which each block is evicted before its hit is never raised,
-//! as long as RANDOM's end is not hit either.
+//! Differences and readings: a block is the paper's track. A request is processed block by block, so a large one may
+//! trigger several groups. The last dL blocks are counted exactly; the programs estimate them by time stamps. If SEQ is
+//! empty the ratio is unbounded if s > 0, else 0. The desired size is at most the frames. dL = 2 % of the frames ("a
+//! small constant fraction of the cache size"), threshold 2, p = 8 and g = 4 are our settings. A block that a
+//! coordinator removes or makes the first victim does not adapt the size. The destage and free-queue threads belong to
+//! the host.
+//!
+//! Cost: constant per block plus p per group; 28 bytes per block of the universe, 16 per listed block, about 80 for
+//! each of at most 2 * frames + 1024 blocks that are cached or named. Not for strides or backward scans, which it
+//! treats as random, nor where many streams follow a few: a SEQ from which each block is evicted before its hit never
+//! grows, as long as RANDOM's end is not hit either.
 
 use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Outcome, Position};
 
@@ -50,7 +51,7 @@ use crate::{Replacement, View};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "sarc",
-    summary: "groups of fixed size ahead of sequential blocks, which share the cache with random ones by utility",
+    summary: "groups of fixed size ahead of sequential blocks, whose share of the cache adapts by marginal utility",
     source: "Gill and Modha, USENIX 2005; zhang-pfc, section 2.2",
     keys: KeyTable::of::<SarcKeys>(),
     default_replacement: None,
@@ -68,17 +69,17 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `sarc`.
     pub struct SarcKeys {
-        /// p: blocks of a group, at least two.
+        /// p: blocks per group, at least two.
         pub degree: Size = Size::Blocks(8),
-        /// g: how far before its end the next group is fetched.
+        /// g: distance from the end of a group to its trigger, which prefetches the next group.
         pub trigger: Size = Size::Blocks(4),
-        /// So many blocks in a row are sequential.
+        /// Number of blocks in a row that count as sequential.
         #[schemars(range(min = 1))]
         pub threshold: u32 = 2,
         /// dL: the watched end of each list, as a share of the blocks.
-        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 0.5, "x-allowed" = "a part of the frames, above 0 and at most 0.5"))]
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 0.5, "x-allowed" = "a share of the frames, above 0 and at most 0.5"))]
         pub bottom: f64 = 0.02,
-        /// Sequential misses at a marginal utility above it raise the desired size too.
+        /// Marginal utility above which sequential misses also raise the desired size.
         #[schemars(range(min = 1))]
         pub large_ratio: u32 = 20,
     }
@@ -93,7 +94,7 @@ impl SarcKeys {
         let trigger = self.trigger.some_blocks("trigger", context.block_bytes)?;
         if trigger >= degree {
             let allowed = format!("less than degree, {degree} blocks");
-            return Err(KeyError::new("trigger", format!("{trigger} blocks reach past the group"), allowed));
+            return Err(KeyError::new("trigger", format!("{trigger} blocks extend past the group"), allowed));
         }
         let bottom = (self.bottom * f64::from(context.frames)).ceil() as usize;
         let (threshold, large_ratio) = (self.threshold, u64::from(self.large_ratio));
@@ -113,44 +114,44 @@ const RANDOM_BOTTOM: usize = 3;
 /// SARC's parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SarcSetting {
-    /// p: blocks of a prefetched group, at least 2.
+    /// p: blocks per prefetched group, at least 2.
     pub degree: u64,
-    /// g: the trigger is so many blocks before the end of its group; at least 1, below `degree`.
+    /// g: distance of the trigger from the end of its group, in blocks; at least 1, below `degree`.
     pub trigger: u64,
-    /// A block is sequential when the counter reaches this; at least 1, and then every miss is.
+    /// Counter value at which a block is sequential; at least 1, at which every miss is.
     pub threshold: u32,
-    /// dL: blocks at the end of each list whose hits are watched, at least 1.
+    /// dL: number of blocks at the end of each list whose hits are watched, at least 1.
     pub bottom: usize,
-    /// A hit at the end of SEQ raises the desired size where SEQ is more than so many times as useful as RANDOM.
+    /// A hit at the end of SEQ raises the desired size if SEQ is more than this many times as useful as RANDOM.
     pub large_ratio: u64,
 }
 
-/// What is known about a block that is cached, on its way, or about to be.
+/// State of a block that is cached, in flight, or about to be fetched.
 #[derive(Debug, Clone, Copy, Default)]
 struct Page {
-    /// 0: not referenced since it was fetched.
+    /// Length of the sequential run that ends at this block; 0: not referenced since it was fetched.
     counter: u32,
     sequential: bool,
-    /// Where the group ends that this block triggers the successor of; 0: it is no trigger.
+    /// If the block is a trigger: the end of its group; otherwise 0.
     group_end: u64,
     block: Option<Block>,
 }
 
-/// Sequential prefetching in adaptive replacement cache.
+/// The `sarc` policy.
 #[derive(Debug)]
 pub struct Sarc {
     setting: SarcSetting,
     frames: usize,
     lists: Lists<4>,
-    /// By block: when it was last put at the recent end of its list.
+    /// For each block: when it was last put at the recent end of its list.
     stamps: Vec<u64>,
-    /// By block: its file and index.
+    /// For each block: its file and index.
     places: Vec<(u32, u64)>,
     clock: u64,
     pages: Recent<(u32, u64), Page>,
-    /// How long SEQ should be, in blocks; at most `frames`, and below 0 only until the next eviction.
+    /// Desired length of SEQ in blocks; at most `frames`, and below 0 only until the next eviction.
     desired: f64,
-    /// Twice what each eviction adds to `desired`, -1 to 1.
+    /// Twice the amount that each eviction adds to `desired`, from -1 to 1.
     adapt: f64,
     /// s: sequential misses since the last hit at the end of RANDOM.
     sequential_misses: u64,
@@ -168,7 +169,7 @@ impl Sarc {
             stamps: Vec::new(),
             places: Vec::new(),
             clock: 0,
-            // Groups may be named that never arrive; twice the frames leaves them room to be forgotten first.
+            // Groups may be named that never arrive; twice the frames leave room for them until they are forgotten.
             pages: Recent::new(2 * frames + 1024),
             desired: 0.0,
             adapt: 0.0,
@@ -176,13 +177,13 @@ impl Sarc {
         }
     }
 
-    /// How long SEQ should be, in blocks.
+    /// The desired length of SEQ, in blocks.
     #[must_use]
     pub fn desired(&self) -> f64 {
         self.desired
     }
 
-    /// How long SEQ and RANDOM are, in blocks.
+    /// The lengths of SEQ and RANDOM, in blocks.
     #[must_use]
     pub fn lengths(&self) -> (usize, usize) {
         let length = |top, bottom| self.lists.len(top) + self.lists.len(bottom);
@@ -226,7 +227,7 @@ impl Sarc {
         }
     }
 
-    /// A block has been evicted: the desired size moves.
+    /// Moves the desired size after an eviction.
     fn adapt(&mut self) {
         self.desired = match self.desired > 0.0 {
             true => (self.desired + self.adapt / 2.0).min(self.frames as f64),
@@ -234,7 +235,7 @@ impl Sarc {
         };
     }
 
-    /// The counter of the block at `index`, from the one before it, which is cached if `follows`.
+    /// The counter of the block at `index`, derived from the preceding block, which is cached if `follows`.
     fn count(&self, file: u32, index: u64, follows: bool) -> u32 {
         match index.checked_sub(1) {
             Some(before) if follows => {
@@ -245,7 +246,7 @@ impl Sarc {
         }
     }
 
-    /// Makes the blocks from `first` a group of SEQ, up to the end of the file; says where it ends.
+    /// Makes the blocks from `first` a group of SEQ, up to the end of the file; returns its end.
     fn group(&mut self, file: u32, first: u64, cached: &dyn Cached) -> u64 {
         let full = first.saturating_add(self.setting.degree);
         let end = full.min(cached.file_blocks(file).unwrap_or(u64::MAX));
@@ -272,12 +273,12 @@ impl Sarc {
         }
     }
 
-    /// The oldest block of the list of `bottom` and `top` that may be evicted.
+    /// The oldest evictable block of the list that consists of `bottom` and `top`.
     fn oldest(&self, bottom: usize, top: usize, view: &View<'_>) -> Option<Block> {
         self.lists.iter(bottom).chain(self.lists.iter(top)).find(|block| view.state(*block).is_evictable())
     }
 
-    /// The block to evict.
+    /// Chooses the block to evict.
     fn choose(&self, view: &View<'_>) -> Option<Block> {
         let seq = self.oldest(SEQ_BOTTOM, SEQ, view);
         let random = self.oldest(RANDOM_BOTTOM, RANDOM, view);

@@ -1,4 +1,4 @@
-//! An amount to read ahead, as a user writes it: blocks, or bytes where the real system counts bytes.
+//! An amount to read ahead, as a user writes it: in blocks, or in bytes where the real system counts bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,14 +12,14 @@ use headstart_types::{Bytes, KeyError};
 /// A number of blocks, or a size in bytes that becomes blocks once the block size is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// So many blocks.
+    /// A number of blocks.
     Blocks(u64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
 }
 
 impl Size {
-    /// What a user may write.
+    /// The values that a user may write.
     pub const ALLOWED: &'static str = "a whole number of blocks, or a size with a unit, such as \"128KiB\"";
 
     /// 1 KiB = 1024 bytes.
@@ -34,7 +34,7 @@ impl Size {
         Size::kib(mib << 10)
     }
 
-    /// In blocks of `block_bytes`, the last one begun counted whole; at most 2^32 - 1, so that sums of a few fit.
+    /// The size in blocks of `block_bytes`, rounded up; at most 2^32 - 1, so that sums of a few do not overflow.
     #[must_use]
     pub fn blocks(self, block_bytes: u64) -> u64 {
         let blocks = match self {
@@ -44,10 +44,10 @@ impl Size {
         blocks.min(u64::from(u32::MAX))
     }
 
-    /// The same, refused where it is less than one block.
+    /// The size in blocks, rounded up; an error if that is zero.
     ///
     /// # Errors
-    /// It is zero.
+    /// The size is zero.
     pub fn some_blocks(self, key: &str, block_bytes: u64) -> Result<u64, KeyError> {
         match self.blocks(block_bytes) {
             0 => Err(KeyError::new(key, "0 is out of range", "at least one block")),

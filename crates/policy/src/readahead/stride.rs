@@ -1,23 +1,24 @@
-//! Stride prediction: requests at a constant distance from each other are followed, forwards and backwards.
+//! Stride prediction: follows requests at a constant distance from each other, forwards and backwards.
 //!
-//! Source: J.-L. Baer and T.-F. Chen, "Effective Hardware-Based Data Prefetching for High-Performance Processors",
-//! IEEE Transactions on Computers 44(5), 1995, the reference prediction table: an entry has the last address, the
-//! stride and one of four states. From our reading; not checked against the article's text.
+//! Source: J.-L. Baer and T.-F. Chen, "Effective Hardware-Based Data Prefetching for High-Performance Processors", IEEE
+//! Transactions on Computers 44(5), 1995, the reference prediction table: an entry has the last address, the stride and
+//! one of four states. From our reading; not checked against the article's text.
 //!
 //! ```text
-//!               prediction right   prediction wrong
-//! initial       steady             transient, new stride
-//! transient     steady             none, new stride
-//! steady        steady             initial, same stride
-//! none          transient          none, new stride
+//!             prediction right   prediction wrong
+//! initial     steady             transient, new stride
+//! transient   steady             none, new stride
+//! steady      steady             initial, same stride
+//! none        transient          none, new stride
 //! ```
 //!
-//! What differs: an entry belongs to an open file (file and client), since a level sees no load instructions; addresses
-//! are first blocks of requests. Only the steady state prefetches (theirs also the transient one, where a wrong guess
-//! costs a cache line, not a disk access), and it names the next `degree` requests, each as long as the present one,
-//! where theirs looks ahead by the loop's speed.
-//! Cost: constant per request plus `degree` runs while steady; 60 bytes an open file, of at most `files`, the least
-//! recently read forgotten first. Not for streams interleaved on one open file, which have no constant distance.
+//! Differences: an entry belongs to an open file (file and client), because a level sees no load instructions.
+//! Addresses are first blocks of requests. Only the steady state prefetches (theirs also the transient one, where a
+//! wrong guess costs a cache line, not a disk access), and it names the next `degree` requests, each as long as the
+//! current one, where theirs looks ahead by the loop's speed.
+//!
+//! Cost: constant per request plus `degree` runs while steady; 60 bytes per open file, for at most `files`, the least
+//! recently read forgotten first. Not for interleaved streams on one open file, which have no constant distance.
 
 use headstart_types::{keys, read_keys, KeyTable, Nanos};
 
@@ -25,7 +26,7 @@ use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, FILES};
 use crate::row::{Family, PolicyRow};
 
-/// Requests ahead that are predicted at each request: 2^31 of them never end. A guess at more than anyone wants.
+/// Maximum `degree`, so that a request cannot cause an almost endless prediction. A guess: more than useful.
 const DEGREE_MAX: u32 = 65_536;
 
 /// Its row in the registry.
@@ -50,10 +51,10 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `stride`.
     pub struct StrideKeys {
-        /// Requests ahead.
+        /// Number of requests ahead.
         #[schemars(range(min = 1, max = DEGREE_MAX))]
         pub degree: u32 = 4,
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
@@ -94,7 +95,7 @@ impl Entry {
     }
 }
 
-/// Stride prediction.
+/// The `stride` read-ahead.
 #[derive(Debug)]
 pub struct Stride {
     degree: u32,
@@ -122,7 +123,7 @@ impl ReadAhead for Stride {
             first = next;
             let run = Run::between(asked.file, first, first.saturating_add(u64::from(asked.count)));
             match prefetch.last_mut() {
-                // A sequential stream: one run.
+                // A sequential stream becomes one run.
                 Some(last) if last.end() == run.first => *last = Run::between(last.file, last.first, run.end()),
                 _ => prefetch.push(run),
             }

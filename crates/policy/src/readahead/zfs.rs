@@ -1,25 +1,26 @@
-//! ZFS's zfetch: several streams for each file, a distance that doubles fast and then grows only when it must.
+//! ZFS's zfetch: several streams per file, with a distance that doubles quickly and then grows only when necessary.
 //!
 //! Source: OpenZFS 2.3 and later, module/zfs/dmu_zfetch.c (dmu_zfetch_prepare, _run, _hit, _future, _stream_create,
 //! _done), read line by line in a tree of after April 2024 (with reordered ranges and the prefetch property); the
 //! defaults are its zfetch_* parameters.
 //!
-//! A read that begins where a stream stands (or one block before) advances it. One that begins a little further ahead
-//! (max_reorder) is kept as a future range, of at most 9, and the stream jumps over holes once they are at most a
-//! quarter (hole_shift) of what it jumps. One just behind is ignored. Any other begins a stream at its end, in place of
-//! one that has not been hit for more than 2 s (max_reap), or, with all 8 taken, 1 s (min_reap); else none. A file has no
-//! more streams than maximal distances fit into it, but one. Each hit makes the distance at least the read's size,
-//! doubles it up to 4 MiB (min_distance), and then adds an eighth, up to 64 MiB (max_distance), if a prefetched block
-//! had come later than its reader. What lies within the distance is prefetched, once a read of the stream has found
-//! a block that was not there.
+//! A read that begins at a stream's position (or one block before) advances it. A read that begins a little further
+//! ahead (max_reorder) is kept as a future range, of at most 9, and the stream jumps over holes once they are at most a
+//! quarter (hole_shift) of the jump. A read just behind is ignored. Any other read starts a stream at its end. It
+//! replaces a stream that has not been hit for more than 2 s (max_reap) or, if all 8 are in use, 1 s (min_reap);
+//! otherwise none is started. A file has at most as many streams as maximal distances fit into it, and at least one.
+//! Each hit makes the distance at least the read's size, doubles it up to 4 MiB (min_distance), and then adds an
+//! eighth, up to 64 MiB (max_distance), if a prefetched block arrived later than its reader. Blocks within the distance
+//! are prefetched, once a read of the stream has found an absent block.
 //!
-//! Time counts in whole seconds, and a stream that has never been hit is min_reap old when it begins: it makes way
-//! from the next second on.
+//! Time counts in whole seconds, and a stream that has never been hit starts min_reap old: it may be replaced from the
+//! next second on.
 //!
-//! What differs: a block of the level is a record. A late block is noted when its reader finds it on its way, for the
-//! stream's next hit; there when its I/O ends, which the reader waits for. Left out: prefetch of indirect blocks, the
-//! brake while prefetches hold a sixteenth of the ARC, the wait for parallel callers.
-//! Cost: a look at each stream of the file (at most `streams`) per request; up to 250 bytes a stream, of at most
+//! Differences: a block of the level is a record. A late block is noticed when its reader finds it in flight, and
+//! counts at the stream's next hit; in ZFS when its I/O ends, which the reader waits for. Left out: prefetch of
+//! indirect blocks, the limit while prefetches hold a sixteenth of the ARC, the wait for parallel callers.
+//!
+//! Cost: a check of each stream of the file (at most `streams`) per request; up to 250 bytes per stream, for at most
 //! `files` files, the least recently read forgotten first. Not for many more streams on one file than `streams`.
 
 use headstart_types::{as_text, keys, read_keys, KeyError, KeyTable, Nanos};
@@ -31,7 +32,7 @@ use crate::row::{Family, PolicyRow};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "zfs",
-    summary: "zfetch: up to 8 streams a file, the distance doubles to 4 MiB and creeps to 64 MiB",
+    summary: "zfetch: up to 8 streams per file; the distance doubles up to 4 MiB and grows slowly up to 64 MiB",
     source: "OpenZFS 2.3 and later, module/zfs/dmu_zfetch.c",
     keys: KeyTable::of::<ZfsKeys>(),
     default_replacement: Some("lru"),
@@ -50,24 +51,24 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `zfs`.
     pub struct ZfsKeys {
-        /// How far the distance doubles.
+        /// Limit up to which the distance doubles.
         pub min_distance: Size = Size::mib(4),
-        /// How far the distance creeps.
+        /// Maximum distance.
         pub max_distance: Size = Size::mib(64),
         /// How far ahead a read may be out of order.
         pub max_reorder: Size = Size::mib(16),
-        /// Which part of what a read jumps may be a hole: 2^-n.
+        /// Maximum share of holes in what a stream jumps over: 2^-n.
         pub hole_shift: u32 = 2,
-        /// Streams of a file.
+        /// Maximum number of streams per file.
         #[schemars(range(min = 1))]
         pub streams: u32 = 8,
-        /// A stream that was idle so long gives way when all are taken.
+        /// Idle time after which a stream may be replaced when all are in use.
         #[serde(serialize_with = "as_text")]
         pub min_reap: Nanos = Nanos(1_000_000_000),
-        /// A stream that was idle so long gives way always.
+        /// Idle time after which a stream is always removed.
         #[serde(serialize_with = "as_text")]
         pub max_reap: Nanos = Nanos(2_000_000_000),
-        /// State is kept for so many files: the least recently read is forgotten first.
+        /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES / 8,
     }
@@ -83,7 +84,7 @@ impl ZfsKeys {
             block_bytes: context.block_bytes,
             min_distance: bytes(min_distance),
             max_distance: bytes(max_distance),
-            // The ranges of the real one are 16 bits wide.
+            // ZFS's ranges are 16 bits wide.
             max_reorder: (self.max_reorder.blocks(context.block_bytes) + 1).min(u64::from(u16::MAX)),
             hole_shift: self.hole_shift,
             streams: self.streams as usize,
@@ -93,55 +94,55 @@ impl ZfsKeys {
     }
 }
 
-/// Future ranges of a stream; the furthest of more is dropped.
+/// Maximum number of future ranges of a stream; beyond it the furthest is dropped.
 const RANGES: usize = 9;
 
-/// Nanoseconds.
+/// One second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 /// zfetch's parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct ZfsSetting {
-    /// Bytes of a block.
+    /// Bytes per block.
     pub block_bytes: u64,
-    /// Up to here the distance doubles, in bytes.
+    /// Limit up to which the distance doubles, in bytes.
     pub min_distance: u64,
-    /// It grows no further, in bytes.
+    /// Maximum distance, in bytes.
     pub max_distance: u64,
-    /// So far from a stream a read still belongs to it, in blocks.
+    /// Maximum distance of a read from its stream, in blocks.
     pub max_reorder: u64,
     /// Holes may be 1 / 2^hole_shift of what is jumped over.
     pub hole_shift: u32,
-    /// Streams of a file, at least 1.
+    /// Maximum number of streams per file, at least 1.
     pub streams: usize,
-    /// A stream without a hit for so long may be replaced.
+    /// Time without a hit after which a stream may be replaced.
     pub min_reap: Nanos,
-    /// And for so long is deleted.
+    /// Time without a hit after which a stream is removed.
     pub max_reap: Nanos,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Stream {
-    /// The block that is expected next.
+    /// The block expected next.
     at: u64,
-    /// Future ranges, relative to `at`, in order and apart.
+    /// Future ranges, relative to `at`, in ascending order and disjoint.
     ranges: Vec<(u64, u64)>,
-    /// When it was last hit, in ns; may lie before the start of time.
+    /// Time of the last hit in ns; may be negative.
     hit_at: i128,
-    /// Bytes.
+    /// Look-ahead distance in bytes.
     distance: u64,
-    /// The block after the last that was prefetched.
+    /// One past the last block prefetched.
     prefetched: u64,
-    /// The block after the last within the distance.
+    /// One past the last block within the distance.
     wanted: u64,
-    /// A read of it has found a block that was not there.
+    /// Whether a read of the stream has found an absent block.
     missed: bool,
-    /// A prefetched block has come later than its reader since the distance was last set.
+    /// Whether a prefetched block has arrived later than its reader since the distance was last set.
     late: bool,
 }
 
 impl Stream {
-    /// Advances by `blocks` and by the future ranges that these reach; says by how many.
+    /// Advances by `blocks` and by the future ranges that these reach; returns the number of blocks advanced.
     fn hit(&mut self, mut blocks: u64) -> u64 {
         for (start, end) in &self.ranges {
             if *start > blocks {
@@ -155,7 +156,8 @@ impl Stream {
         blocks
     }
 
-    /// Notes a read of `start..end` ahead; advances if the holes have become few, and says by how many blocks.
+    /// Records a read of `start..end` ahead of the stream. Advances if few holes remain; returns the number of blocks
+    /// advanced.
     fn future(&mut self, start: u64, end: u64, hole_shift: u32) -> u64 {
         let (start, end) = (start - self.at, end - self.at);
         let joins = |range: &(u64, u64)| range.0 <= end && range.1 >= start;
@@ -184,15 +186,15 @@ impl Stream {
     }
 }
 
-/// What a read is to the streams of its file.
+/// How a read relates to the streams of its file.
 enum Match {
-    /// So many blocks of stream number.
+    /// It advances the stream of this index by this many blocks.
     Hit(usize, u64),
     Behind,
     None,
 }
 
-/// zfetch.
+/// The `zfs` read-ahead.
 #[derive(Debug)]
 pub struct Zfs {
     setting: ZfsSetting,
@@ -200,7 +202,7 @@ pub struct Zfs {
 }
 
 impl Zfs {
-    /// With streams for `files` files.
+    /// A read-ahead with streams for `files` files.
     #[must_use]
     pub fn new(setting: ZfsSetting, files: usize) -> Self {
         Self { setting, files: Recent::new(files) }
@@ -229,12 +231,12 @@ impl Zfs {
         Match::None
     }
 
-    /// Begins a stream at `at`, if there is room or an old one to replace.
+    /// Starts a stream at `at`, if there is room or an old stream to replace.
     fn create(setting: &ZfsSetting, streams: &mut Vec<Stream>, at: u64, now: i128, last: Option<u64>) {
         let max_reap = now - i128::from(setting.max_reap.0);
         let min_reap = now - i128::from(setting.min_reap.0);
         streams.retain(|stream| stream.hit_at >= max_reap);
-        // Small files have fewer streams, so that these need not overlap.
+        // Small files have fewer streams, so that streams need not overlap.
         let apart = |last: u64| last.saturating_mul(setting.block_bytes) / setting.max_distance.max(1);
         let most = last.map_or(u64::MAX, apart).min(setting.streams as u64).max(1);
         if streams.len() as u64 >= most {

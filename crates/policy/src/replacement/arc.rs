@@ -1,25 +1,26 @@
-//! ARC: two recency lists, one for blocks seen once, one for blocks seen again, and a target that learns.
+//! ARC: two recency lists, one for blocks seen once and one for blocks seen again, with an adaptive target.
 //!
 //! Source: N. Megiddo and D. S. Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003, Figure 4.
-//! Checked: the miss counts of an independent program on a block trace and on a buffer-cache trace, exactly, and of
-//! libCacheSim 0.3.5 on OLTP of the paper's authors; the paper's own text and tables were not at hand.
+//! Checked against the miss counts of an independent program on a block trace and on a buffer-cache trace, exactly, and
+//! of libCacheSim 0.3.5 on OLTP of the paper's authors; the paper's own text and tables were not available.
 //!
 //! ```text
-//! hit in T1 or T2:  move to the back of T2
-//! miss, in B1:      target = min(c, target + max(1, |B2|/|B1|)), replace, insert into T2
-//! miss, in B2:      target = max(0, target - max(1, |B1|/|B2|)), replace, insert into T2
-//! miss, elsewhere:  trim B1 or B2 so that |T1|+|B1| <= c and all <= 2c, replace, insert into T1
-//! replace:          the front of T1 (to B1) if |T1| > target, or = target on a B2 hit; else of T2 (to B2)
+//! hit in T1 or T2:    move to the back of T2
+//! miss, in B1:        target = min(c, target + max(1, |B2|/|B1|)), replace, insert into T2
+//! miss, in B2:        target = max(0, target - max(1, |B1|/|B2|)), replace, insert into T2
+//! miss, elsewhere:    trim B1 or B2 so that |T1|+|B1| <= c and all <= 2c, replace, insert into T1
+//! replace:            the front of T1 (to B1) if |T1| > target, or = target on a B2 hit; else of T2 (to B2)
 //! ```
 //!
-//! What differs: the paper has no time and no read-ahead. Here the victim leaves, and the target learns, when the
-//! fetch is issued; the block enters T1 when it arrives and, if it was in B1 or B2, moves on to T2 with its first
-//! reference (see [`super`]); the first reference of a prefetched block that was in neither makes it the newest of
-//! T1. When the preferred list has no evictable block (all pinned) the other one gives.
-//! The target is a fraction, as in the paper: it is a double, and only divided, added, subtracted and compared, which
-//! IEEE 754 lays down to the last bit. It is therefore the same on every machine.
-//! Cost: constant per event; 16 bytes a listed block (there are up to twice as many as frames), 4 a block of the
-//! universe. Not for a loop a little longer than the cache, where it keeps no more than LRU does (`lirs`, `mru`).
+//! Differences: the paper has no time and no read-ahead. Here the victim is evicted and the target adapts when the
+//! fetch is issued. The block enters T1 when it arrives and, if it was in B1 or B2, moves on to T2 with its first
+//! reference (see [`super`]). The first reference of a prefetched block that was in neither makes it the newest of T1.
+//! If the preferred list has no evictable block (all are pinned), the other one supplies the victim. The target is a
+//! fraction, as in the paper: a double that is only divided, added, subtracted and compared, which IEEE 754 defines to
+//! the last bit, so it is the same on every machine.
+//!
+//! Cost: constant per event; 16 bytes per listed block (up to twice as many as frames), 4 per block of the universe.
+//! Not for a loop slightly longer than the cache, where it keeps no more than LRU does (`lirs`, `mru`).
 
 use toml::Table;
 
@@ -33,7 +34,7 @@ use crate::{Replacement, View};
 /// Its row in the registry.
 pub static ROW: ReplacementRow = ReplacementRow {
     name: "arc",
-    summary: "balance recency against frequency by what was evicted too soon",
+    summary: "balance recency and frequency, guided by blocks that were evicted too soon",
     source: "Megiddo and Modha, FAST 2003",
     hinted: false,
     keys: KeyTable::NONE,
@@ -50,21 +51,22 @@ const T1: usize = 0;
 const T2: usize = 1;
 const B1: usize = 2;
 const B2: usize = 3;
-/// In flight, and in a ghost list when the fetch was issued.
+/// In flight; was in a ghost list when the fetch was issued.
 const RETURNING: usize = 4;
 
-/// Tags: referenced since it arrived; not yet, and new; not yet, and in B1 or B2 before.
+/// Tags: `SEEN` has been referenced since it arrived; the others have not: `NEW` was in no list, `FROM_B1` and
+/// `FROM_B2` were ghosts.
 const SEEN: u16 = 0;
 const NEW: u16 = 1;
 const FROM_B1: u16 = 2;
 const FROM_B2: u16 = 3;
 
-/// Adaptive replacement cache.
+/// The ARC policy.
 #[derive(Debug)]
 pub struct Arc {
     lists: Lists<5>,
     frames: usize,
-    /// The paper's p: how many frames T1 should have, 0 to `frames`; a fraction.
+    /// The paper's p: the desired size of T1 in frames, 0 to `frames`; a fraction.
     target: f64,
 }
 
@@ -78,12 +80,12 @@ impl Arc {
         arc
     }
 
-    /// The front-most evictable block of `list`.
+    /// The oldest evictable block of `list`.
     fn oldest(&self, list: usize, view: &View<'_>) -> Option<Block> {
         self.lists.iter(list).find(|block| view.state(*block).is_evictable())
     }
 
-    /// Whom the paper's REPLACE evicts.
+    /// The block that the paper's REPLACE evicts.
     fn replace(&self, target: f64, in_b2: bool, view: &View<'_>) -> Option<Block> {
         let t1 = self.lists.len(T1) as f64;
         let from_t1 = t1 > 0.0 && (t1 > target || (in_b2 && t1 >= target));
@@ -91,7 +93,7 @@ impl Arc {
         order.into_iter().find_map(|list| self.oldest(list, view))
     }
 
-    /// Evicts into a ghost list; a block that has not been referenced goes back to where it came from.
+    /// Moves a victim to a ghost list; a block that was never referenced returns to where it came from.
     fn remember(&mut self, victim: Block) {
         let ghost = match self.lists.find(victim) {
             Some((T2, _)) | Some((_, FROM_B2)) => B2,
@@ -107,7 +109,7 @@ impl Arc {
 
     /// Cases II and III of the paper: `incoming` is in a ghost list.
     fn make_room_for_ghost(&mut self, incoming: Block, from: usize, view: &View<'_>) -> Option<Block> {
-        // The caller found `incoming` in the list that divides: that list is not empty.
+        // The caller found `incoming` in the list used as divisor, so that list is not empty.
         let (b1, b2) = (self.lists.len(B1) as f64, self.lists.len(B2) as f64);
         let (target, tag) = match from {
             B1 => ((self.target + (b2 / b1).max(1.0)).min(self.frames as f64), FROM_B1),

@@ -1,4 +1,4 @@
-//! What the constructors of replacements share.
+//! Helpers shared by the constructors of replacements.
 
 use headstart_types::KeyError;
 
@@ -8,5 +8,5 @@ pub(super) fn boxed<R: Replacement + 'static>(made: Result<R, KeyError>) -> Resu
     Ok(Box::new(made?))
 }
 
-/// The most ghosts, as a multiple of the frames.
+/// Maximum number of ghosts, as a multiple of the frames.
 pub(super) const GHOSTS_MAX: f64 = 1000.0;

@@ -1,4 +1,4 @@
-//! CLOCK: FIFO with a second chance for what was used since the hand last came by.
+//! CLOCK: FIFO with a second chance for blocks used since the hand last passed.
 //!
 //! Source: F. J. Corbató, "A Paging Experiment with the Multics System", in Honor of P. M. Morse, MIT Press, 1969.
 //!
@@ -6,14 +6,15 @@
 //! hit:        used = true; the block stays where it is
 //! miss:       make room, insert behind the hand, used = false
 //! make room:  at the hand: while used: used = false, the hand moves on
-//!             that block leaves
+//!             that block is evicted
 //! ```
 //!
-//! The ring is a queue here: the front is where the hand points, and a block that it spares goes to the back. What
-//! differs: the first reference, by which a block comes in, does not set its bit (some texts set it; then each block
-//! has a round more). A block that is not evictable is passed over and keeps its bit and its place at the front.
-//! Cost: constant per event, amortised (a block is spared at most once for each hit); 16 bytes a resident block, 4 a
-//! block of the universe. Not for loops longer than the cache, where it is FIFO, nor where scans mix in.
+//! The ring is a queue here: the front is where the hand points, and a spared block goes to the back. Differences: the
+//! first reference, which brings the block in, does not set its bit (some texts set it, which gives each block one more
+//! round). A block that is not evictable is skipped and keeps its bit and its place at the front.
+//!
+//! Cost: constant per event, amortised (a block is spared at most once per hit); 16 bytes per resident block, 4 per
+//! block of the universe. Not for loops longer than the cache, where it equals FIFO, nor for workloads with scans.
 
 use toml::Table;
 
@@ -27,7 +28,7 @@ use crate::{Replacement, View};
 /// Its row in the registry.
 pub static ROW: ReplacementRow = ReplacementRow {
     name: "clock",
-    summary: "FIFO with a second chance for what was used",
+    summary: "FIFO with a second chance for blocks that were used",
     source: "Corbató, A Paging Experiment with the Multics System, 1969",
     hinted: false,
     keys: KeyTable::NONE,
@@ -40,12 +41,12 @@ fn make(keys: Table, context: &Context) -> Result<Clock, KeyError> {
     Ok(Clock::new(&context.initial, context.disk_of.len()))
 }
 
-/// Tags: used since the hand passed; not; not referenced since it arrived.
+/// Tags: `USED` since the hand passed; `NOT_USED` since then; `NEW`: not referenced since it arrived.
 const USED: u16 = 1;
 const NOT_USED: u16 = 0;
 const NEW: u16 = 2;
 
-/// CLOCK, one bit a block.
+/// CLOCK with one bit per block.
 #[derive(Debug)]
 pub struct Clock {
     ring: Lists<1>,

@@ -1,7 +1,7 @@
-//! FIFO: the victim is the resident block that arrived first, whatever its use since.
+//! FIFO: the victim is the resident block that arrived first, regardless of its use.
 //!
-//! Cost: constant per event; 16 bytes a listed block, 4 a block of the universe. A baseline; more frames can mean more misses
-//! (Belady's anomaly).
+//! Cost: constant per event; 16 bytes per listed block, 4 per block of the universe. A baseline; more frames can mean
+//! more misses (Belady's anomaly).
 
 use toml::Table;
 
@@ -28,7 +28,7 @@ fn make(keys: Table, context: &Context) -> Result<Fifo, KeyError> {
     Ok(Fifo::new(&context.initial, context.disk_of.len()))
 }
 
-/// First in, first out.
+/// The FIFO policy.
 #[derive(Debug)]
 pub struct Fifo {
     arrivals: Lists<1>,

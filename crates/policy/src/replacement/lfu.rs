@@ -1,7 +1,8 @@
-//! LFU: the victim is the resident block with the fewest references; of several, the least recently used.
+//! LFU: the victim is the resident block with the fewest references; ties go to the least recently used.
 //!
 //! Source: folklore; constant time after K. Shah, A. Mitra and D. Matani, "An O(1) algorithm for implementing the LFU
-//! cache eviction scheme", 2010: blocks of one count stand together, and a reference moves a block to the next count.
+//! cache eviction scheme", 2010: blocks of one count are kept together, and a reference moves a block to the next
+//! count.
 //!
 //! ```text
 //! arrival:          count = 1, behind the last block with that count
@@ -10,11 +11,12 @@
 //! victim:           the front
 //! ```
 //!
-//! Here all blocks stand in one list, ordered by count, then by the time of the last reference; each count in use
-//! knows its last block. Counts are exact and live as long as the block: an evicted block's count is forgotten, a
-//! block that comes back begins at 1 ("in-cache LFU"; "perfect LFU" would keep a count for every block ever seen).
-//! Cost: constant per event; 28 bytes a resident block, 8 a block of the universe. Not where popularity changes: what
-//! was popular once stays, and new blocks evict each other.
+//! Here all blocks are in one list, ordered by count, then by the time of the last reference; each count in use knows
+//! its last block. Counts are exact and live as long as the block: an evicted block's count is forgotten, and a block
+//! that returns starts at 1 ("in-cache LFU"; "perfect LFU" would keep a count for every block ever seen).
+//!
+//! Cost: constant per event; 28 bytes per resident block, 8 per block of the universe. Not for changing popularity:
+//! blocks that were popular once stay, and new blocks evict each other.
 
 use toml::Table;
 
@@ -49,19 +51,19 @@ const NEW: u16 = 1;
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     count: u64,
-    /// The one referenced last.
+    /// The block referenced last.
     last: Block,
 }
 
-/// Least frequently used.
+/// The LFU policy.
 #[derive(Debug)]
 pub struct Lfu {
-    /// By count, then by the last reference.
+    /// Ordered by count, then by the last reference.
     order: Lists<1>,
     buckets: Vec<Bucket>,
     /// Buckets without a block.
     unused: Vec<u32>,
-    /// By block: the bucket of a resident one.
+    /// For each resident block: its bucket.
     bucket_of: Vec<u32>,
 }
 
@@ -82,7 +84,7 @@ impl Lfu {
         self.buckets[self.bucket_of[block.index()] as usize].count
     }
 
-    /// Takes `block` out; returns its count and the block before it.
+    /// Removes `block`; returns its count and the block before it.
     fn take(&mut self, block: Block) -> (u64, Option<Block>) {
         let bucket = self.bucket_of[block.index()];
         let before = self.order.before(block);
@@ -98,10 +100,11 @@ impl Lfu {
         (count, before)
     }
 
-    /// Puts `block`, in no bucket, behind the last of `count`; every block up to `before` has a lower count, and the
-    /// one behind it, if it has a lower count too, is of the last bucket below.
+    /// Inserts `block`, which is in no bucket, behind the last block of `count`. The caller guarantees that every block
+    /// up to `before` has a lower count, and that the block behind `before`, if it has a lower count too, is in the
+    /// last bucket below `count`.
     fn put(&mut self, block: Block, count: u64, before: Option<Block>) {
-        // At most two buckets are looked at: the one that the block comes from, and the next.
+        // At most two buckets are examined: the one that the block comes from, and the next.
         let mut anchor = before;
         loop {
             let next = match anchor {

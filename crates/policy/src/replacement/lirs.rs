@@ -1,29 +1,30 @@
-//! LIRS: what is used again soon after its last use stays; recency decides only among the rest.
+//! LIRS: blocks that are used again soon after their last use stay; recency only decides among the others.
 //!
 //! Source: S. Jiang and X. Zhang, "LIRS: An Efficient Low Inter-reference Recency Set Replacement Policy to Improve
-//! Buffer Cache Performance", SIGMETRICS 2002, section 3.3 and Figure 2.
-//! Checked against `lirs.c` of 15 November 2002, the authors' program: the same misses on all their traces at hand. The
-//! paper's figures are curves, and were not read.
+//! Buffer Cache Performance", SIGMETRICS 2002, section 3.3 and Figure 2. Checked against `lirs.c` of 15 November 2002,
+//! the authors' program: the same misses on all of their traces that were available. The paper's figures are curves,
+//! and were not compared.
 //!
 //! ```text
 //! S: blocks by their last reference; its bottom (front) is always LIR.  Q: the resident HIR blocks.
-//! LIR block:             to the top of S; if it was the bottom, prune
-//! HIR block in S:        to the top of S, becomes LIR, leaves Q; if there are more LIR blocks than frames for them,
-//!                        the bottom of S becomes HIR at the back of Q; prune
-//! HIR block not in S:    to the top of S and to the back of Q
-//! miss:                  the front of Q leaves; if it is in S, it stays there as a ghost. Then as above
-//! prune:                 HIR blocks at the bottom of S leave it, ghosts among them are forgotten
+//! LIR block:          to the top of S; if it was the bottom, prune
+//! HIR block in S:     to the top of S, becomes LIR, leaves Q; if there are more LIR blocks than frames for them,
+//!                     the bottom of S becomes HIR at the back of Q; prune
+//! HIR block not in S: to the top of S and to the back of Q
+//! miss:               the front of Q is evicted; if it is in S, it stays there as a ghost. Then as above
+//! prune:              HIR blocks at the bottom of S leave it, ghosts among them are forgotten
 //! ```
 //!
-//! References of one block in a row are one reference, as in that program. While there are fewer LIR blocks than frames
-//! for them, a referenced HIR block becomes LIR: at first that fills the cache with LIR blocks. 1 % of the frames are for
-//! HIR blocks, at least 2. What differs: S stands for references alone, so a block that arrives ahead of its reference
-//! is in Q only, or becomes a resident HIR block where its ghost stands in S. When Q has no evictable block, the lowest
-//! LIR block that is one leaves. `ghosts` bounds the ghosts, oldest eviction first; that
-//! program bounds S instead, at 2500 caches. By default neither is bounded.
-//! Cost: constant per event, amortised (each block pruned was pushed); 16 bytes for each block of S and of Q, 8 a block
-//! of the universe; S can grow to all blocks of the trace where nothing bounds it. Not where the newest blocks are
-//! the best: a block must be used twice while it is in Q or its ghost in S before it stays.
+//! Consecutive references of one block count as one reference, as in that program. While there are fewer LIR blocks
+//! than frames for them, a referenced HIR block becomes LIR, which at first fills the cache with LIR blocks. 1 % of the
+//! frames are for HIR blocks, at least 2. Differences: S records references only, so a block that arrives ahead of its
+//! reference is in Q only, or becomes a resident HIR block if its ghost is in S. If Q has no evictable block, the
+//! lowest evictable LIR block is evicted. `ghosts` bounds the ghosts, oldest eviction first; that program bounds S
+//! instead, at 2500 caches. By default neither is bounded.
+//!
+//! Cost: constant per event, amortised (each block pruned was pushed); 16 bytes for each block of S and of Q, 8 per
+//! block of the universe; unbounded, S can grow to all blocks of the trace. Not for workloads where the newest blocks
+//! are the best: a block must be used twice while it is in Q or its ghost in S before it stays.
 
 use toml::Table;
 
@@ -37,7 +38,7 @@ use crate::{Replacement, View};
 /// Its row in the registry.
 pub static ROW: ReplacementRow = ReplacementRow {
     name: "lirs",
-    summary: "keep what was used twice at a short distance, recency decides among the rest",
+    summary: "keep blocks that were used twice at a short distance; recency decides among the others",
     source: "Jiang and Zhang, SIGMETRICS 2002, section 3.3",
     hinted: false,
     keys: KeyTable::of::<LirsKeys>(),
@@ -48,10 +49,10 @@ pub static ROW: ReplacementRow = ReplacementRow {
 keys! {
     /// Keys of `lirs`.
     pub struct LirsKeys {
-        /// Room for HIR blocks, as a share of the cache's blocks, rounded down; at least two blocks.
+        /// Share of the cache's blocks for HIR blocks, rounded down; at least two blocks.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub hir: f64 = 0.01,
-        /// Non-resident blocks that are remembered, as a multiple of the cache's blocks. 0 sets no bound.
+        /// Maximum number of remembered non-resident blocks, as a multiple of the cache's blocks. 0: no bound.
         #[schemars(range(min = 0.0, max = GHOSTS_MAX))]
         pub ghosts: f64 = 0.0,
     }
@@ -60,37 +61,37 @@ keys! {
 fn make(keys: Table, context: &Context) -> Result<Lirs, KeyError> {
     let keys: LirsKeys = read_keys(keys)?;
     let frames = context.frames as usize;
-    // At least 2 as in the authors' program, but one frame is left for a LIR block where there are two.
+    // At least 2 as in the authors' program, but with two frames one is left for a LIR block.
     let hir = context.share(keys.hir).max(2).min(frames.saturating_sub(1).max(1));
     let ghosts = context.share(keys.ghosts);
     let bound = (keys.ghosts > 0.0).then_some(ghosts);
     Ok(Lirs::new(frames, hir, bound, &context.initial, context.disk_of.len()))
 }
 
-/// The lists of `hir`; a block of S in none of them is LIR.
+/// The lists of `hir`; a block of S that is in none of them is LIR.
 const Q: usize = 0;
-/// Not resident, in S.
+/// Not resident, but in S.
 const GHOSTS: usize = 1;
-/// In flight, in S as a ghost when the fetch was issued.
+/// In flight; was a ghost in S when the fetch was issued.
 const RETURNING: usize = 2;
 
-/// Low inter-reference recency set.
+/// The LIRS policy.
 #[derive(Debug)]
 pub struct Lirs {
-    /// S; the front is its bottom.
+    /// S; its front is the bottom.
     stack: Lists<1>,
-    /// HIR blocks; none of them is only in `stack`.
+    /// HIR blocks; a HIR block is always in one of these lists.
     hir: Lists<3>,
-    /// LIR blocks, all of them resident and in S.
+    /// Number of LIR blocks, all of them resident and in S.
     lir: usize,
-    /// Frames for LIR blocks.
+    /// Number of frames for LIR blocks.
     lir_max: usize,
     ghosts_max: usize,
 }
 
 impl Lirs {
     /// A cache of `frames` frames, `hir` of them for HIR blocks, that holds `initial`, oldest first, each referenced
-    /// once; `ghosts_max` non-resident blocks are remembered, `None` sets no bound.
+    /// once. At most `ghosts_max` non-resident blocks are remembered; `None`: no bound.
     #[must_use]
     pub fn new(frames: usize, hir: usize, ghosts_max: Option<usize>, initial: &[Block], blocks: usize) -> Self {
         let mut lirs = Self {
@@ -112,7 +113,7 @@ impl Lirs {
         self.hir.list_of(block).is_none()
     }
 
-    /// Takes HIR blocks off the bottom of S.
+    /// Removes HIR blocks from the bottom of S.
     fn prune(&mut self) {
         while let Some(bottom) = self.stack.front(0) {
             match self.hir.list_of(bottom) {
@@ -126,7 +127,7 @@ impl Lirs {
         }
     }
 
-    /// The bottom of S, a LIR block, becomes a HIR block.
+    /// Turns the bottom of S, a LIR block, into a HIR block.
     fn demote_bottom(&mut self) {
         if let Some(bottom) = self.stack.pop_front(0) {
             self.hir.push_back(Q, bottom);
@@ -135,14 +136,14 @@ impl Lirs {
         }
     }
 
-    /// A LIR block leaves the cache.
+    /// Removes a LIR block from the cache.
     fn remove_lir(&mut self, block: Block) {
         self.stack.remove(block);
         self.lir -= 1;
         self.prune();
     }
 
-    /// The HIR block `victim` leaves the cache.
+    /// Evicts the HIR block `victim`.
     fn evict_hir(&mut self, victim: Block) {
         if self.stack.list_of(victim).is_none() {
             self.hir.remove(victim);

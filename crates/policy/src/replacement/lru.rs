@@ -1,7 +1,7 @@
-//! LRU: the victim is the resident block whose last reference (or, if it has none yet, arrival) is oldest.
+//! LRU: the victim is the resident block whose last reference (or arrival, if it was never referenced) is oldest.
 //!
-//! Cost: constant per event; 16 bytes a listed block, 4 a block of the universe. Not for loops longer than the cache, where it
-//! evicts each block just before its use (use `min` as the bound, `arc` against scans).
+//! Cost: constant per event; 16 bytes per listed block, 4 per block of the universe. Not for loops longer than the
+//! cache, where it evicts each block just before its use (use `min` as the bound, `arc` against scans).
 
 use toml::Table;
 
@@ -28,7 +28,7 @@ fn make(keys: Table, context: &Context) -> Result<Lru, KeyError> {
     Ok(Lru::new(&context.initial, context.disk_of.len()))
 }
 
-/// Least recently used.
+/// The LRU policy.
 #[derive(Debug)]
 pub struct Lru {
     recency: Lists<1>,

@@ -1,10 +1,11 @@
 //! MIN: the victim is the resident block whose next disclosed reference is furthest away.
 //!
-//! Source: L. A. Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal
-//! 5(2), 1966. With every reference disclosed and no prefetching it gives the fewest misses possible; with
-//! partial hints, blocks without a known next reference go first, least recently used first. It believes wrong hints until
-//! the cursor has passed them.
-//! Cost: a few words per event (an ordered bitmap of positions). Memory: 4 bytes a reference, 16 a block.
+//! Source: L. A. Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2),
+//! 1966. With every reference disclosed and no prefetching it gives the fewest misses possible. With partial hints,
+//! blocks without a known next reference go first, least recently used first. It trusts wrong hints until the cursor
+//! has passed them.
+//!
+//! Cost: a few words per event (an ordered bitmap of positions). Memory: 4 bytes per reference, 16 per block.
 
 use toml::Table;
 
@@ -52,7 +53,7 @@ impl Min {
 
 impl Replacement for Min {
     fn grow(&mut self, _blocks: usize) {
-        // The whole reference string, and with it every block, is known from the start.
+        // The whole reference string, and so every block, is known from the start.
     }
 
     fn victim(&mut self, _incoming: Block, view: &View<'_>) -> Option<Block> {

@@ -1,10 +1,10 @@
-//! Replacement policies: which block leaves when a frame is needed.
+//! Replacement policies choose the block to evict when a frame is needed.
 //!
-//! An arrival is not a reference. A block that read-ahead has brought in enters where new blocks enter; its first
-//! reference counts as the one that would have missed without read-ahead, so that a policy which tells blocks seen
-//! once from blocks seen again does so alike with and without read-ahead. A block that leaves before it has been
-//! referenced leaves as it came: unknown, or remembered if the policy remembered it before. Under demand fetching
-//! all this comes to what the papers say.
+//! An arrival is not a reference. A prefetched block enters where new blocks enter. Its first reference counts as the
+//! one that would have missed without read-ahead, so that a policy distinguishes blocks seen once from blocks seen
+//! again in the same way with and without read-ahead. A block that is evicted before its first reference leaves as it
+//! came: unknown, or remembered if the policy remembered it before. Under demand fetching all of this reduces to the
+//! papers' rules.
 
 pub(crate) mod arc;
 mod building;
@@ -41,44 +41,44 @@ use crate::View;
 
 /// A replacement policy. It tracks resident blocks only; blocks in flight cannot be victims.
 pub trait Replacement: Send {
-    /// Every block number from now on is below `blocks`.
+    /// Announces that block numbers are below `blocks` from now on.
     fn grow(&mut self, blocks: usize);
 
     /// See [`Policy::warm`](crate::Policy::warm).
     fn warm(&self, _blocks: &[Block]) {}
 
-    /// Chooses the block that makes way for `incoming` and forgets it as a resident. Blocks that are not evictable
-    /// are passed over and keep their place.
+    /// Chooses the block to evict for `incoming` and forgets it as a resident. Blocks that are not evictable are
+    /// skipped and keep their place.
     ///
     /// The caller guarantees that no frame is free and that `incoming` is absent, and fetches it in place of the
-    /// victim. `None`: no resident block is evictable, that is, all frames are in flight or pinned; nothing has
-    /// changed then, and the caller may ask again or let it be.
+    /// victim. `None`: no resident block is evictable, because all frames are in flight or pinned; nothing has changed,
+    /// and the caller may or may not ask again.
     fn victim(&mut self, incoming: Block, view: &View<'_>) -> Option<Block>;
 
-    /// `block` has arrived in the cache, by a demand fetch, ahead of one, or from another level.
+    /// `block` has arrived in the cache: on demand, ahead of demand, or from another level.
     fn inserted(&mut self, block: Block);
 
-    /// The resident `block` has been handed to the process as reference `position`.
+    /// The resident `block` has been delivered to the process as reference `position`.
     fn referenced(&mut self, position: Position, block: Block, outcome: Outcome);
 
-    /// [`referenced`](Self::referenced), for policies to which it matters by which process.
+    /// [`referenced`](Self::referenced), for policies that distinguish processes.
     fn referenced_by(&mut self, _process: u32, position: Position, block: Block, outcome: Outcome) {
         self.referenced(position, block, outcome);
     }
 
-    /// `process` has asked for `block`, which is about to be fetched or on its way. Only where requests are asked about
-    /// as wholes ([`Policy::asks`](crate::Policy::asks)).
+    /// `process` has requested `block`, which is about to be fetched or in flight. Only called for policies that
+    /// [ask](crate::Policy::asks) for whole requests.
     fn awaited_by(&mut self, _process: u32, _block: Block) {}
 
-    /// The resident `block` leaves, and not by [`victim`](Self::victim): a coordinator has taken it out or evicts it
-    /// first. It is forgotten whole, its past too: that it left says nothing about the cache's size.
+    /// The resident `block` leaves without [`victim`](Self::victim): a coordinator has removed it or evicts it first.
+    /// The policy forgets it entirely, including its history: its removal says nothing about the cache's size.
     fn removed(&mut self, block: Block);
 }
 
-/// The first evictable block from the front of `list` that `spare` does not spare, given its tag. Those that it spares
-/// go to the back; blocks that are not evictable are passed over and stay where they are.
+/// The first evictable block from the front of `list` that `spare` does not spare; `spare` is given the block's tag.
+/// Spared blocks go to the back; blocks that are not evictable are skipped and stay where they are.
 ///
-/// `spare` lets each block go after a bounded number of calls.
+/// The caller guarantees that `spare` spares each block only a bounded number of times.
 fn second_chance<const LISTS: usize>(
     lists: &mut Lists<LISTS>,
     list: usize,
@@ -95,7 +95,7 @@ fn second_chance<const LISTS: usize>(
             return Some(block);
         }
         lists.move_to_back(list, block);
-        // The last one comes round to itself.
+        // The last block is followed by itself.
         at = at.or(Some(block));
     }
     None

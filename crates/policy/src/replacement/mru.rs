@@ -10,10 +10,11 @@
 //! victim:     the back of the used; if there is none, the back of the unused
 //! ```
 //!
-//! A block that has arrived ahead of its first reference has not been used at all: it is spared as long as another
-//! block can go, or each prefetched block would evict the one before it.
-//! Cost: constant per event; 16 bytes a resident block, 4 a block of the universe. Not for anything but loops: what
-//! is old stays for good, wasted prefetches too.
+//! A block that has arrived ahead of its first reference is unused: it is spared as long as another block is evictable,
+//! otherwise each prefetched block would evict the one before it.
+//!
+//! Cost: constant per event; 16 bytes per resident block, 4 per block of the universe. Only for loops: old blocks stay
+//! for good, including wasted prefetches.
 
 use toml::Table;
 
@@ -27,7 +28,7 @@ use crate::{Replacement, View};
 /// Its row in the registry.
 pub static ROW: ReplacementRow = ReplacementRow {
     name: "mru",
-    summary: "evict the block that was referenced last: for loops",
+    summary: "evict the block that was referenced last (for loops)",
     source: "Chou and DeWitt, VLDB 1985, section 4",
     hinted: false,
     keys: KeyTable::NONE,
@@ -43,7 +44,7 @@ fn make(keys: Table, context: &Context) -> Result<Mru, KeyError> {
 const USED: usize = 0;
 const UNUSED: usize = 1;
 
-/// Most recently used.
+/// The MRU policy.
 #[derive(Debug)]
 pub struct Mru {
     recency: Lists<2>,

@@ -1,8 +1,8 @@
-//! RU-set: what no process has used recently may go.
+//! RU-set: blocks that no process has used recently may be evicted.
 //!
 //! Source: D. Kotz and C. S. Ellis, "Prefetching in File Systems for MIMD Multiprocessors" (RAPID Transit), sections 3
-//! and 5.4: each process has a list of the `size` blocks that it used last; what is in nobody's list may be replaced.
-//! With a size of 1 a block is tossed as soon as all who have read it go on to another.
+//! and 5.4: each process has a list of the `size` blocks that it used last; blocks that are in no list may be replaced.
+//! With a size of 1 a block is tossed as soon as all of its readers go on to another block.
 //!
 //! ```text
 //! process waits for or reads a block:  to the back of its list; beyond `size`, the front one drops out
@@ -10,13 +10,14 @@
 //! victim:  the front of the tossed
 //! ```
 //!
-//! The list takes a block as soon as its process asks for it, so that `size` frames a process and those for prefetched
-//! blocks are always enough. A block that has been prefetched and not used is in no list, and yet spared. The paper
-//! does not say what happens where there are fewer frames; here the oldest unused block goes then, and last of all the
-//! one that was used least recently. The order of the tossed is open as well (theirs is a set): the one that has been
-//! there longest goes first. One process without read-ahead makes this LRU.
-//! Cost: `size` per event. Memory: 16 bytes a resident block, 8 a block of the universe, 4 a list's entry. Not for
-//! programs that come back to their blocks: nothing else than a list's length keeps them.
+//! The list takes a block as soon as its process requests it, so that `size` frames per process and those for
+//! prefetched blocks always suffice. A prefetched and unused block is in no list, and is spared nevertheless. The paper
+//! does not say what happens with fewer frames; here the oldest unused block is evicted then, and as a last resort the
+//! least recently used one. The order of the tossed blocks is open as well (theirs is a set): here the one tossed first
+//! is evicted first. With one process and no read-ahead this is LRU.
+//!
+//! Cost: `size` per event. Memory: 16 bytes per resident block, 8 per block of the universe, 4 per list entry. Not for
+//! programs that return to their blocks: only the length of a list keeps them.
 
 use toml::Table;
 
@@ -30,7 +31,7 @@ use crate::{Replacement, View};
 /// Its row in the registry.
 pub static ROW: ReplacementRow = ReplacementRow {
     name: "ru-set",
-    summary: "evict what is in no process's list of recently used blocks: for parallel programs",
+    summary: "evict blocks that are in no process's list of recently used blocks (for parallel programs)",
     source: "Kotz and Ellis, RAPID Transit, sections 3 and 5.4",
     hinted: false,
     keys: KeyTable::of::<RuSetKeys>(),
@@ -52,29 +53,29 @@ fn make(keys: Table, context: &Context) -> Result<RuSet, KeyError> {
     Ok(RuSet::new(size as usize, &context.initial, context.disk_of.len()))
 }
 
-/// Stands where a list has no block.
+/// Marks an empty entry of a list.
 const NONE: Block = Block(u32::MAX);
 
 const TOSSED: usize = 0;
 const UNUSED: usize = 1;
 const HELD: usize = 2;
 
-/// Blocks that no process has used recently go.
+/// The RU-set policy.
 #[derive(Debug)]
 pub struct RuSet {
     /// Length of a process's list, at least 1.
     size: usize,
-    /// For each process `size` blocks, those that it used last, the latest at the end and [`NONE`] before the first. Some may have been
-    /// evicted.
+    /// For each process `size` blocks: those that it used last, the latest at the end, [`NONE`] in empty entries. Some
+    /// may have been evicted.
     recent: Vec<Block>,
-    /// By block: how many lists it is in.
+    /// For each block: the number of lists that contain it.
     holders: Vec<u32>,
-    /// Resident blocks: in nobody's list, never used, in somebody's list; each by when it came to that.
+    /// Resident blocks that are in no list, never used, or in some list; each in the order in which they became so.
     residents: Lists<3>,
 }
 
 impl RuSet {
-    /// A cache that holds `initial`, all tossed, oldest first.
+    /// A cache that holds `initial`, oldest first, all tossed.
     #[must_use]
     pub fn new(size: usize, initial: &[Block], blocks: usize) -> Self {
         let mut ru_set = Self { size, recent: Vec::new(), holders: Vec::new(), residents: Lists::new() };
@@ -83,7 +84,7 @@ impl RuSet {
         ru_set
     }
 
-    /// Makes `block` the latest of the list of `process`.
+    /// Makes `block` the latest in the list of `process`.
     fn take(&mut self, process: u32, block: Block) {
         let (begin, end) = (process as usize * self.size, (process as usize + 1) * self.size);
         if end > self.recent.len() {
@@ -101,7 +102,7 @@ impl RuSet {
         }
     }
 
-    /// `block` has dropped out of a list.
+    /// Handles a block that has dropped out of a list.
     fn drop_out(&mut self, block: Block) {
         self.holders[block.index()] -= 1;
         if self.holders[block.index()] == 0 && self.residents.list_of(block).is_some() {
@@ -149,7 +150,7 @@ impl Replacement for RuSet {
 
     fn removed(&mut self, block: Block) {
         self.residents.remove(block);
-        // Rare, and rarer still while somebody has just used it: worth a look through all lists.
+        // Rare, and even rarer while a process has just used the block: a search through all lists is affordable.
         if std::mem::take(&mut self.holders[block.index()]) > 0 {
             for list in self.recent.chunks_mut(self.size) {
                 if let Some(at) = list.iter().position(|other| *other == block) {

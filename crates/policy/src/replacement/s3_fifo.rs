@@ -1,27 +1,29 @@
-//! S3-FIFO: a small FIFO queue filters blocks that are used once; a main FIFO queue gives the rest further chances.
+//! S3-FIFO: a small FIFO queue filters out blocks that are used once; a main FIFO queue gives the others further
+//! chances.
 //!
-//! Source: J. Yang, Y. Zhang, Z. Qiu, Y. Yue and K. V. Rashmi, "FIFO Queues are All You Need for Cache Eviction",
-//! SOSP 2023, section 4.1 and Algorithm 1; a tenth of the cache for S, a ghost list as long as M.
-//! Checked: with `fill_main` the same misses as libCacheSim 0.3.5, the authors' program, on 10 traces.
+//! Source: J. Yang, Y. Zhang, Z. Qiu, Y. Yue and K. V. Rashmi, "FIFO Queues are All You Need for Cache Eviction", SOSP
+//! 2023, section 4.1 and Algorithm 1; a tenth of the cache for S, a ghost list as long as M. Checked: with `fill_main`
+//! the same misses as libCacheSim 0.3.5, the authors' program, on 10 traces.
 //!
 //! ```text
-//! hit:          frequency = min(frequency + 1, 3)
-//! miss:         make room; insert, frequency 0, into M if in G, else into S
-//! make room:    from S if |S| >= small, else from M; from the other one if it has nothing to give
-//! from S:       the front: if frequency > 1, move to M with frequency 0 and look at the next;
-//!               else it leaves and is remembered in G, which forgets its front when it is full
-//! from M:       the front: if frequency > 0, move to M's back with frequency - 1 and look at the next;
-//!               else it leaves
+//! hit:        frequency = min(frequency + 1, 3)
+//! miss:       make room; insert, frequency 0, into M if in G, else into S
+//! make room:  from S if |S| >= small, else from M; from the other one if it has no victim
+//! from S:     the front: if frequency > 1, move to M with frequency 0 and look at the next;
+//!             else it is evicted and remembered in G, which forgets its front when it is full
+//! from M:     the front: if frequency > 0, move to M's back with frequency - 1 and look at the next;
+//!             else it is evicted
 //! ```
 //!
-//! What differs: Algorithm 1 evicts from M as well when a move from S fills it, which would free two frames for one
-//! block; here one block leaves, as in that program. With `fill_main`, S is not longer than it should be before the first
-//! eviction either: new blocks go into M instead, as in later versions of that program. It matters for long: on a loop
-//! longer than the cache M then keeps what came first, and without it nothing ever hits. Under [`super`]'s rule a block
-//! that was in G enters M with its reference.
-//! Cost: constant per event, amortised (a block is passed over at most 3 times for as many hits); 16 bytes a listed
-//! block (frames and G), 4 a block of the universe. Not for workloads without blocks used once, and not where a block's
-//! second and third use come late: S is too short for them, and what is popular leaves once before it stays.
+//! Differences: Algorithm 1 also evicts from M when a move from S fills it, which would free two frames for one block;
+//! here one block is evicted, as in that program. With `fill_main`, S does not exceed its size before the first
+//! eviction either: new blocks go into M instead, as in later versions of that program. This has a lasting effect: on a
+//! loop longer than the cache M then keeps the first blocks, and without it nothing ever hits. By [`super`]'s rule a
+//! block that was in G enters M with its reference.
+//!
+//! Cost: constant per event, amortised (a block is spared at most 3 times for as many hits); 16 bytes per listed block
+//! (frames and G), 4 per block of the universe. Not for workloads without blocks used once, and not if a block's second
+//! and third use come late: S is too short for them, and popular blocks are evicted once before they stay.
 
 use toml::Table;
 
@@ -35,7 +37,7 @@ use crate::{Replacement, View};
 /// Its row in the registry.
 pub static ROW: ReplacementRow = ReplacementRow {
     name: "s3-fifo",
-    summary: "a small FIFO queue filters, a main one gives further chances, a ghost queue remembers",
+    summary: "a small FIFO queue filters new blocks, a main one gives further chances, a ghost queue remembers evicted blocks",
     source: "Yang et al., SOSP 2023, Algorithm 1",
     hinted: false,
     keys: KeyTable::of::<S3FifoKeys>(),
@@ -46,13 +48,13 @@ pub static ROW: ReplacementRow = ReplacementRow {
 keys! {
     /// Keys of `s3-fifo`.
     pub struct S3FifoKeys {
-        /// S, as a share of the cache's blocks, rounded down; at least one block.
+        /// Size of S, as a share of the cache's blocks, rounded down; at least one block.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub small: f64 = 0.1,
-        /// G, as a multiple of the cache's blocks. 0 remembers nothing.
+        /// Size of G, as a multiple of the cache's blocks. 0 remembers nothing.
         #[schemars(range(min = 0.0, max = GHOSTS_MAX))]
         pub ghosts: f64 = 0.9,
-        /// Until the first eviction, what S should not have goes into M.
+        /// Whether new blocks go into M while S is full, until the first eviction.
         pub fill_main: bool = false,
     }
 }
@@ -67,30 +69,30 @@ fn make(keys: Table, context: &Context) -> Result<S3Fifo, KeyError> {
 const SMALL: usize = 0;
 const MAIN: usize = 1;
 const GHOSTS: usize = 2;
-/// In flight, and in G when the fetch was issued.
+/// In flight; was in G when the fetch was issued.
 const RETURNING: usize = 3;
 
-/// Tags: the frequency, 0 to 3, of a block that has been referenced since it arrived.
+/// Tags up to this: the frequency, 0 to 3, of a block that has been referenced since it arrived.
 const FREQUENCY_MAX: u16 = 3;
-/// Not yet, and new; not yet, and in G before.
+/// Tags of blocks not referenced since they arrived: `NEW`, or `FROM_GHOSTS` if it was in G.
 const NEW: u16 = 4;
 const FROM_GHOSTS: u16 = 5;
 
-/// Three static FIFO queues.
+/// The S3-FIFO policy.
 #[derive(Debug)]
 pub struct S3Fifo {
     lists: Lists<4>,
-    /// How many blocks S should have, at least 1.
+    /// Desired number of blocks in S, at least 1.
     small: usize,
-    /// How many blocks G remembers.
+    /// Maximum number of blocks in G.
     ghosts: usize,
-    /// New blocks go into M when S has as many as it should.
+    /// Whether new blocks go into M while S is full.
     filling: bool,
 }
 
 impl S3Fifo {
-    /// A cache that holds `initial`, oldest first, each referenced once; S should have `small` blocks, at least one,
-    /// G has `ghosts`. `fill_main`: until the first eviction, what S should not have goes into M.
+    /// A cache that holds `initial`, oldest first, each referenced once. S has `small` blocks, at least one; G has
+    /// `ghosts`. `fill_main`: new blocks go into M while S is full, until the first eviction.
     #[must_use]
     pub fn new(small: usize, ghosts: usize, fill_main: bool, initial: &[Block], blocks: usize) -> Self {
         let mut s3_fifo = Self { lists: Lists::new(), small: small.max(1), ghosts, filling: fill_main };
@@ -152,7 +154,7 @@ impl Replacement for S3Fifo {
         let victim = if self.lists.len(SMALL) >= self.small {
             self.evict_small(view).or_else(|| self.evict_main(view))
         } else {
-            // What S does not give may have moved to M.
+            // Blocks of S that were not evicted may have moved to M.
             self.evict_main(view).or_else(|| self.evict_small(view)).or_else(|| self.evict_main(view))
         }?;
         self.filling = false;

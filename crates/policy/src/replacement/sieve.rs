@@ -1,22 +1,23 @@
-//! SIEVE: a FIFO queue and a hand that goes from old to new, spares what was used and evicts what was not.
+//! SIEVE: a FIFO queue and a hand that moves from old to new blocks, spares used blocks and evicts unused ones.
 //!
 //! Source: Y. Zhang, J. Yang, Y. Yue, Y. Vigfusson and K. V. Rashmi, "SIEVE is Simpler than LRU: an Efficient Turn-Key
-//! Eviction Algorithm for Web Caches", NSDI 2024, section 3.1 and Algorithm 1.
-//! Checked: the same misses as libCacheSim 0.3.5, by one of its authors, on 10 traces.
+//! Eviction Algorithm for Web Caches", NSDI 2024, section 3.1 and Algorithm 1. Checked: the same misses as libCacheSim
+//! 0.3.5, by one of its authors, on 10 traces.
 //!
 //! ```text
 //! hit:        visited = true; the block stays where it is
 //! miss:       make room, insert at the new end, visited = false
 //! make room:  from the hand (at first, and past the new end, the old end) to newer blocks:
 //!             while visited: visited = false, next
-//!             that block leaves; the hand stands at the next
+//!             that block is evicted; the hand moves to the next
 //! ```
 //!
-//! What differs: nothing under demand fetching. The first reference of a prefetched block does not mark it (see
-//! [`super`]). The hand passes over a block that is not evictable and leaves its mark.
-//! Cost: constant per event, amortised (the hand spares a block at most once for each hit); 16 bytes a resident
-//! block, 4 a block of the universe. Not for scans over a cache that is in use: a visited block that the hand has
-//! passed is safe for a whole round, new ones leave first; nor for loops, where it is FIFO.
+//! Differences: none under demand fetching. The first reference of a prefetched block does not mark it (see [`super`]).
+//! The hand skips a block that is not evictable and leaves its mark.
+//!
+//! Cost: constant per event, amortised (the hand spares a block at most once per hit); 16 bytes per resident block, 4
+//! per block of the universe. Not for scans over a cache in use: a visited block that the hand has passed is safe for a
+//! whole round, and new ones are evicted first; nor for loops, where it equals FIFO.
 
 use toml::Table;
 
@@ -30,7 +31,7 @@ use crate::{Replacement, View};
 /// Its row in the registry.
 pub static ROW: ReplacementRow = ReplacementRow {
     name: "sieve",
-    summary: "a FIFO queue whose hand spares what was used and evicts what was not",
+    summary: "a FIFO queue whose hand spares used blocks and evicts unused ones",
     source: "Zhang et al., NSDI 2024, Algorithm 1",
     hinted: false,
     keys: KeyTable::NONE,
@@ -43,12 +44,12 @@ fn make(keys: Table, context: &Context) -> Result<Sieve, KeyError> {
     Ok(Sieve::new(&context.initial, context.disk_of.len()))
 }
 
-/// Tags: visited since the hand passed; not; not referenced since it arrived.
+/// Tags: `VISITED` since the hand passed; `NOT_VISITED` since then; `NEW`: not referenced since it arrived.
 const VISITED: u16 = 1;
 const NOT_VISITED: u16 = 0;
 const NEW: u16 = 2;
 
-/// SIEVE.
+/// The SIEVE policy.
 #[derive(Debug)]
 pub struct Sieve {
     queue: Lists<1>,
@@ -78,7 +79,7 @@ impl Replacement for Sieve {
 
     fn victim(&mut self, _incoming: Block, view: &View<'_>) -> Option<Block> {
         let mut at = self.hand;
-        // After one round every evictable block has lost its mark: the second finds one, if there is one.
+        // After one round every evictable block has lost its mark, so the second round finds one if there is one.
         for _ in 0..=2 * self.queue.len(0) {
             let block = at.or_else(|| self.queue.front(0))?;
             at = self.queue.after(block);

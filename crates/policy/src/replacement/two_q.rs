@@ -1,24 +1,25 @@
-//! 2Q: a short FIFO queue tries new blocks out; only those that come back soon after it enter the LRU list.
+//! 2Q: a short FIFO queue tests new blocks; only those that return soon after leaving it enter the LRU list.
 //!
 //! Source: T. Johnson and D. Shasha, "2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm",
-//! VLDB 1994, section 2.2 ("full version"); Kin = 25 % and Kout = 50 % of the frames are its choice.
-//! Checked: the same misses as libCacheSim 0.3.5 on 10 traces; the VLDB text was not at hand.
+//! VLDB 1994, section 2.2 ("full version"); Kin = 25 % and Kout = 50 % of the frames are its choice. Checked: the same
+//! misses as libCacheSim 0.3.5 on 10 traces; the VLDB text was not available.
 //!
 //! ```text
 //! hit in Am:      move to the back of Am
-//! hit in A1in:    nothing; references in quick succession are one
+//! hit in A1in:    nothing; references in quick succession count as one
 //! miss, in A1out: make room, insert into Am
 //! miss:           make room, insert into A1in
-//! make room:      if |A1in| > Kin: the front of A1in leaves and is remembered in A1out,
+//! make room:      if |A1in| > Kin: the front of A1in is evicted and remembered in A1out,
 //!                                  which forgets its front when it holds more than Kout
-//!                 else:            the front of Am leaves and is forgotten
+//!                 else:            the front of Am is evicted and forgotten
 //! ```
 //!
-//! What differs: a missed block leaves A1out before its victim enters it (the paper's text leaves that open), and
-//! through [`super`]'s rule it enters Am with its reference, not with its arrival. When the list that should give
-//! has no evictable block, the other one gives.
-//! Cost: constant per event; 16 bytes a listed block (frames and Kout), 4 a block of the universe. Not for
-//! workloads whose blocks come back later than A1out remembers: with too small a Kout it is a FIFO queue.
+//! Differences: a missed block leaves A1out before its victim enters it (the paper's text leaves that open), and by
+//! [`super`]'s rule it enters Am with its reference, not with its arrival. If the preferred list has no evictable
+//! block, the other one supplies the victim.
+//!
+//! Cost: constant per event; 16 bytes per listed block (frames and Kout), 4 per block of the universe. Not for
+//! workloads whose blocks return later than A1out remembers: with too small a Kout it is a FIFO queue.
 
 use toml::Table;
 
@@ -32,7 +33,7 @@ use crate::{Replacement, View};
 /// Its row in the registry.
 pub static ROW: ReplacementRow = ReplacementRow {
     name: "2q",
-    summary: "try new blocks out in a FIFO queue, keep those that come back in an LRU list",
+    summary: "test new blocks in a FIFO queue, keep those that return in an LRU list",
     source: "Johnson and Shasha, VLDB 1994, section 2.2 (full version)",
     hinted: false,
     keys: KeyTable::of::<TwoQKeys>(),
@@ -46,7 +47,7 @@ keys! {
         /// Kin, as a share of the cache's blocks, rounded down; at least one block.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub kin: f64 = 0.25,
-        /// Kout, as a multiple of the cache's blocks. 0 remembers nothing: a FIFO queue.
+        /// Kout, as a multiple of the cache's blocks. 0 remembers nothing, which makes it a FIFO queue.
         #[schemars(range(min = 0.0, max = GHOSTS_MAX))]
         pub kout: f64 = 0.5,
     }
@@ -62,15 +63,16 @@ fn make(keys: Table, context: &Context) -> Result<TwoQ, KeyError> {
 const A1IN: usize = 0;
 const AM: usize = 1;
 const A1OUT: usize = 2;
-/// In flight, and in A1out when the fetch was issued.
+/// In flight; was in A1out when the fetch was issued.
 const RETURNING: usize = 3;
 
-/// Tags of A1in: referenced since it arrived; not yet, and new; not yet, and in A1out before.
+/// Tags in A1in: `SEEN` has been referenced since it arrived; the others have not: `NEW`, or `FROM_A1OUT` if it was in
+/// A1out.
 const SEEN: u16 = 0;
 const NEW: u16 = 1;
 const FROM_A1OUT: u16 = 2;
 
-/// 2Q, full version.
+/// The 2Q policy, full version.
 #[derive(Debug)]
 pub struct TwoQ {
     lists: Lists<4>,
@@ -81,8 +83,8 @@ pub struct TwoQ {
 }
 
 impl TwoQ {
-    /// A cache that holds `initial`, oldest first, each seen once; `kin` of its frames, at least one, are for new
-    /// blocks, `kout` blocks that left them are remembered.
+    /// A cache that holds `initial`, oldest first, each seen once. `kin` of its frames, at least one, are for new
+    /// blocks; `kout` blocks evicted from those are remembered.
     #[must_use]
     pub fn new(kin: usize, kout: usize, initial: &[Block], blocks: usize) -> Self {
         let mut two_q = Self { lists: Lists::new(), kin: kin.max(1), kout };

@@ -1,34 +1,34 @@
-//! What the last buffer of an LRU cache is worth: hits by stack distance, counted in segments.
+//! The value of the last buffer of an LRU cache: hits by stack distance, counted in segments.
 //!
-//! The blocks of unhinted references stand in one list by recency, whether they are still cached or not (a *ghost* is one
-//! that is not). A reference to the block at depth i would have been a hit in every cache of i buffers and more, so the
-//! hits at each depth are the marginal hit ratio H'(n) = H(n) - H(n-1) of every size at once. Depths are counted in
-//! segments, and a curve with a cliff behind a plateau counts as worth what its best later segment is: else the buffers on
-//! the plateau would be given away one by one and the cliff never be reached.
+//! The blocks of unhinted references are in one recency list, whether they are still cached or not (a *ghost* is not).
+//! A reference to the block at depth i would be a hit in every cache of at least i buffers, so the hits at each depth
+//! are the marginal hit ratio H'(n) = H(n) - H(n-1) for every size at once. Depths are counted in segments. A segment
+//! is valued at the best later segment, because a hit curve may have a cliff behind a plateau: otherwise the buffers of
+//! the plateau would be given away one by one and the cliff never reached.
 //!
-//! Cost: the number of segments for each unhinted reference. Memory: 16 bytes for each of two blocks a frame.
+//! Cost: the number of segments per unhinted reference. Memory: 16 bytes for each of two blocks per frame.
 
 use headstart_types::Block;
 
 use crate::lists::Lists;
 
-/// Segments; the last half of them is of ghosts where every frame is in the list.
+/// Number of segments; the last half holds ghosts if every frame is in the list.
 pub(super) const SEGMENTS: usize = 16;
-/// Segments that as many blocks fill as there are frames.
+/// Number of segments that a full cache fills.
 const OF_FRAMES: usize = SEGMENTS / 2;
-/// Counts are halved after so many references for each frame: a reuse that takes longer to come round is not seen.
+/// Counts are halved after this many references per frame: slower reuse is not seen.
 const HISTORY: u64 = 4;
 
-/// The list and its counts.
+/// The recency list and its hit counts.
 #[derive(Debug)]
 pub(super) struct Distances {
-    /// The most recent block is the last of the first segment.
+    /// The most recent block is the last one of the first segment.
     segments: Lists<SEGMENTS>,
-    /// Blocks of a segment, at least 1.
+    /// Blocks per segment, at least 1.
     length: usize,
-    /// By segment: references that found their block there.
+    /// For each segment: references that found their block there.
     hits: [u64; SEGMENTS],
-    /// References, until counts are halved.
+    /// References since counts were last halved.
     references: u64,
     references_max: u64,
 }
@@ -43,12 +43,13 @@ impl Distances {
         Self { segments, length, hits: [0; SEGMENTS], references: 0, references_max }
     }
 
-    /// Every block number is below `blocks`.
+    /// Makes room for block numbers below `blocks`.
     pub fn grow(&mut self, blocks: usize) {
         self.segments.grow(blocks);
     }
 
-    /// An unhinted reference to `block`, which becomes the most recent. Returns the block that falls off the end.
+    /// Records an unhinted reference to `block`, which becomes the most recent. Returns the block that drops off the
+    /// end.
     pub fn refer(&mut self, block: Block) -> Option<Block> {
         let found = self.segments.remove(block);
         if let Some(segment) = found {
@@ -62,12 +63,12 @@ impl Distances {
         self.put(block, found.unwrap_or(SEGMENTS - 1))
     }
 
-    /// `block` is in the cache from the start: it becomes the most recent without a reference.
+    /// Adds `block`, which is in the cache from the start, as the most recent without a reference.
     pub fn place(&mut self, block: Block) {
         self.put(block, SEGMENTS - 1);
     }
 
-    /// `block` becomes the most recent; `last` is the segment that has lost one, or the last one.
+    /// Makes `block` the most recent. `last` is the segment that it was removed from, or the last segment.
     fn put(&mut self, block: Block, last: usize) -> Option<Block> {
         self.segments.push_back(0, block);
         for segment in 0..=last {
@@ -83,7 +84,8 @@ impl Distances {
         None
     }
 
-    /// H' at the depth of `block`, as hits for a buffer and a reference; the greatest from there on. 0 where it is unknown.
+    /// H' at the depth of `block`, as hits per buffer and reference: the maximum from that depth on. 0 if `block` is
+    /// unknown.
     pub fn marginal_hits(&self, block: Block) -> f64 {
         let Some(segment) = self.segments.list_of(block) else { return 0.0 };
         let most = self.hits[segment..].iter().copied().max().unwrap_or(0);

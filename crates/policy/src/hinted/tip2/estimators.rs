@@ -1,8 +1,8 @@
-//! The independent estimators, and the allocator that compares what they say.
+//! The independent estimators, and the allocator that compares their values.
 //!
-//! A resident block is in up to three places: in the LRU cache, if its last reference came without a hint; in a process's
-//! hints, if that process will reference it; among the spent, if neither makes anything of it. The spent are checked when
-//! one is taken: a block may have been hinted since.
+//! A resident block is in up to three places: in the LRU cache if its last reference was unhinted; in a process's hints
+//! if that process will reference it; in the spent list if neither values it. Spent blocks are checked when one is
+//! taken, because they may have been hinted since.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::lists::Lists;
 use crate::row::Context;
 use crate::{Disclosure, Hints, View};
 
-/// References by which rates are told; counts are halved then.
+/// References after which the counts behind the rates are halved.
 const HISTORY: u64 = 1024;
-/// Blocks of the LRU cache's end that are looked at for one that no hint makes worth more.
+/// Blocks at the LRU end that are examined for one that no hint makes more valuable.
 const LOOKED_AT: usize = 4;
 
 /// One process's hints.
 struct Stream {
     knowledge: Knowledge,
-    /// Its positions in the hints of all, ascending; `None` where all hints are one string.
+    /// Its positions in the combined hints, ascending; `None` if all hints are one string.
     positions: Option<Vec<Position>>,
-    /// References that its hints have foretold, lately.
+    /// Recent references that its hints predicted.
     references: u64,
 }
 
 impl Stream {
-    /// Which of its references the one at `position` of all is; `NEVER` if none.
+    /// The index of combined position `position` among its own references; `NEVER` if it is not one of them.
     fn own(&self, position: Position) -> Position {
         let Some(positions) = &self.positions else { return position };
         positions.binary_search(&position).map_or(NEVER, |at| at as Position)
@@ -41,36 +41,36 @@ impl Stream {
     }
 }
 
-/// What a fetched block is for.
+/// The purpose of a fetched block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// A process has foretold it.
+    /// Some process has hinted it.
     Hinted,
-    /// None has.
+    /// No process has.
     Unhinted,
 }
 
-/// A block to be prefetched.
+/// A block to prefetch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
-    /// Which.
+    /// The block.
     pub block: Block,
-    /// References of its process until it is needed.
+    /// References of its process until the block is needed.
     pub ahead: Position,
-    /// Nanoseconds that a buffer for it saves for each reference of any process.
+    /// Nanoseconds that a buffer for it saves per reference of any process.
     pub gain: f64,
 }
 
-/// A buffer that could be taken.
+/// A buffer that may be taken.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffer {
-    /// What is in it.
+    /// Its block.
     pub block: Block,
-    /// Nanoseconds that it saves for each reference of any process.
+    /// Nanoseconds that it saves per reference of any process.
     pub worth: f64,
-    /// References until a process that has foretold it needs it; `NEVER` if none.
+    /// References until a process that has hinted the block needs it; `NEVER` if none has.
     pub ahead: Position,
-    /// It is in the LRU cache.
+    /// Whether it is in the LRU cache.
     pub recent: bool,
 }
 
@@ -80,11 +80,11 @@ pub(super) struct Estimators {
     distances: Distances,
     /// The LRU cache: resident blocks whose last reference was unhinted, least recently used first.
     recent: Lists<1>,
-    /// Resident blocks that no estimator values, in the order in which that became so.
+    /// Resident blocks that no estimator values, in the order in which they became worthless.
     spent: Lists<1>,
-    /// References without a hint, lately.
+    /// Recent unhinted references, at least 1.
     unhinted: u64,
-    /// Frames of the LRU cache, of fixed partitions.
+    /// With fixed partitions: frames of the LRU cache.
     quota: Option<usize>,
 }
 
@@ -114,19 +114,19 @@ impl Estimators {
         self.spent.grow(blocks);
     }
 
-    /// The share of all references lately that `references` are.
+    /// The share of all recent references that `references` makes up.
     fn rate(&self, references: u64) -> f64 {
         let all = self.unhinted + self.streams.iter().map(|stream| stream.references).sum::<u64>();
         references as f64 / all as f64
     }
 
-    /// Whether some process has foretold a reference of `block`.
+    /// Whether some process has hinted a reference of `block`.
     pub fn is_hinted(&self, block: Block) -> bool {
         self.streams.iter().any(|stream| stream.knowledge.residents().next_use(block) != NEVER)
     }
 
-    /// Of each process's first missing block within the horizon, the one that gains most; one that its process asks for
-    /// next comes before all.
+    /// The most valuable of each process's first missing block within the horizon. A block that its process needs next
+    /// precedes all others.
     pub fn best_prefetch(&self) -> Option<Wish> {
         let mut best: Option<Wish> = None;
         for stream in &self.streams {
@@ -146,9 +146,9 @@ impl Estimators {
         best
     }
 
-    /// Whether a prefetch is worth the buffer. What a process references next is not taken before it is: else two processes
-    /// could take it from each other in turn. Fixed partitions know no worth: the LRU cache gives up what it has beyond its
-    /// share, and no hinted block goes that is needed sooner.
+    /// Whether a prefetch is worth the buffer. A block that its process references next is never taken, or two
+    /// processes could take it from each other in turn. With fixed partitions values do not matter: the LRU cache gives
+    /// up what exceeds its share, and no hinted block is evicted that is needed sooner.
     pub fn gains(&self, wish: &Wish, buffer: &Buffer) -> bool {
         if wish.ahead == 0 || buffer.ahead == 0 {
             return buffer.ahead > 0;
@@ -160,7 +160,7 @@ impl Estimators {
         }
     }
 
-    /// The buffer that is to be taken for `use_`; `None` where every block is pinned or in flight.
+    /// The buffer to take for `use_`; `None` if every block is pinned or in flight.
     pub fn least_valuable(&self, use_: Use, view: &View<'_>) -> Option<Buffer> {
         if let Some(quota) = self.quota {
             let held = self.recent.len(0) + usize::from(use_ == Use::Unhinted);
@@ -180,25 +180,25 @@ impl Estimators {
         least
     }
 
-    /// The first of the spent.
+    /// The first evictable spent block.
     fn spent(&self, view: &View<'_>) -> Option<Buffer> {
         let is_spent = |block: &Block| view.state(*block).is_evictable() && !self.is_hinted(*block);
         self.spent.iter(0).find(is_spent).map(|block| Buffer { block, worth: 0.0, ahead: NEVER, recent: false })
     }
 
-    /// The least recently used of the LRU cache.
+    /// The least recently used evictable block of the LRU cache.
     fn oldest(&self, view: &View<'_>) -> Option<Buffer> {
         let block = self.recent.iter(0).find(|block| view.state(*block).is_evictable())?;
         Some(self.valued(block))
     }
 
-    /// The hinted block that is needed last.
+    /// The evictable hinted block that is needed last.
     fn furthest(&self, view: &View<'_>) -> Option<Buffer> {
         let known = self.streams.iter().filter_map(|stream| stream.knowledge.residents().furthest_known(view));
         known.map(|(block, _)| self.valued(block)).max_by_key(|buffer| buffer.ahead)
     }
 
-    /// What the estimators make of a resident block: the most that any of them does.
+    /// The value of a resident block: the maximum over the estimators.
     fn valued(&self, block: Block) -> Buffer {
         let recent = self.recent.list_of(block).is_some();
         let mut buffer = Buffer { block, worth: 0.0, ahead: NEVER, recent };
@@ -217,7 +217,7 @@ impl Estimators {
         buffer
     }
 
-    /// The reference at `position` of all has been served with `block`.
+    /// Called when the reference at `position` of the combined hints has been served with `block`.
     pub fn served(&mut self, position: Position, block: Block, view: &View<'_>) {
         let mut foretold = false;
         for at in 0..self.streams.len() {
@@ -244,12 +244,12 @@ impl Estimators {
         self.forget();
     }
 
-    /// An unhinted reference.
+    /// Records an unhinted reference.
     fn referred(&mut self, block: Block, view: &View<'_>) {
         self.unhinted += 1;
         self.spent.remove(block);
         self.recent.move_to_back(0, block);
-        // What falls off the end of all depths may be in the cache still, kept for its hints.
+        // A block that drops off the list may still be cached because of its hints.
         if let Some(oldest) = self.distances.refer(block).filter(|oldest| view.state(*oldest).is_resident()) {
             self.recent.remove(oldest);
             self.settle(oldest);
@@ -264,14 +264,14 @@ impl Estimators {
         }
     }
 
-    /// The resident `block` joins the spent if no estimator values it.
+    /// Moves the resident `block` to the spent list if no estimator values it.
     fn settle(&mut self, block: Block) {
         if self.recent.list_of(block).is_none() && self.spent.list_of(block).is_none() && !self.is_hinted(block) {
             self.spent.push_back(0, block);
         }
     }
 
-    /// The reference of `block` at `position` of all will not come.
+    /// Called when the reference of `block` at combined position `position` will not happen.
     pub fn skipped(&mut self, position: Position, block: Block, view: &View<'_>) {
         for stream in &mut self.streams {
             let own = stream.own(position);
@@ -284,26 +284,26 @@ impl Estimators {
         }
     }
 
-    /// A fetch of `block` is issued.
+    /// Called when a fetch of `block` is issued.
     pub fn issued(&mut self, block: Block) {
         self.streams.iter_mut().for_each(|stream| stream.knowledge.fetch(block));
     }
 
-    /// The resident `block` is evicted.
+    /// Called when the resident `block` is evicted.
     pub fn evicted(&mut self, block: Block) {
         self.streams.iter_mut().for_each(|stream| stream.knowledge.evict(block));
         self.recent.remove(block);
         self.spent.remove(block);
     }
 
-    /// The fetch of `block` has ended.
+    /// Called when the fetch of `block` has ended.
     pub fn arrived(&mut self, block: Block) {
         self.streams.iter_mut().for_each(|stream| stream.knowledge.arrived(block));
         self.settle(block);
     }
 }
 
-/// The hints by process.
+/// The hints, split by process.
 fn streams(context: &Context) -> Vec<Stream> {
     let all = context.hints_of_row();
     let stream = |hints: Arc<Hints>, positions| Stream {

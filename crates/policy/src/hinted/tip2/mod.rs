@@ -1,29 +1,30 @@
-//! TIP2: buffers go where they save most time: to prefetching of hinted blocks, to keeping hinted blocks, or to an LRU cache
-//! of what comes without hints.
+//! TIP2: buffers go where they save the most time: to prefetching hinted blocks, to keeping hinted blocks, or to an LRU
+//! cache of unhinted blocks.
 //!
-//! Source: R. H. Patterson, G. A. Gibson, E. Ginting, D. Stodolsky and J. Zelenka, "Informed Prefetching and Caching", SOSP
-//! 1995: its cost-benefit analysis. `worth.rs` derives what a buffer gains and costs, `distances.rs` H'(n).
+//! Source: R. H. Patterson, G. A. Gibson, E. Ginting, D. Stodolsky and J. Zelenka, "Informed Prefetching and Caching",
+//! SOSP 1995: its cost-benefit analysis. `worth.rs` derives the benefits and costs of a buffer, `distances.rs` H'(n).
 //!
 //! ```text
 //! each process's hints: the first missing block, if it is at most P references ahead, would gain benefit(x)
-//! the least valuable buffer: each estimator names its own, the LRU cache its tail, each process's hints the block that is
-//!     furthest ahead; a buffer is worth the most that any estimator makes of it, and what none knows is worth nothing
-//! rates: what a reference gains or costs counts by the share of all references that are of its kind
-//! while the greatest gain of any process is more than the least valuable buffer is worth: prefetch in its place
-//! a missing block that is referenced takes the least valuable buffer, whatever it is worth; one that is the next of its
-//!     process takes it from every block that is not the next of another
+//! the least valuable buffer: each estimator names its own: the LRU cache its tail, each process's hints the block
+//!     that is furthest ahead; a buffer has the highest value that any estimator gives it, and 0 if none knows it
+//! rates: gains and costs per reference are weighted by the share of all references that are of that kind
+//! while the greatest gain of any process exceeds the value of the least valuable buffer: prefetch in its place
+//! a missing block that is referenced takes the least valuable buffer regardless of its value; a block that its
+//!     process needs next takes the buffer of any block that is not another process's next one
 //! ```
 //!
-//! What differs. T_disk is the device's typical service time, T_driver and T_hit those of `[host]`, not measured. An
-//! ejected block is charged the disks' time, too, as measured (`worth.rs`). A free frame is worth nothing,
-//! and unhinted blocks that leave the LRU list by being hinted and used go first, before they are asked for again. `partition`
-//! splits the frames in two instead, as the fixed partitions that the paper argues against: the LRU cache has its share, hinted
-//! blocks the rest, and what is prefetched replaces what is needed later.
+//! Differences. T_disk is the device's typical service time, T_driver and T_hit are those of `[host]`; none is
+//! measured. An ejected block is also charged the measured disk time (`worth.rs`). A free frame is worth nothing.
+//! Unhinted blocks that left the LRU list because they were hinted and used are evicted first, until they are requested
+//! again. `partition` instead splits the frames in two, as the fixed partitions that the paper argues against: the LRU
+//! cache has its share, hinted blocks the rest, and prefetched blocks replace blocks that are needed later.
 //!
-//! Where it is not known whose a reference will be (`headstart run`), all hints count as of one process.
-//! Cost: constant per event and process, the segments of `distances.rs` for each unhinted reference. Memory: what other
-//! hinted policies keep, for each process that gives hints. Not for one process that hints everything (use
-//! `just-in-time`): there is nothing to balance, and P assumes disks that serve P requests side by side.
+//! Where the process of a future reference is unknown (`headstart run`), all hints count as one process's.
+//!
+//! Cost: constant per event and process, plus the segments of `distances.rs` per unhinted reference. Memory: that of
+//! other hinted policies, for each process that gives hints. Not for one process that hints everything (use
+//! `just-in-time`): there is nothing to balance, and P assumes disks that serve P requests in parallel.
 
 mod distances;
 mod estimators;
@@ -43,7 +44,7 @@ use crate::{Event, Fetch, Policy, View};
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "tip2",
-    summary: "give each buffer to where it saves most time: hinted prefetching, hinted caching or LRU",
+    summary: "give each buffer to the use that saves most time: hinted prefetching, hinted caching or LRU",
     source: "Patterson, Gibson, Ginting, Stodolsky and Zelenka, SOSP 1995",
     keys: KeyTable::of::<Tip2Keys>(),
     default_replacement: None,
@@ -53,7 +54,7 @@ pub static ROW: PolicyRow = PolicyRow {
         if let Some(horizon) = keys.horizon {
             worth = worth.with_horizon(horizon);
         }
-        // A horizon that is given is that of the paper, whose disks serve all side by side.
+        // A given horizon is the paper's, whose disks serve all requests in parallel.
         let servers = match keys.horizon {
             Some(_) => f64::INFINITY,
             None => context.disks as f64 * f64::from(context.concurrency),
@@ -73,13 +74,13 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `tip2`.
     pub struct Tip2Keys {
-        /// P: no process's hints are prefetched further ahead, in its own references.
+        /// P: hints are prefetched at most this far ahead, in references of the hinting process.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(range(min = 1), extend("x-absent" = "a block's typical service time over driver_overhead and hit_time, at most the blocks of the cache"))]
+        #[schemars(range(min = 1), extend("x-absent" = "a block's typical service time over driver_overhead plus hit_time, at most the blocks of the cache"))]
         pub horizon: Option<Position> = None,
-        /// Share of the frames that is kept for unhinted references, in place of costs and benefits.
+        /// Share of the frames reserved for unhinted references, instead of cost-benefit analysis.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(range(min = 0.0, max = 1.0), extend("x-absent" = "none: by costs and benefits"))]
+        #[schemars(range(min = 0.0, max = 1.0), extend("x-absent" = "none: cost-benefit analysis"))]
         pub partition: Option<f64> = None,
     }
 }
@@ -87,17 +88,17 @@ keys! {
 /// The TIP2 policy.
 struct Tip2 {
     estimators: Estimators,
-    /// Fetches that the disks serve side by side, and what the latest ones took.
+    /// Number of fetches that the disks serve in parallel, and recent service times.
     servers: f64,
     services: Recent,
-    /// Several processes ask.
+    /// Whether several processes issue requests.
     shared: bool,
-    /// Blocks that are waited for and found no frame: tried again at every decision.
+    /// Blocks that a process waits for and that found no frame; retried at every decision.
     owed: VecDeque<Block>,
 }
 
 impl Tip2 {
-    /// Fetches what is owed and still absent, as far as there are frames.
+    /// Fetches the blocks in `owed` that are still absent, as far as there are frames.
     fn pay(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         self.owed.retain(|block| view.state(*block).is_absent() && !named(fetches, *block));
         while let Some(block) = self.owed.front().copied() {
@@ -108,7 +109,7 @@ impl Tip2 {
         }
     }
 
-    /// A free frame or the least valuable buffer.
+    /// A free frame, or that of the least valuable buffer.
     fn frame(&self, use_: Use, view: &View<'_>, fetches: &[Fetch]) -> Option<Option<Block>> {
         if free(view, fetches) > 0 {
             return Some(None);
@@ -124,7 +125,8 @@ impl Tip2 {
         fetches.push(Fetch { block, victim });
     }
 
-    /// Fetches what the processes are about to ask for, whatever it costs, and prefetches what gains more than it costs.
+    /// Fetches the blocks that processes need next, whatever the cost, and prefetches blocks that gain more than they
+    /// cost.
     fn prefetch(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         while let Some(wish) = self.estimators.best_prefetch() {
             let victim = match free(view, fetches) {
@@ -139,7 +141,7 @@ impl Tip2 {
     }
 }
 
-/// Frames that no block is in and no fetch decided on takes.
+/// Free frames that no decided fetch takes.
 fn free(view: &View<'_>, fetches: &[Fetch]) -> u32 {
     view.free - fetches.iter().filter(|fetch| fetch.victim.is_none()).count() as u32
 }
@@ -153,7 +155,7 @@ impl Policy for Tip2 {
         match event {
             Event::Decide => {
                 self.pay(view, fetches);
-                // Who waits comes first: nothing is prefetched into a frame that is owed.
+                // Waiting processes come first: nothing is prefetched into a frame that a demand fetch needs.
                 if self.owed.is_empty() {
                     self.prefetch(view, fetches);
                 }
@@ -168,7 +170,7 @@ impl Policy for Tip2 {
                 self.pay(view, fetches);
             }
             Event::Skipped { position, block } => self.estimators.skipped(position, block, view),
-            // It prefetches when it decides, at no cost, and has hints of its own.
+            // It prefetches in decisions, at no CPU cost, and has its own hints.
             Event::Idle { .. } | Event::Expected => {}
             Event::Arrived { block, service, .. } => {
                 if let Some(service) = service {

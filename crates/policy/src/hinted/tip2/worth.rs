@@ -1,33 +1,34 @@
-//! What a buffer costs and gains, in one currency: time of I/O service saved or lost for each reference and buffer.
+//! The costs and benefits of a buffer in one currency: I/O service time saved or lost per reference and buffer.
 //!
-//! The model. A reference takes T_hit from the cache, and T_miss = T_hit + T_driver + T_disk otherwise. A process is taken
-//! to compute nothing between references (T_CPU = 0), so that what follows are the greatest depths and benefits.
+//! The model. A reference takes T_hit from the cache, and T_miss = T_hit + T_driver + T_disk otherwise. A process is
+//! assumed to compute nothing between references (T_CPU = 0), which gives the greatest depths and benefits.
 //!
-//! Prefetching. A process that keeps x blocks ahead of itself under way waits for the first of each x, then finds the
-//! others there, provided that the disks serve them side by side: T_disk - x (T_hit + T_driver) for each x references.
-//! With T_hit and T_driver of its own a reference takes
+//! Prefetching. A process that keeps x blocks in flight ahead of itself waits for the first of each x blocks and finds
+//! the others resident, provided that the disks serve them in parallel: it stalls T_disk - x (T_hit + T_driver) per x
+//! references. Including its own T_hit and T_driver a reference takes
 //!
 //! ```text
 //! T_pf(0) = T_miss,   T_pf(x) = T_disk / x  for 0 < x < P,   T_pf(x) = T_hit + T_driver  for x >= P
-//! P = T_disk / (T_hit + T_driver)                                the prefetch horizon: deeper gains nothing
-//! benefit(x) = T_pf(x - 1) - T_pf(x)                             of the x-th buffer
+//! P = T_disk / (T_hit + T_driver)              the prefetch horizon: deeper gains nothing
+//! benefit(x) = T_pf(x - 1) - T_pf(x)           of the x-th buffer
 //! ```
 //!
-//! Ejecting a hinted block that is x references ahead. It has to be fetched again, at the horizon if it is further than
-//! that: its buffer serves others for x - P references at the price of one more T_driver. Nearer, it is fetched again one
-//! reference later, as deep as it then is:
+//! Ejecting a hinted block that is x references ahead. If it is beyond the horizon, it is fetched again at the horizon:
+//! its buffer serves others for x - P references at the price of one more T_driver. If it is nearer, it is fetched
+//! again one reference later, at its depth at that time:
 //!
 //! ```text
-//! cost(x) = T_driver / (x - P)  for x > P,    cost(x) = T_pf(x - 1) - T_hit  else
+//! cost(x) = T_driver / (x - P)  for x > P, cost(x) = T_pf(x - 1) - T_hit  else
 //! ```
 //!
-//! The paper takes disks to serve any number of requests side by side. Where they serve n, another fetch delays the others by
-//! T_busy / n, with T_busy what a disk has lately worked on a block. Then T_driver + T_busy / n takes the place of T_driver in
-//! cost(x) beyond the horizon, and T_busy / n is added to it up to there: else blocks would be ejected and fetched again as if
-//! the disks had nothing else to do.
+//! The paper assumes that disks serve any number of requests in parallel. If they serve n, another fetch delays the
+//! others by T_busy / n, where T_busy is the recent disk time per block. Then T_driver + T_busy / n replaces T_driver
+//! in cost(x) beyond the horizon, and T_busy / n is added to cost(x) up to the horizon. Without that, blocks would be
+//! ejected and fetched again as if the disks were idle.
 //!
-//! With a horizon that is given, T_pf may fall below T_hit. A nearer block costs no less than its own buffer gains then: else
-//! two blocks could take each other's buffers in turn, and driver work would keep the process from its references for ever.
+//! With a given horizon, T_pf may fall below T_hit. A nearer block then costs at least what its own buffer gains.
+//! Otherwise two blocks could take each other's buffers in turn, and driver work would keep the process from its
+//! references for ever.
 //!
 //! Shrinking the LRU cache of unhinted blocks from n buffers: H'(n) of the unhinted references become misses, at
 //! T_driver + T_disk each.
@@ -42,16 +43,16 @@ pub(super) struct Worth {
     hit: f64,
     driver: f64,
     disk: f64,
-    /// T_pf at the horizon and beyond: T_hit + T_driver.
+    /// T_pf at and beyond the horizon: T_hit + T_driver.
     least: f64,
     /// P in references, at least 1.
     pub horizon: Position,
-    /// What a fetch delays others by: a disk's time for it over how many are served side by side; 0 in the paper.
+    /// Time by which a fetch delays others: the disk's time for it over the number served in parallel; 0 in the paper.
     delay: f64,
 }
 
 impl Worth {
-    /// P is rounded up, and at most `frames`: no more can be under way.
+    /// P is rounded up, and at most `frames`, because no more blocks can be in flight.
     pub fn new(hit: Nanos, driver: Nanos, disk: Nanos, frames: u32) -> Self {
         let each = hit.0 + driver.0;
         let horizon = horizon_of(hit, driver, disk, frames);
@@ -65,18 +66,18 @@ impl Worth {
         }
     }
 
-    /// The same with a horizon that is given, at least 1: what a reference takes there is what makes it the horizon.
+    /// The same model with a given horizon, at least 1; the time per reference at the horizon follows from it.
     #[must_use]
     pub fn with_horizon(self, horizon: Position) -> Self {
         Self { horizon, least: self.disk / f64::from(horizon), ..self }
     }
 
-    /// A fetch takes `service_ns` of a disk, and `servers` of them are served side by side.
+    /// Sets the time `service_ns` that a fetch takes of a disk, and the number `servers` that are served in parallel.
     pub fn set_delay(&mut self, service_ns: f64, servers: f64) {
         self.delay = service_ns / servers;
     }
 
-    /// T_pf: a reference's time at a depth of `depth`.
+    /// T_pf: the time per reference with `depth` blocks in flight.
     fn prefetched(&self, depth: Position) -> f64 {
         match depth {
             0 => self.hit + self.driver + self.disk,
@@ -85,8 +86,8 @@ impl Worth {
         }
     }
 
-    /// Of a buffer for a hinted block that is missing `ahead` references ahead, for each reference of its process. The
-    /// buffer of the very next one counts as no less than that of the one after it, which the model has it.
+    /// Benefit of a buffer for a missing hinted block that is `ahead` references ahead, per reference of its process.
+    /// The benefit for the very next block is at least that for the one after it, although the model may say otherwise.
     pub fn benefit(&self, ahead: Position) -> f64 {
         let of = |depth: Position| self.prefetched(depth - 1) - self.prefetched(depth);
         if ahead <= 1 {
@@ -96,7 +97,7 @@ impl Worth {
         }
     }
 
-    /// Of ejecting a hinted block that is `ahead` references ahead, for each reference of its process.
+    /// Cost of ejecting a hinted block that is `ahead` references ahead, per reference of its process.
     pub fn ejection(&self, ahead: Position) -> f64 {
         match ahead.checked_sub(self.horizon) {
             None | Some(0) => {
@@ -106,7 +107,7 @@ impl Worth {
         }
     }
 
-    /// Of one buffer less in the LRU cache, where `marginal_hits` is H'(n), for each unhinted reference.
+    /// Cost of one buffer less in the LRU cache, per unhinted reference; `marginal_hits` is H'(n).
     pub fn shrinking(&self, marginal_hits: f64) -> f64 {
         marginal_hits * (self.driver + self.disk)
     }
