@@ -302,7 +302,7 @@ mod tests {
     use crate::replacement::Lru;
     use crate::{Apart, BlockState, NoSpace, ReadAhead, Space};
 
-    /// Marks `blocks` blocks as first victims and then has each asked for again; the steps of its list of marks.
+    /// Marks `blocks` blocks as first victims and then requests each again; returns the steps of its list of marks.
     fn steps(blocks: u32) -> u64 {
         let states = vec![BlockState::resident(); blocks as usize];
         let parts = Apart(Box::new(Lru::new(&[], blocks as usize)), None);
@@ -329,11 +329,12 @@ mod tests {
 
     #[test]
     fn a_reference_to_a_marked_block_costs_the_same_however_many_are_marked() {
-        // One link and one unlink for each block. It was a look at each mark: 10,000 times as much for 100 times as many.
+        // One link and one unlink per block. A scan of the marks would take 10,000 times as many steps for 100 times as
+        // many blocks.
         assert_eq!((steps(100), steps(10_000)), (200, 20_000));
     }
 
-    /// Names a long run at each request, all of it again.
+    /// Names the same long run at each request.
     struct Long(u32);
 
     impl ReadAhead for Long {
@@ -342,7 +343,7 @@ mod tests {
         }
     }
 
-    /// One file without end, whose blocks have the numbers of their places.
+    /// One file without end; a block's number is its index.
     struct Endless;
 
     impl Space for Endless {
@@ -371,7 +372,7 @@ mod tests {
         }
     }
 
-    /// The fetches of one request that a run of `length` blocks is named for twice, and the steps that they take.
+    /// The fetches of one request for which a run of `length` blocks is named twice, and the steps that they take.
     fn fetches_and_steps(length: u32) -> (Vec<Fetch>, usize) {
         let parts = Apart(Box::new(Lru::new(&[], 0)), Some(Box::new(Long(length))));
         let mut policy = Asking::new(Box::new(parts), length);
@@ -397,7 +398,7 @@ mod tests {
             let (fetches, steps) = fetches_and_steps(length);
             let blocks: Vec<u32> = fetches.iter().map(|fetch| fetch.block.0).collect();
             assert_eq!(blocks, (0..length).collect::<Vec<_>>(), "each block once");
-            // A look at each name of a block, and one at each fetch; one by one it would be the square of them.
+            // One step per name of a block, and one per fetch; a scan would take the square of that.
             assert!(steps <= 4 * length as usize, "{steps} steps for {length} blocks");
         }
     }

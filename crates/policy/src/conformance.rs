@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Evicts block 0, whatever its state.
+    /// Evicts block 0, regardless of its state.
     struct Broken;
 
     impl Replacement for Broken {

@@ -153,7 +153,7 @@ mod tests {
     }
 
     proptest! {
-        /// Block by block, in a list.
+        /// The same block by block, in a list.
         #[test]
         fn as_a_list_of_names_has_it(
             capacity in 1u32..9,

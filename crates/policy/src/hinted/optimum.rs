@@ -350,7 +350,8 @@ impl Strategy for Optimum {
 mod tests {
     use super::*;
 
-    /// One state of it has about 10^9 choices: 24 references to as many blocks on four disks, 19 of them in the cache.
+    /// An instance with a state of about 10^9 choices: 24 references to as many blocks on four disks, 19 of them
+    /// cached.
     fn large() -> Instance {
         Instance {
             references: (0..24).rev().map(Block).collect(),

@@ -1,4 +1,4 @@
-//! RAPID Transit by hand, and in random programs against a model that goes through the strings from their cursors.
+//! RAPID Transit worked by hand, and in random programs against a model that scans the strings from their cursors.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::readahead::{Asked, Found};
 use crate::registry::{policy, replacement, Context};
 use crate::{BlockState, Event, Fetch, Hints, Policy, Space, View};
 
-/// One file whose blocks are numbered as they lie.
+/// One file; a block's number is its index.
 struct File(u32);
 
 impl Space for File {
@@ -58,13 +58,13 @@ fn context(program: Option<Arc<Program>>, frames: u32) -> Context {
     }
 }
 
-/// A level without time: fetches end when they are told to.
+/// A level without time; the test ends fetches explicitly.
 struct Host {
     policy: Box<dyn Policy>,
     program: Arc<Program>,
     states: Vec<BlockState>,
     free: u32,
-    /// By block: who waits for it, and where.
+    /// For each block: the waiting processes and their positions.
     waiters: Vec<Vec<(u32, Position)>>,
 }
 
@@ -78,7 +78,7 @@ impl Host {
         Self { policy, program: program.clone(), states, free: frames, waiters }
     }
 
-    /// Tells `event` and carries out what is decided; gives the blocks fetched.
+    /// Sends `event` and carries out the decisions; returns the fetched blocks.
     fn tell(&mut self, event: Event, (asked, found): (&[Block], &[Found])) -> Vec<u32> {
         let (blocks, space, mut fetches) = (&self.states, &File(BLOCKS), vec![]);
         let view = View { cursor: 0, free: self.free, blocks, outstanding: &[0], disk_of: &[], space, asked, found };
@@ -130,7 +130,7 @@ impl Host {
         }
     }
 
-    /// The process comes by, the block arrives.
+    /// The process reads, and the block arrives.
     fn reads(&mut self, process: u32, position: Position) {
         for block in self.read(process, position) {
             self.arrive(block);
@@ -176,14 +176,14 @@ fn a_shared_string_is_prefetched_in_order_up_to_the_buffers() {
     assert_eq!(host.read(0, 0), [0]);
     assert_eq!((host.idle(0), host.idle(1), host.idle(0)), (Some(1), Some(2), None));
     assert!(!host.policy.could_prefetch(None));
-    // Block 1 is asked for on its way: its buffer is free, before it has come.
+    // Block 1 is requested in flight: its buffer is free before it has arrived.
     assert_eq!(host.read(1, 1), [0u32; 0]);
     assert_eq!(host.idle(1), Some(3));
     // With a lead of 2 the next but one after the cursor, which is at 1.
     let mut host = Host::new(&shared, 9, "min_lead = 2\nbuffers = 5");
     host.reads(0, 0);
     assert_eq!((host.idle(0), host.idle(0), host.idle(0), host.idle(0)), (Some(3), Some(4), Some(5), None));
-    // What has come too near is left to demand.
+    // Blocks that are too near now are left to demand fetching.
     assert_eq!((host.read(1, 1), host.read(0, 2)), (vec![1], vec![2]));
 }
 
@@ -221,14 +221,14 @@ fn the_process_furthest_behind_comes_first() {
     let local = program(&[0, 1, 2, 3, 10, 11, 12, 13], &[4, 8], &[4, 8], &[0, 1], true);
     let every_two = Arc::new(Program { meetings: Meetings::Every(2), ..(*local).clone() });
     let mut host = Host::new(&every_two, 9, "buffers = 9\nprefetch_for = \"critical\"");
-    // Process 0 reads block 0: one read is left before they meet, process 1 has two.
+    // Process 0 reads block 0: one read is left before they synchronise, process 1 has two.
     host.reads(0, 0);
     assert_eq!(host.idle(0), Some(10));
     // Both have one left that is absent: the own string's.
     assert_eq!((host.idle(0), host.idle(0)), (Some(1), Some(11)));
-    // What lies behind the meeting makes no interval shorter: the own string's first, then the other's.
+    // Blocks beyond the synchronisation shorten no interval: the own string's first, then the other's.
     assert_eq!((host.idle(1), host.idle(0)), (Some(12), Some(2)));
-    // Without meetings process 1, which has read nothing, is behind for as long as it has more absent blocks.
+    // Without barriers process 1, which has read nothing, is behind as long as it has more absent blocks.
     let mut host = Host::new(&local, 9, "buffers = 9\nprefetch_for = \"critical\"");
     host.reads(0, 0);
     assert_eq!((host.idle(0), host.idle(0), host.idle(0)), (Some(10), Some(1), Some(11)));
@@ -236,7 +236,7 @@ fn the_process_furthest_behind_comes_first() {
 
 #[test]
 fn what_was_there_and_has_left_is_prefetched_after_all() {
-    // Process 1 will read block 0 last; it is there when its string is gone through, and leaves before.
+    // Process 1 will read block 0 last; it is there when the string is scanned, and is evicted before that read.
     let local = program(&[0, 1, 2, 5, 0], &[3, 5], &[3, 5], &[0, 1], true);
     let mut host = Host::new(&local, 3, "buffers = 1");
     host.reads(0, 0);
@@ -246,7 +246,7 @@ fn what_was_there_and_has_left_is_prefetched_after_all() {
     assert_eq!(host.idle(1), Some(1), "block 0 is there, the rest of its string is done");
     host.arrive(1);
     host.reads(0, 1);
-    // 0 is tossed now, and leaves for block 2.
+    // 0 is tossed now, and evicted for block 2.
     assert_eq!(host.idle(0), Some(2));
     host.arrive(2);
     host.reads(0, 2);
@@ -261,19 +261,19 @@ fn what_a_predictor_names_is_fetched_by_idle_processors() {
     let own = program(&string, &[end], &[end], &[0], true);
     let keys = "buffers = 1\npredictor = {name = \"last-successor\", block_bytes = 8192}";
     let mut host = Host::new(&own, 2, keys);
-    // Nothing is known on a first pass, whatever the string will be.
+    // Nothing is known on a first pass, regardless of the string.
     for position in 0..4 {
         host.reads(0, position);
         assert_eq!((host.idle(0), host.policy.could_prefetch(Some(0))), (None, false), "{position}");
     }
-    // 5 followed 1, and 7 followed 5; both have left. Each is one action.
+    // 5 followed 1, and 7 followed 5; both have been evicted. Each is one action.
     host.reads(0, 4);
     assert_eq!((host.idle(0), host.idle(0)), (Some(5), None));
     host.arrive(5);
     host.reads(0, 5);
     assert_eq!((host.idle(0), host.unused()), (Some(7), 1));
     host.arrive(7);
-    // 7 does not come this time. It keeps its buffer for ten requests, and then is the first victim.
+    // 7 is not referenced this time. It keeps its buffer for ten requests, and then becomes the first victim.
     for position in 6..16 {
         host.reads(0, position);
         assert_eq!((host.unused(), host.idle(0)), (1, None), "{position}");
@@ -295,12 +295,12 @@ fn what_was_named_for_a_process_is_fetched_by_its_own_processor_first() {
             host.reads(1, 5 + position);
         }
         assert_eq!([(); 3].map(|()| host.idle(1)), expected, "{keys}");
-        // What has been asked for meanwhile needs no action.
+        // A block that has been requested meanwhile needs no action.
         assert!(!host.policy.could_prefetch(Some(1)), "{keys}");
     }
 }
 
-/// What `name` says to a context that it refuses.
+/// The error of `name` for a context that it rejects.
 fn refusal(name: &str, context: &Context, keys: &str) -> String {
     policy(name).unwrap().build(keys.parse().unwrap(), context).err().unwrap().to_string()
 }
@@ -324,7 +324,7 @@ fn plans_for_one_process_are_refused_to_several() {
     for name in ["reverse-aggressive", "optimum"] {
         let error = refusal(name, &shared(2), "");
         assert!(error.starts_with(&format!("name: {name} plans for one process")), "{error}");
-        // The optimum finds this instance too large, but has nothing against its one process.
+        // The optimum finds this instance too large, but accepts its single process.
         let alone = policy(name).unwrap().build(toml::Table::new(), &shared(1)).err();
         assert!(alone.is_none_or(|error| !error.to_string().contains("plans for one process")));
     }
@@ -361,7 +361,7 @@ fn programs() -> impl Strategy<Value = Arc<Program>> {
     )
 }
 
-/// The position and the number of the first absent block of a string that may be prefetched, by going through it.
+/// The position and the number of the first absent block of a string that may be prefetched, found by a scan.
 fn naive_next(host: &Host, cursors: &[Position], string: u32, min_lead: u32) -> Option<(u32, u32)> {
     let program = &host.program;
     let (positions, cursor) = (program.string(string), cursors[string as usize]);
@@ -374,7 +374,7 @@ fn naive_next(host: &Host, cursors: &[Position], string: u32, min_lead: u32) -> 
     blocks.into_iter().find(|(_, block)| host.states[block.index()].is_absent()).map(|(at, block)| (at, block.0))
 }
 
-/// Where a string's readers meet next, by going through it.
+/// Where a string's readers synchronise next, found by a scan.
 fn naive_meeting(program: &Program, string: u32, cursor: Position) -> Position {
     let positions = program.string(string);
     let meets = |at: &Position| match program.meetings {

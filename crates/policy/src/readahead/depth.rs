@@ -141,7 +141,7 @@ mod tests {
         depth.seen(ms(4.0));
         depth.seen(ms(3.0));
         assert_eq!((depth.switch(), depth.bytes(10e6)), (ms(9.0), 90_000.0));
-        // With a weight of 1 the last one is all.
+        // With a weight of 1 only the last one counts.
         let mut last = CompetitiveDepth::new(ms(8.0), ms(3.0), 1.0);
         last.seen(ms(2.0));
         assert_eq!(last.switch(), ms(5.0));
@@ -151,7 +151,7 @@ mod tests {
     fn only_switches_count_by_default() {
         let mut watch = SeekWatch::new(facts(), Seeks::Switches);
         let (one, other) = (Disk(0), Disk(1));
-        // Where the arm had been before is not known.
+        // The arm's previous position is unknown.
         assert_eq!(watch.served(Nanos(1), one, 100..108), None);
         // The same I/O, block by block; the next one behind it.
         assert_eq!(watch.served(Nanos(1), one, 108..116), None);
@@ -173,7 +173,7 @@ mod tests {
         ) {
             let seeks = if all { Seeks::All } else { Seeks::Switches };
             let (mut depth, mut watch) = (CompetitiveDepth::new(ms(33.3), ms(3.0), weight), SeekWatch::new(facts(), seeks));
-            // Everything that has been, and all of it looked at again for each I/O.
+            // The whole past, examined again for each I/O.
             let mut past: Vec<(u32, Range<u64>, u64)> = Vec::new();
             let (mut counted, mut now) = (Vec::new(), 0);
             for (disk, place, length, goes_on, at_once) in served {

@@ -265,7 +265,7 @@ mod tests {
         // At the floor each brings one beside its own, and nothing changes.
         (20..=900).for_each(|fault| miss(&mut watch, fault * 1000, FLOOR_BYTES));
         assert_eq!(depth(&mut watch), FLOOR_BYTES);
-        // What is less than the floor stays as it is.
+        // A depth below the floor stays as it is.
         assert_eq!(watch.depth_bytes(100e3), 100e3);
     }
 
@@ -277,12 +277,12 @@ mod tests {
             (1..=20).for_each(|fault| miss(&mut watch, fault * 1000, WINDOW));
             for fault in 1..=used {
                 let next = fault * 1000 + 1;
-                // A second time it is no news.
+                // A second mapping does not count.
                 (0..2).for_each(|_| watch.mapped(FILE, next * PART, (next + 1) * PART - 1));
             }
             assert_eq!((depth(&mut watch), watch.totals().used), (if low { FLOOR_BYTES } else { WINDOW }, used));
         }
-        // Down there it takes a third: 100 faults bring 100 parts, beside the 65 that have brought it there: 55 of 165.
+        // From the floor it takes a third: 100 faults bring 100 parts, besides the 65 from before: 55 of 165.
         let mut watch = FaultWatch::new();
         (1..=13).for_each(|fault| miss(&mut watch, fault * 1000, WINDOW));
         assert_eq!(depth(&mut watch), FLOOR_BYTES);
@@ -295,12 +295,13 @@ mod tests {
 
     #[test]
     fn streams_keep_their_depth() {
-        // 20 faults would transfer 120 parts at the competitive depth: as long as streams transfer as many, it is theirs.
+        // 20 faults would transfer 120 parts at the competitive depth: while streams transfer as many, that depth
+        // stays.
         let mut watch = FaultWatch::new();
         (1..=20).for_each(|fault| miss(&mut watch, fault * 1000, WINDOW));
         watch.served(120 * PART);
         assert_eq!(depth(&mut watch), WINDOW);
-        // Less a byte, and faults dominate. Then it takes twice as much for streams to have it back.
+        // One byte less, and faults dominate. Then streams need twice as much to return to it.
         let mut watch = FaultWatch::new();
         (1..=20).for_each(|fault| miss(&mut watch, fault * 1000, WINDOW));
         watch.served(120 * PART - 1);
@@ -338,14 +339,14 @@ mod tests {
         watch.mapped(FILE, 99 * PART + 61_440, 100 * PART + 61_439);
         watch.mapped(FILE, 102 * PART + 61_440, 103 * PART + 61_439);
         assert_eq!(watch.totals().used, 1);
-        // Where something is missing all is as if nothing had been seen.
+        // After lost events it is as if nothing had been observed.
         watch.lost();
         watch.filled(FILE, 101 * PART, WINDOW);
         assert_eq!((watch.totals().around, watch.counts), (1, Counts::default()));
     }
 
     proptest! {
-        /// Whatever comes, memory is bounded, no more is used than was brought, and the depth is one of the two.
+        /// For any events, memory is bounded, no more is used than was brought, and the depth is one of the two.
         #[test]
         fn anything(events in prop::collection::vec((0u8..6, 0u64..3, 0u64..200_000), 0..400), depth in 1e3f64..1e8) {
             let mut watch = FaultWatch::new();

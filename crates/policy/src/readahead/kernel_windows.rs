@@ -156,7 +156,7 @@ impl Pass<'_> {
 mod tests {
     use super::*;
 
-    /// What is on its way: blocks below this one.
+    /// Blocks below this one are in flight.
     struct Below(u64);
 
     impl Cached for Below {
@@ -184,10 +184,10 @@ mod tests {
         assert!(!queue.congested(&Below(1000)));
         queue.issued(0, 112);
         assert!(queue.congested(&Below(1000)));
-        // The requests of blocks 103 to 112 have come: 103 are left. One more, and it is free again.
+        // The requests of blocks 103 to 112 have arrived: 103 are left. One more, and it is not congested.
         assert!(queue.congested(&Below(103)) && queue.remembered() == 103);
         assert!(!queue.congested(&Below(102)));
-        // Up again it takes 113.
+        // To be congested again it takes 113.
         (200..210).for_each(|index| queue.issued(0, index));
         assert!(!queue.congested(&Below(1000)) && queue.remembered() == 112);
         queue.issued(1, 0);

@@ -109,8 +109,8 @@ mod by_hand {
 
     const BLOCKS: usize = 26;
 
-    /// A cache of `frames` frames without time: `M` (miss) or `H` (hit) for each reference of `text`, where each
-    /// letter is a block; `+x` brings x in ahead of its reference, `-x` takes it out.
+    /// A cache of `frames` frames without time: `M` (miss) or `H` (hit) for each reference of `text`, where each letter
+    /// is a block; `+x` inserts x ahead of its reference, `-x` removes it.
     pub fn outcomes(mut replacement: impl Replacement, frames: usize, text: &str) -> String {
         let mut states = [BlockState::ABSENT; BLOCKS];
         let (mut found, mut sign) = (String::new(), ' ');

@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(outcomes(RuSet::new(1, &[], 26), 2, "a +b +d a d b"), "MHHM");
     }
 
-    /// A view in which the blocks of `resident` may all be evicted.
+    /// A view in which all blocks of `resident` may be evicted.
     fn states(resident: &[u32]) -> [BlockState; 8] {
         let mut states = [BlockState::ABSENT; 8];
         resident.iter().for_each(|block| states[*block as usize] = BlockState::resident());
@@ -208,7 +208,7 @@ mod tests {
         read(&mut ru_set, 1, 0);
         read(&mut ru_set, 2, 0);
         read(&mut ru_set, 1, 1);
-        // Block 2 has not been used, and goes before the two that have just been.
+        // Block 2 has not been used, and is evicted before the two that have just been used.
         assert_eq!(victim(&mut ru_set, &states(&[0, 1, 2])), Some(2));
         // 2 waits for block 3, which is absent: block 0 may go before it has come.
         ru_set.awaited_by(2, Block(3));
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(victim(&mut ru_set, &states(&[])), None);
     }
 
-    /// The same from the definition: each process's list, and by block when it came to what it is now.
+    /// The same from the definition: each process's list, and for each block when it entered its present state.
     #[derive(Default)]
     struct Naive {
         lists: Vec<Vec<u32>>,

@@ -1,4 +1,4 @@
-//! A lower cache that holds what a test says it does, and one PFC above it.
+//! A lower cache with contents chosen by a test, and one PFC above it.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -41,7 +41,7 @@ impl Lower {
         Self { pfc: Pfc::new(setting), cache: BTreeSet::new(), full: false }
     }
 
-    /// A request of file 0 for `blocks`; gives (bypass, readmore) of the plan.
+    /// A request of file 0 for `blocks`; returns (bypass, readmore) of the plan.
     pub fn ask(&mut self, blocks: RangeInclusive<u64>) -> (u32, u32) {
         self.ask_for(0, blocks)
     }

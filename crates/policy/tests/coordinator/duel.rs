@@ -1,4 +1,4 @@
-//! `duel` against a level whose answer times the test sets: it stays native until the quiet way is shown to be faster,
+//! `duel` above a level whose response times are set by the test: it stays native until the quiet way proves faster,
 //! withdraws, and never spends more than its budget on trials.
 
 use headstart_policy::coordinator::{Coordinator, Duel, Plan};
@@ -10,7 +10,7 @@ use crate::common::Holds;
 
 const MS: u64 = 1_000_000;
 
-/// A client that asks for a new region each time, and a level that answers by how it was asked.
+/// A client that requests a new region each time, and a level whose response times depend on the plan.
 struct Client {
     duel: Duel,
     now: u64,
@@ -24,7 +24,7 @@ impl Client {
         Self { duel: Duel::new(frames), now: 0, asked: 0, total_ns: 0, quiet: 0 }
     }
 
-    /// One request of `count` blocks, answered after `native_ns` or `quiet_ns`; gives its plan.
+    /// One request of `count` blocks, answered after `native_ns` or `quiet_ns`; returns its plan.
     fn ask(&mut self, count: u32, native_ns: u64, quiet_ns: u64) -> Plan {
         let asked = Asked { file: 0, first: self.asked * 64, count, client: 7, ends_inside: false };
         self.asked += 1;

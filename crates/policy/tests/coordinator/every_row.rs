@@ -1,4 +1,4 @@
-//! What every coordinator promises, whatever is asked of the level below it.
+//! Promises of every coordinator, for any requests and any lower level.
 
 use headstart_policy::coordinator::registry::{coordinator, COORDINATORS};
 use headstart_policy::coordinator::{Coordinator, CoordinatorContext, CoordinatorRow, Plan, SentUp};

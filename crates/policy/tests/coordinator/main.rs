@@ -1,4 +1,4 @@
-//! Coordinators against hand-worked request sequences, a naive second implementation, and what all of them promise.
+//! Coordinators against hand-worked request sequences, a naive second implementation, and their common promises.
 
 mod common;
 mod duel;

@@ -1,4 +1,4 @@
-//! PFC once more, from the paper alone: lists, sums over all requests so far, integers that cannot overflow.
+//! PFC again, from the paper alone: lists, sums over all requests so far, integers that cannot overflow.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ type Name = (u32, i128);
 #[derive(Default)]
 struct Context {
     key: u32,
-    /// Those that count.
+    /// The counted request sizes.
     sizes: Vec<i128>,
     bypass_length: i128,
     readmore_length: i128,
@@ -43,7 +43,7 @@ pub struct Naive {
     setting: PfcSetting,
     /// The `large` of the setting, as a fraction.
     large: (i128, i128),
-    /// The last asked for at the end.
+    /// In order of the last request.
     contexts: Vec<Context>,
 }
 
@@ -72,7 +72,7 @@ fn insert(queue: &mut Vec<Name>, names: &[Name], size: usize, ways: &Ways) {
     }
 }
 
-/// Whether any is there; those that are go to the end.
+/// Whether any of them is in the queue; those that are move to the end.
 fn touch(queue: &mut Vec<Name>, names: &[Name]) -> bool {
     let there: Vec<Name> = names.iter().filter(|name| queue.contains(name)).copied().collect();
     queue.retain(|name| !there.contains(name));

@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use crate::common::Holds;
 use crate::naive::{Naive, Outcome, Ways, WAYS};
 
-/// A request, and what the lower cache holds when it comes.
+/// A request, and what the lower cache holds at that time.
 #[derive(Debug, Clone)]
 struct Step {
     file: u32,
@@ -21,13 +21,13 @@ struct Step {
     /// Cached ranges: begin relative to the request, length.
     cached: Vec<(i64, u64)>,
     full: bool,
-    /// How often it is asked.
+    /// Number of repetitions.
     times: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum From {
-    /// So far behind the end of the file's last request.
+    /// Starts this far after the end of the file's last request.
     On(i64),
     At(u64),
 }

@@ -1,4 +1,4 @@
-//! What each variant of a reading, each action alone, and contexts change, worked out by hand.
+//! Effects of each variant of a reading, of each action alone, and of contexts, worked by hand.
 
 use headstart_policy::coordinator::{Actions, Average, Contexts, Coordinator, Pfc, PfcSetting, Share, Start, Update};
 use headstart_policy::readahead::Asked;

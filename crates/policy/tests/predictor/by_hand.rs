@@ -1,10 +1,10 @@
-//! Sequences worked out by hand.
+//! Sequences worked by hand.
 
 use headstart_policy::readahead::{Asked, ReadAhead};
 
 use crate::common::{named, Level};
 
-/// What each block of `blocks`, in a file of its own letter or of none, makes `predictor` name.
+/// The blocks that `predictor` names after each of `blocks`, which all lie in one file.
 fn names(predictor: &mut dyn ReadAhead, blocks: &[u64]) -> Vec<Vec<u64>> {
     let mut level = Level::new(1 << 16);
     blocks
@@ -56,7 +56,7 @@ fn a_file_that_followed_a_file_is_fetched_whole() {
         let runs = level.ask(&mut *predictor, Asked { file, first, count: 1, client: 0, ends_inside: false });
         runs.iter().map(|run| (run.file, run.first, run.count)).collect::<Vec<_>>()
     };
-    // The second block of file 1 is no opening.
+    // The second block of file 1 does not open it.
     assert!(open(1, 0).is_empty() && open(1, 1).is_empty() && open(2, 0).is_empty() && open(7, 0).is_empty());
     assert_eq!(open(1, 0), [(2, 0, 3)]);
 }

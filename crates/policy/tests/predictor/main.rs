@@ -1,4 +1,4 @@
-//! Predictors: sequences worked out by hand, the plainest models that one can write, and common sense.
+//! Predictors: sequences worked by hand, minimal models, and sanity checks.
 
 #[path = "../readahead/common.rs"]
 #[allow(dead_code)]

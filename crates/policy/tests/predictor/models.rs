@@ -1,4 +1,4 @@
-//! The plainest models: all of the past is kept, and read anew at each reference.
+//! Minimal models: they keep the whole past and evaluate it anew at each reference.
 
 use headstart_policy::readahead::{Asked, Found, ReadAhead};
 use headstart_types::Nanos;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::common::{named, Level};
 
-/// What `predictor` names at each block of file 0, in the order of naming; nothing is ever cached.
+/// The blocks that `predictor` names at each block of file 0, in order; nothing is ever cached.
 fn names(predictor: &mut dyn ReadAhead, blocks: &[u64]) -> Vec<Vec<u64>> {
     let level = Level::new(1);
     let ask = |block: &u64| {
@@ -36,7 +36,7 @@ fn successor(past: &[u64], block: u64, stability: usize) -> Option<u64> {
 
 /// What has come within `lookahead` references after each `block` of the past, by the paper's count.
 fn likely(past: &[u64], block: u64, lookahead: usize, chance: f64) -> Vec<u64> {
-    // The same block again is no new reference.
+    // A repetition of the same block is not a new reference.
     let mut distinct = past.to_vec();
     distinct.dedup();
     let mut counts = std::collections::BTreeMap::new();

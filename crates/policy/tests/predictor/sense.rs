@@ -1,4 +1,4 @@
-//! Common sense: what repeats is learned, what does not is left alone, and memory has an end.
+//! Sanity checks: repetition is learned, random references are not prefetched for, and memory is bounded.
 
 use headstart_policy::readahead::{Asked, ReadAhead};
 use headstart_policy::registry::{policy, POLICIES};

@@ -1,4 +1,4 @@
-//! A level as small as can be: a set of cached blocks, each request looked up in it, each prefetch put into it.
+//! A minimal level: a set of cached blocks; each request is looked up in it, each prefetch is inserted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use toml::Table;
 
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// A cache of `frames` blocks, the oldest arrival evicted first, in which a prefetch arrives at once (or, with `late`,
-/// is on its way until it is asked for).
+/// A cache of `frames` blocks that evicts the oldest arrival first. Prefetches arrive at once or, with `late`, are in
+/// flight until they are requested.
 pub struct Level {
     pub frames: usize,
     pub late: bool,
     pub file_blocks: Option<u64>,
-    /// Whether it was prefetched and not asked for since.
+    /// Whether it was prefetched and not requested since.
     pub cached: BTreeMap<(u32, u64), bool>,
     pub order: VecDeque<(u32, u64)>,
     pub now: u64,
@@ -77,7 +77,7 @@ impl Level {
         self.prefetched += u64::from(prefetch);
     }
 
-    /// One request; gives the runs that it makes `read_ahead` name.
+    /// One request; returns the runs that `read_ahead` names.
     pub fn ask(&mut self, read_ahead: &mut dyn ReadAhead, asked: Asked) -> Vec<Run> {
         let indices = || (0..u64::from(asked.count)).filter_map(|offset| asked.first.checked_add(offset));
         let found: Vec<Found> = indices()
@@ -128,7 +128,7 @@ pub fn drive() -> DriveFacts {
     }
 }
 
-/// A level on that disk, of whose processes is known that they read nothing.
+/// A level on that disk whose processes read nothing, as far as is known.
 pub fn context(frames: u32) -> ReadAheadContext {
     ReadAheadContext { block_bytes: BLOCK_BYTES, frames, drive: Some(Arc::new(drive())), future: Some([].into()) }
 }

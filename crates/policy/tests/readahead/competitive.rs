@@ -1,4 +1,4 @@
-//! The competitive depth: what moves it, what bounds it, and that it makes way.
+//! The competitive depth: what changes it, what bounds it, and that it yields under memory pressure.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What every read-ahead promises, whatever it is asked.
+//! Promises of every read-ahead, for any requests.
 
 use headstart_policy::readahead::{Asked, Needs};
 use headstart_policy::registry::read_aheads;
@@ -75,7 +75,7 @@ proptest! {
         for row in read_aheads().filter(|row| row.reads_ahead().unwrap().spares_random) {
             let (mut level, mut read_ahead) = (Level::new(1000), build(row, "", 1000));
             let runs = level.ask(&mut *read_ahead, Asked { file, first, count: 1, client: 0, ends_inside: false });
-            // Naming the request's own block asks for nothing.
+            // Naming the request's own block fetches nothing.
             prop_assert!(runs.iter().all(|run| run.first >= first && run.end() <= first + 1), "{}: {runs:?}", row.name);
         }
     }
@@ -84,7 +84,7 @@ proptest! {
 #[test]
 fn a_long_scan_is_prefetched_almost_whole() {
     const BLOCKS: u64 = 60_000;
-    // A predictor has nothing to go by on a first pass.
+    // On a first pass a predictor knows nothing.
     for row in read_aheads().filter(|row| row.needs() != Needs::Future && !row.is_predictor()) {
         let mut read_ahead = build(row, "", 30_000);
         let mut level = Level { file_blocks: Some(BLOCKS), ..Level::new(30_000) };

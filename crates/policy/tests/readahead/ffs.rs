@@ -54,7 +54,7 @@ impl File {
         Self { runs: runs.to_vec(), direct, cached: BTreeSet::new(), resident: BTreeSet::new(), slow: false }
     }
 
-    /// Reads a block; gives the fetch that it causes: of the block itself with what follows it, or of others.
+    /// Reads a block; returns the fetch that it causes: of the block itself with those after it, or of others.
     fn read(&mut self, ffs: &mut dyn ReadAhead, block: u64) -> Vec<(u64, u64)> {
         let absent = !self.is_cached(0, block);
         let found = [if absent { Found::Absent } else { Found::Ready }];
@@ -223,7 +223,7 @@ proptest! {
         prop_assert_eq!(next, blocks);
     }
 
-    /// Whatever is read, what is fetched lies within the file, and at most a cluster beside the block.
+    /// For any reads, fetches lie within the file, and cover at most a cluster besides the block.
     #[test]
     fn nothing_beyond_the_end_or_a_cluster_is_fetched(reads in prop::collection::vec(0u64..40, 1..100), cuts in prop::collection::btree_set(1u64..40, 0..6)) {
         let runs: Vec<u64> = cuts.into_iter().chain([40]).collect();

@@ -8,7 +8,7 @@ use crate::common::{named, Level};
 /// 98 pages: the paper's competitive depth of the IBM drive.
 const DEPTH: &str = "depth = \"392KiB\"";
 
-/// Reads `blocks` blocks from `first` in requests of `count`: which request named what.
+/// Reads `blocks` blocks from `first` in requests of `count`; returns which request named what.
 fn windows(keys: &str, first: u64, count: u32, blocks: u64) -> Vec<(u64, u64, u32)> {
     let (mut level, mut read_ahead) = (Level::new(10_000), named("fixed-depth", keys));
     let mut named = Vec::new();

@@ -5,7 +5,8 @@ use headstart_types::Nanos;
 
 use crate::common::{named, Level};
 
-/// What reads of one block name, with the block that made them; those that name nothing are left out.
+/// The windows that reads of single blocks name, with the block that triggered them; reads that name nothing are left
+/// out.
 fn triggers(
     level: &mut Level,
     policy: &mut dyn ReadAhead,
@@ -69,7 +70,8 @@ fn linux_2_6_10_shrinks_on_what_is_cached_and_on_what_is_gone() {
     let read = |block: u64| (block, ask(&mut *linux, &there, 0, block, 1));
     let found: Vec<_> = (0..92).map(read).filter(|(_, runs)| !runs.is_empty()).collect();
     assert_eq!(found, [run(59, 89, 32), run(90, 121, 32)]);
-    // Whatever is read is gone before its turn: 2 more and 3 less a page. 33 begins with 25; 34 to 47 leave 11, and 48 goes 13 ahead.
+    // Each page is evicted before its turn: 2 more and 3 less per page. 33 starts with 25; 34 to 47 leave 11, and 48
+    // reads 13 ahead.
     let (mut linux, gone) = (named("linux-2.6.10", ""), Holds { cached: 0, fly: false });
     let read = |block: u64| (block, ask(&mut *linux, &gone, 0, block, 1));
     let found: Vec<_> = (0..50).map(read).filter(|(_, runs)| !runs.is_empty()).collect();
@@ -89,7 +91,7 @@ fn linux_2_6_16_doubles_and_keeps_a_window_ahead() {
     let (mut level, mut linux) = (Level::new(1000), named("linux-2.6.16", ""));
     let runs: Vec<_> = (0..6).map(|part| level.read(&mut *linux, 16 * part, 16)).collect();
     assert_eq!(runs, [vec![(0, 32)], vec![(32, 32)], vec![(64, 32)], vec![], vec![(96, 32)], vec![]]);
-    // The maximum and more: one ahead at once, and as often as the request is told of again.
+    // The maximum and more: one ahead at once, and another each time the request is processed again.
     let (mut level, mut linux) = (Level::new(1000), named("linux-2.6.16", ""));
     assert_eq!(level.read(&mut *linux, 0, 64), [(0, 32), (32, 32), (64, 32)]);
 }
@@ -105,7 +107,7 @@ fn linux_2_6_16_spares_random_pages_and_begins_where_they_go_on() {
     assert_eq!(level.read(&mut *linux, 708, 4), [(712, 16)]);
 }
 
-/// A level in which blocks below `cached` are there, and those from 1000 on are on their way.
+/// A level in which blocks below `cached` are resident, and those from 1000 on are in flight.
 struct Holds {
     cached: u64,
     fly: bool,
@@ -155,7 +157,7 @@ fn linux_2_6_16_is_off_after_256_pages_that_were_cached() {
     assert_eq!(ask(&mut *linux, &most, 0, 224, 16), [(256, 32)]);
 }
 
-/// With a queue of 8, which is congested with 8: nothing on its way, and the first requests of 8 files.
+/// With a queue of 8, which is congested at 8: nothing in flight, and the first requests of 8 files.
 fn free_and_full(name: &str) -> [Box<dyn ReadAhead>; 2] {
     let [free, mut full] = [0, 1].map(|_| named(name, "nr_requests = 8"));
     for file in 1..9 {
@@ -166,7 +168,7 @@ fn free_and_full(name: &str) -> [Box<dyn ReadAhead>; 2] {
 
 #[test]
 fn linux_2_6_10_reads_no_window_while_the_queue_is_congested() {
-    // Through 40 pages that are there and on.
+    // Reads through 40 resident pages and beyond.
     let flying = Holds { cached: 40, fly: true };
     let read = |mut policy: Box<dyn ReadAhead>| -> Vec<_> {
         (0..5).flat_map(|part| ask(&mut *policy, &flying, 0, 16 * part, 16)).collect()

@@ -1,5 +1,6 @@
-//! `linux-2.6.10` and `linux-2.6.16` against second implementations: numbers that wrap and values that mean "off" or "none", as the
-//! kernel has them, every page by itself, sets of blocks for the cache. Blocks come late and leave at random.
+//! `linux-2.6.10` and `linux-2.6.16` against second implementations that follow the kernel: wrapping numbers, values
+//! that mean "off" or "none", every page processed by itself, sets of blocks for the cache. Blocks arrive late and are
+//! evicted at random.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ const MIN: u64 = 4;
 const OFF: u64 = u64::MAX;
 const BLOCKS: u64 = 700;
 
-/// Blocks by file; whether each has come.
+/// Blocks by file; whether each has arrived.
 #[derive(Default)]
 struct Pages(BTreeMap<(u32, u64), bool>);
 
@@ -36,7 +37,7 @@ impl Cached for Pages {
     }
 }
 
-/// A queue of so many requests; 0: without an end.
+/// A queue with this limit of requests; 0: unlimited.
 #[derive(Default)]
 struct Queue {
     size: usize,
@@ -243,7 +244,7 @@ impl Naive16 {
         done
     }
 
-    /// Where it is to be asked again.
+    /// Returns where it must be called again.
     fn ask(&mut self, mut page: u64, mut count: u64, view: &mut View<'_>) -> u64 {
         if page == self.previous {
             count -= 1;
@@ -307,9 +308,9 @@ enum Step {
         first: u64,
         count: u32,
     },
-    /// Everything on its way comes.
+    /// All blocks in flight arrive.
     Come,
-    /// Blocks leave.
+    /// Blocks are evicted.
     Leave {
         first: u64,
         count: u64,
@@ -328,7 +329,7 @@ fn steps(leave: u32) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// One request of the read-ahead; what it reads beside what is cached.
+/// One request to the read-ahead; returns the uncached blocks that it reads.
 fn real(policy: &mut dyn ReadAhead, pages: &Pages, asked: &Asked) -> BTreeSet<u64> {
     let found = |index| match pages.0.get(&(asked.file, index)) {
         None => Found::Absent,
@@ -396,7 +397,7 @@ proptest! {
         same::<Naive16>(steps, 0)?;
     }
 
-    // Nothing leaves: what has left and is read again is the one thing that the two count in another way.
+    // Without evictions: an evicted block that is read again is the one thing that the two count differently.
     #[test]
     fn both_are_with_a_queue_that_fills(steps in steps(0), queue in 1usize..20) {
         same::<Naive10>(steps.clone(), queue)?;

@@ -1,6 +1,5 @@
-//! What every read-ahead does to a level, whatever is asked of it: it fetches blocks of the file and no others, never one
-//! that is cached or on its way, into frames that there are, the same ones each time; and what it keeps in mind has an
-//! end.
+//! Effects of every read-ahead on a level, for any requests: it fetches blocks of the file and no others, never a
+//! cached one or one in flight, into existing frames, deterministically; and its memory is bounded.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +15,7 @@ use toml::Table;
 
 use crate::common::{build, context, Level};
 
-/// Files of so many blocks each; blocks are numbered when they are first named.
+/// Files with this many blocks each; blocks are numbered when they are first named.
 struct Files {
     blocks_each: u64,
     numbers: RefCell<BTreeMap<(u32, u64), Block>>,
@@ -57,7 +56,7 @@ impl Space for Files {
     }
 }
 
-/// A level under an [`Asking`] policy that checks what the policy promises of each fetch.
+/// A level under an [`Asking`] policy, which checks the policy's promises for each fetch.
 struct Checked {
     policy: Asking,
     files: Files,
@@ -89,7 +88,7 @@ impl Checked {
         }
     }
 
-    /// Tells the policy of `event` and carries out what it decides; `demanded` of its fetches are no prefetches.
+    /// Sends `event` to the policy and carries out its decisions; fetches of `demanded` blocks are not prefetches.
     fn tell(&mut self, event: Event, found: &[Found], demanded: &[Block]) {
         self.policy.grow(self.files.blocks());
         self.states.resize(self.files.blocks(), BlockState::ABSENT);
@@ -128,7 +127,8 @@ impl Checked {
         }
     }
 
-    /// A request's `demanded` blocks are fetched before any other, and no other while one of them waits for a frame.
+    /// A request's `demanded` blocks are fetched before any other, and no other block while one of them waits for a
+    /// frame.
     fn demands_come_first(&self, fetches: &[Fetch], demanded: &[Block]) {
         let is_fetched = |block: &Block| fetches.iter().any(|fetch| fetch.block == *block);
         let wanting: Vec<Block> =
@@ -138,7 +138,7 @@ impl Checked {
         assert!(given == wanting.len() || fetches.len() == given, "a prefetch takes what a demand waits for");
     }
 
-    /// What is on its way comes: all of it, or the older half.
+    /// Blocks in flight arrive: all of them, or the older half.
     fn arrive(&mut self, all: bool) {
         let count = if all { self.in_flight.len() } else { self.in_flight.len() / 2 };
         let arrived: Vec<Block> = self.in_flight.iter().copied().take(count).collect();
@@ -243,7 +243,7 @@ proptest! {
     }
 }
 
-/// A request of one absent block; what has been fetched since the last one.
+/// A request for one absent block; returns the fetches since the last one.
 fn ask_one(level: &mut Checked, file: u32, index: u64) -> Vec<(u32, u64)> {
     let block = level.files.number(file, index).expect("within the file");
     level.fetched.clear();
@@ -252,7 +252,7 @@ fn ask_one(level: &mut Checked, file: u32, index: u64) -> Vec<(u32, u64)> {
     std::mem::take(&mut level.fetched)
 }
 
-/// What comes once the first of what is on its way has arrived.
+/// The fetches after the first block in flight has arrived.
 fn fetched_after_one(level: &mut Checked) -> Vec<(u32, u64)> {
     let block = level.in_flight.pop_first().expect("something is on its way");
     level.states[block.index()] = level.states[block.index()].arrived();
@@ -268,10 +268,10 @@ fn demands_go_before_prefetches_where_frames_are_short() {
     let mut level = Checked::new(row, 4, 100);
     assert_eq!(ask_one(&mut level, 0, 0), [(0, 0), (0, 1)]);
     assert_eq!(ask_one(&mut level, 1, 0), [(1, 0), (1, 1)]);
-    // All are on their way: neither the demands of others nor what would be read ahead of them gets any.
+    // All are in flight: neither the demands of others nor their read-ahead get one.
     assert_eq!(ask_one(&mut level, 2, 0), []);
     assert_eq!(ask_one(&mut level, 3, 0), []);
-    // The demands wait, in their order, and the prefetches are gone.
+    // The demands wait, in order, and the prefetches have been dropped.
     assert!(level.policy.decides(&[]));
     assert_eq!(fetched_after_one(&mut level), [(2, 0)]);
     assert_eq!(fetched_after_one(&mut level), [(3, 0)]);
@@ -279,8 +279,8 @@ fn demands_go_before_prefetches_where_frames_are_short() {
     assert_eq!(fetched_after_one(&mut level), []);
 }
 
-/// Entries that a row may keep in mind: for each file up to 8 streams of 10 entries, or a window of reads under way; marks
-/// and blocks for the frames.
+/// Number of entries that a row may keep: for each file up to 8 streams of 10 entries, or a window of reads in flight;
+/// marks and blocks for the frames.
 fn most_remembered(files: usize, frames: usize) -> usize {
     files * 90 + 3 * frames + 1024
 }
@@ -319,7 +319,8 @@ fn what_is_remembered_has_an_end() {
 
 #[test]
 fn a_read_ahead_that_forgets_nothing_is_seen() {
-    // The bound is not so wide that nothing could exceed it: with room for all 600 files state is kept for all of them.
+    // The bound is not so wide that it could never be exceeded: with room for all 600 files, state is kept for all of
+    // them.
     let row = read_aheads().find(|row| row.name == "stride").expect("a row");
     let (mut level, mut read_ahead) = (Level::new(20), build(row, "", 20));
     for file in 0..2000u32 {

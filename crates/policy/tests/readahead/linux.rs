@@ -4,10 +4,10 @@ use headstart_policy::readahead::Asked;
 
 use crate::common::{named, Level};
 
-/// A kernel without large folios: windows end where they end.
+/// A kernel without large folios: windows have their full length.
 const OLD: &str = "version = \"6.12\"";
 
-/// The requests of `blocks` single blocks from `first` that made something be named, with what.
+/// The requests of `blocks` single blocks from `first` that named something, and what they named.
 fn triggers(
     level: &mut Level,
     linux: &mut dyn headstart_policy::ReadAhead,

@@ -1,4 +1,4 @@
-//! Read-ahead policies against hand-worked request sequences and against what all of them promise.
+//! Read-ahead policies against hand-worked request sequences and against their common promises.
 
 mod amp;
 mod common;

@@ -1,4 +1,4 @@
-//! What an oracle knows, and that it fetches that and nothing else.
+//! What an oracle knows, and that it fetches exactly that.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ fn who_comes_back_too_late_begins_anew() {
     assert_eq!((away(0), away(1), away(2), away(9)), (1, 1, 2, 2));
 }
 
-/// An oracle that knows what a process will ask for, in a level of `frames` frames.
+/// An oracle that knows a process's future requests, in a level of `frames` frames.
 fn oracle(requests: &[Asked], frames: u32) -> OracleDepth {
     let clients = requests.iter().map(|asked| asked.client + 1).max().unwrap_or(0);
     let of_client = |client| {
@@ -55,7 +55,7 @@ fn ask(file: u32, first: u64, count: u32, client: u32) -> Asked {
     Asked { file, first, count, client, ends_inside: false }
 }
 
-/// What each of `requests` makes an oracle name, as (first, end).
+/// The range that each of `requests` makes an oracle name, as (first, end).
 fn named(requests: &[Asked], frames: u32) -> Vec<Vec<(u64, u64)>> {
     let (mut oracle, mut level) = (oracle(requests, frames), Level::new(frames as usize));
     let runs = |asked: &Asked| -> Vec<Run> { level.ask(&mut oracle, *asked) };

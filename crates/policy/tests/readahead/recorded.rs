@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use headstart_policy::readahead::{CachedFile, Version};
 use serde_json::Value;
 
-/// The first read or touch of a pattern that brings other pages than the kernel's did; `None`: there is none. An operation is a
-/// descriptor, an offset and a size; beside it stand the folios that the kernel added, each with its pages.
+/// The first read or touch of a pattern that brings other pages than the kernel's did; `None` if there is none. An
+/// operation is a descriptor, an offset and a size, with the folios that the kernel added and their pages.
 fn difference(info: &Value, pattern: &Value, version: Version) -> Option<String> {
     let number = |key: &str| info[key].as_u64().expect("a number");
     let mut file = CachedFile::new(version, number("size"), number("read_ahead_kb"), number("max_sectors_kb"));
@@ -17,7 +17,7 @@ fn difference(info: &Value, pattern: &Value, version: Version) -> Option<String>
         let [descriptor, offset, size] = numbers(op);
         let added = match kind {
             "read" => file.read(descriptor as u32, offset, size),
-            // What is touched has no size.
+            // Touches have no size.
             _ if size > 1 => file.read(descriptor as u32, offset, size),
             _ => file.touch(descriptor as u32, offset, kind == "text"),
         };
@@ -35,7 +35,7 @@ fn numbers<const N: usize>(value: &Value) -> [u64; N] {
     std::array::from_fn(|_| each.next().expect("as many as there are"))
 }
 
-/// How many patterns of a recording there are, and in how many `linux` fetches other pages, with the first such read of each.
+/// Number of patterns in a recording, and those in which `linux` fetches other pages, each with the first such read.
 fn compare(path: &Path, version: Version) -> (usize, BTreeMap<String, String>) {
     let reader = liblzma::read::XzDecoder::new(std::fs::File::open(path).expect("it is there"));
     let recording: Value = serde_json::from_reader(reader).expect("JSON");
@@ -72,6 +72,6 @@ fn linux_fetches_what_a_kernel_of_another_machine_fetched() {
     let (patterns, differ) = compare(&path, Version::V6_18);
     assert!(differ.is_empty(), "{} of {patterns}: {differ:#?}", differ.len());
     assert_eq!(patterns, 135);
-    // An older kernel did otherwise: the comparison sees it.
+    // An older kernel behaved differently, which the comparison detects.
     assert!(compare(&path, Version::V6_12).1.len() > 60);
 }

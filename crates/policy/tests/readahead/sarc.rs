@@ -1,4 +1,4 @@
-//! SARC: groups, the two lists, and the size that it wants for one of them.
+//! SARC: groups, the two lists, and the desired size of one of them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const SETTING: SarcSetting = SarcSetting { degree: 3, trigger: 1, threshold: 2, bottom: 1, large_ratio: 1000 };
 
-/// A level of one file that keeps what SARC says, with fetches that take no time.
+/// A level of one file that follows SARC, with fetches that take no time.
 struct Host {
     sarc: Sarc,
     frames: usize,
@@ -82,7 +82,7 @@ impl Host {
         self.sarc.inserted(block);
     }
 
-    /// Reads; gives what was prefetched as (first, count).
+    /// Reads; returns what was prefetched as (first, count).
     fn read(&mut self, first: u64, count: u32) -> Vec<(u64, u32)> {
         let asked = Asked { file: 0, first, count, client: 0, ends_inside: false };
         let found: Vec<Found> = (first..asked.end())
@@ -232,8 +232,8 @@ fn hot(host: &mut Host, next: &mut u64, blocks: u64) {
     host.read((*next >> 33) % blocks * 2, 1);
 }
 
-/// Reads `rounds` blocks of `streams` streams in turn, and one random block after each: one of 500 hot ones, or one that
-/// is never read again. Gives the mean desired size over the second half.
+/// Reads `rounds` blocks of `streams` streams in turn, each followed by a random block: one of 500 hot ones, or one
+/// that is never read again. Returns the mean desired size over the second half.
 fn mean_desired(host: &mut Host, streams: u64, hot_blocks: bool, rounds: u64) -> f64 {
     let (mut next, mut sum) = (1, 0.0);
     for round in 0..rounds {
@@ -268,8 +268,8 @@ fn sizes_follow_the_workload_to_where_the_marginal_utilities_meet() {
 
 #[test]
 fn a_sequential_list_too_short_to_be_hit_stays_short() {
-    // What the header warns of. After one satisfied stream SEQ has a few blocks. 60 streams push each other out of it
-    // before any of them comes back: there is no hit at its end to raise it, nor one at the end of RANDOM.
+    // The limitation named in the header. After one satisfied stream SEQ has a few blocks. 60 streams push each other
+    // out of it before any of them returns: there is no hit at its end to grow it, nor one at the end of RANDOM.
     let setting = SarcSetting { degree: 8, trigger: 4, threshold: 2, bottom: 8, large_ratio: 20 };
     let mut host = Host::new(400, setting);
     mean_desired(&mut host, 1, true, 20_000);

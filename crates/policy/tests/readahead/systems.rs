@@ -5,7 +5,7 @@ use headstart_policy::ReadAhead;
 
 use crate::common::{build, named, row, Level};
 
-/// Single blocks; of those that made something be named, what.
+/// Reads single blocks; returns what the reads named, for those that named something.
 fn scan(level: &mut Level, policy: &mut dyn ReadAhead, blocks: impl Iterator<Item = u64>) -> Vec<(u64, u64, u32)> {
     let mut named = Vec::new();
     for block in blocks {

@@ -128,7 +128,7 @@ mod tests {
         assert!(distances.marginal_hits(tail) > 0.0);
     }
 
-    /// What a naive list of all blocks by recency says of each depth.
+    /// The counts per depth from a naive list of all blocks by recency.
     #[test]
     fn depths_are_those_of_a_naive_stack() {
         let mut draws = crate::conformance::Draws::new(3);

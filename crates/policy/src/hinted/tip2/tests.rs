@@ -1,4 +1,4 @@
-//! By hand: which buffer goes, and what is prefetched in its place.
+//! Worked by hand: which buffer is taken, and what is prefetched in its place.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::row::Context;
 use crate::{BlockState, Disclosure, Hints, NoSpace};
 use headstart_types::NEVER;
 
-/// A level without time; a fetch ends when it is told to.
+/// A level without time; the test ends fetches explicitly.
 struct Host {
     policy: Box<dyn Policy>,
     states: Vec<BlockState>,
@@ -127,7 +127,7 @@ fn a_horizon_may_be_given() {
     assert_eq!(host.decide(), [(0, None), (1, None)]);
 }
 
-/// What has been used and will not be used again goes before everything else.
+/// Blocks that have been used and will not be used again are evicted before all others.
 #[test]
 fn spent_blocks_go_first() {
     let mut host = Host::new(3, &[0, 1, 2, 9, 9, 9, 9], "");
@@ -153,7 +153,7 @@ fn a_block_in_demand_is_kept_and_a_hinted_one_far_ahead_goes() {
     assert_eq!(host.decide(), [(4, Some(0))]);
 }
 
-/// The same with a block that was read once and never again: nothing is known to be lost with it.
+/// The same with a block that was read once and never again: evicting it is not known to cost anything.
 #[test]
 fn a_block_without_reuse_goes_before_a_hinted_one() {
     let mut host = Host::new(5, &[0, 1, 2, 3, 4, 5, 6, 7, 0], "");
@@ -161,7 +161,8 @@ fn a_block_without_reuse_goes_before_a_hinted_one() {
     assert_eq!(host.decide(), [(0, None), (1, None), (2, None), (3, None), (4, Some(20))]);
 }
 
-/// Half of four frames: prefetching does not take more than two from the LRU cache, nor give up what is near.
+/// Half of four frames: prefetching takes at most two from the LRU cache, and does not evict blocks that are needed
+/// soon.
 #[test]
 fn fixed_partitions_keep_their_share() {
     let mut host = Host::new(4, &[0, 1, 2, 3, 4], "partition = 0.5");
@@ -176,7 +177,7 @@ fn fixed_partitions_keep_their_share() {
     assert_eq!(host.read(24), Some(Some(22)));
 }
 
-/// Nothing is known of the future: whatever is referenced, it is LRU.
+/// Without hints, all references are handled by LRU.
 #[test]
 fn without_hints_it_is_lru() {
     let mut host = Host::new(3, &[], "");

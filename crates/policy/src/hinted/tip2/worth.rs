@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// A buffer that has been filled by prefetching is never given up for one that is needed later.
+    /// The buffer of a prefetched block is never given up for a block that is needed later.
     #[test]
     fn what_is_ahead_costs_more_than_what_is_further_gains() {
         let times = [
