@@ -84,8 +84,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What leaves: the first block, and the one behind the last. Blocks of 8 bytes in clusters of at most four; on the disk
-    /// blocks 0 to 5 follow one another, and those from 6 on.
+    /// The runs that leave: first block, and one past the last. Blocks of 8 bytes in clusters of at most four; blocks 0
+    /// to 5 are contiguous on the disk, and so are those from 6 on.
     fn clusters() -> impl FnMut(u64, u32) -> Vec<(u64, u64)> {
         let mut clusters = Clusters::new(4, 8);
         move |index, bytes| {
@@ -103,9 +103,9 @@ mod tests {
     fn a_file_from_start_to_end() {
         let mut write = clusters();
         let left: Vec<_> = (0..12).flat_map(|index| write(index, 8)).collect();
-        // Block 4 begins a cluster of two, for the disk goes on elsewhere behind block 5.
+        // Block 4 starts a cluster of two, because block 5 is the last of its run on the disk.
         assert_eq!(left, [(0, 4), (4, 6), (6, 10)]);
-        // 10 and 11 are gathered; elsewhere in the file, they go out.
+        // 10 and 11 are gathered; a write elsewhere in the file writes them out.
         assert_eq!(write(20, 8), [(10, 12)]);
     }
 
@@ -124,11 +124,11 @@ mod tests {
     fn what_is_written_again() {
         let mut write = clusters();
         assert_eq!([write(6, 8), write(7, 8), write(8, 8)], [none(), none(), none()]);
-        // Block 7 again: its neighbours go out, and it begins a cluster, which block 10 fills.
+        // Block 7 again: its neighbours are written, and it starts a cluster, which block 10 completes.
         assert_eq!(write(7, 8), [(6, 7), (8, 9)]);
         assert_eq!([write(8, 8), write(9, 8)], [none(), none()]);
         assert_eq!(write(10, 8), [(7, 11)]);
-        // The block that has just gone out begins another; block 0 forgets it.
+        // The block just written starts another; block 0 drops it.
         assert_eq!([write(10, 8), write(0, 8), write(1, 8)], [none(), none(), none()]);
         assert_eq!(write(6, 8), [(0, 2)]);
     }
@@ -142,8 +142,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written, no cluster is too long or leaves its run of the disk, and each full block is either gathered or
-        /// has left since it was last written, unless block 0 has made its file forget it.
+        /// For any writes, no cluster is too long or extends beyond its run on the disk, and each full block is either
+        /// gathered or has been written out since its last write, unless block 0 has dropped its file's cluster.
         #[test]
         fn nothing_is_lost(writes in prop::collection::vec((0u32..3, 1u64..30, any::<bool>()), 1..200), most in 1u64..9) {
             let (mut clusters, mut left) = (Clusters::new(most, 8), std::collections::BTreeSet::new());

@@ -78,7 +78,7 @@ mod tests {
         assert_eq!((dirty.due(), dirty.len()), (Some(Nanos(30)), 2));
         assert_eq!(dirty.take_due(Nanos(29)), None);
         assert_eq!(dirty.take_due(Nanos(36)), Some(Block(7)));
-        // Evicted before it is due; dirty again later, with a time of its own.
+        // Evicted before it is due; dirty again later, with a new due time.
         assert!(dirty.clean(Block(3)) && !dirty.clean(Block(3)));
         dirty.mark(Block(3), Nanos(90));
         assert_eq!((dirty.due(), dirty.take_due(Nanos(36))), (Some(Nanos(90)), None));

@@ -252,8 +252,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any order of acting: nobody is left behind, nobody starts a read of interval n + 1 before all who are not
-        /// done have ended interval n, and the intervals cover the time.
+        /// For any order of actions: no process is left behind, none starts a read of interval n + 1 before all
+        /// unfinished ones have ended interval n, and the intervals cover the time.
         #[test]
         fn everyone_is_released_and_nobody_early(
             scope in scopes(),
@@ -264,7 +264,7 @@ mod tests {
             let mut barrier = Barrier::new(scope, count as u32);
             let mut waits = vec![false; count];
             let mut done = vec![false; count];
-            // By process: meetings behind it.
+            // For each process: number of synchronisations completed.
             let mut met = vec![0u32; count];
             let (mut meetings, mut end, mut now) = (0u32, Nanos::ZERO, Nanos::ZERO);
             for (pick, ends_portion) in order {
@@ -295,7 +295,7 @@ mod tests {
                     }
                     met.iter_mut().for_each(|met| *met = meetings);
                 }
-                // Somebody can always act until all are done.
+                // Some process can always act until all are done.
                 prop_assert!((0..count).any(|at| !waits[at] && !done[at]) || done.iter().all(|done| *done));
             }
         }

@@ -86,7 +86,7 @@ impl Buffers {
 mod tests {
     use super::*;
 
-    /// Where each of blocks 0 to 3 is, of disks 5, 6, 5 and 8, fetched by processors 1, 1, 0 and 2.
+    /// The node of each of blocks 0 to 3, of disks 5, 6, 5 and 8, fetched by processors 1, 1, 0 and 2.
     fn nodes(place: BufferPlace, io_processors: u32) -> Vec<u32> {
         let mut buffers = Buffers::new(place, Nanos(7), (3, io_processors)).expect("it costs something");
         for (block, disk, processor) in [(0, 5, 1), (1, 6, 1), (2, 5, 0), (3, 8, 2)] {

@@ -188,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// Random lives: overrun is what actual periods have more than necessary ones, and never more than the actions.
+        /// Random times: overrun is the excess of actual over necessary periods, and never more than the actions.
         #[test]
         fn times_add_up(steps in prop::collection::vec((0u64..40, 0u64..20, 0usize..3), 1..60)) {
             let (mut node, mut now) = (Node::default(), Nanos::ZERO);

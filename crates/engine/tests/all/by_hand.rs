@@ -1,5 +1,5 @@
-//! Each policy on a sequence that can be worked by hand, decision by decision: "2: E for A" is a fetch of E in place
-//! of A issued at time 2, "0: C" one into a free frame. Every reference computes for one unit; a fetch takes F.
+//! Each policy on a sequence that can be worked by hand, decision by decision. "2: E for A" is a fetch of E in place of
+//! A issued at time 2, "0: C" one into a free frame. Every reference computes for one unit; a fetch takes F.
 
 use headstart_policy::registry::{policy, replacement};
 use headstart_policy::Disclosure;
@@ -9,7 +9,7 @@ use crate::host::{build, run, System};
 /// A unit of time.
 const UNIT_NS: u64 = 1_000;
 
-/// What came of a run: decisions, in words, and elapsed units.
+/// The results of a run: decisions as text, and elapsed units.
 type Worked = (Vec<String>, u64);
 
 /// A sequence whose blocks are letters.
@@ -202,7 +202,7 @@ fn replacement_on_demand() {
 
 #[test]
 fn a_fetch_at_the_instant_of_its_reference_is_a_demand_fetch() {
-    // A is there, no think time: B is fetched while the process stands at A, and referenced at that same instant.
+    // A is resident, no think time: B is fetched while the process is at A, and referenced at that same instant.
     let system = System {
         refs: vec![0, 1],
         think_ns: vec![0, 0],
@@ -222,7 +222,7 @@ fn a_fetch_at_the_instant_of_its_reference_is_a_demand_fetch() {
 
 #[test]
 fn frames_beyond_the_blocks_cost_nothing() {
-    // The plan of reverse aggressive is as long as the string, not as large as the cache.
+    // The memory of reverse aggressive's plan follows the length of the string, not the size of the cache.
     let plenty = Sequence { refs: "ABAB", initial: "", frames: u32::MAX - 1, layout: &["AB"], fetch: 2 };
     let (decisions, elapsed) = plenty.work("reverse-aggressive", "batch_size = 1");
     assert_eq!(decisions, ["0: A", "2: B"]);

@@ -1,5 +1,4 @@
-//! Requests that bypass a level's policy, worked out by hand: what the policy sees of them, which is nothing, and what
-//! the level counts.
+//! Requests that bypass a level's policy, worked by hand: the policy sees nothing of them, and the level counts them.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +8,7 @@ use headstart_policy::replacement::Lru;
 use headstart_policy::{Apart, Asking, ReadAhead, Space};
 use headstart_types::{Block, Disk, Nanos};
 
-/// One file of 100 blocks on one disk, each with its index as its number.
+/// One file of 100 blocks on one disk; a block's number is its index.
 struct Line;
 
 impl Space for Line {
@@ -51,10 +50,10 @@ impl Backend for Orders {
     }
 }
 
-/// What a read-ahead has been told: how blocks were found, and what was evicted unused.
+/// What a read-ahead was told: how blocks were found, and which were evicted unused.
 type Told = Arc<Mutex<Vec<String>>>;
 
-/// One block ahead of every request; writes down what it is told.
+/// Reads one block ahead of every request; records what it is told.
 struct Watch(Told);
 
 impl ReadAhead for Watch {
@@ -92,7 +91,7 @@ impl Host {
         (Self::new(frames, Watch(told.clone())), told)
     }
 
-    /// A request that the policy sees; gives the orders that it causes. `id` is its first block.
+    /// A request that the policy sees; returns the orders that it causes. `id` is its first block.
     fn request(&mut self, first: u64, count: u32) -> Vec<String> {
         self.ask(first, count, false)
     }
@@ -109,7 +108,8 @@ impl Host {
         std::mem::take(&mut self.orders.0)
     }
 
-    /// A request that bypasses it, at the instant of the one before if `at_once`; `id` is 1000 + its first block.
+    /// A request that bypasses the policy, at the instant of the previous one if `at_once`; `id` is 1000 + its first
+    /// block.
     fn bypass(&mut self, first: u64, count: u32) -> Vec<String> {
         self.now += 1;
         let (id, blocks) = (1000 + first, blocks(first, count));
@@ -119,7 +119,7 @@ impl Host {
         std::mem::take(&mut self.orders.0)
     }
 
-    /// Blocks arrive; gives the requests that are done by that, and the orders that follow.
+    /// Blocks arrive; returns the requests that this finishes, and the orders that follow.
     fn arrive(&mut self, blocks: &[u32]) -> (Vec<u64>, Vec<String>) {
         self.now += 1;
         for block in blocks {
@@ -176,7 +176,7 @@ fn a_silent_hit_leaves_the_tag_of_a_prefetch() {
 
 #[test]
 fn a_silent_wait_for_a_prefetch_tells_nothing_either() {
-    // 0 brings 1, which is asked for by a request that bypasses while it is on its way: late, and used, once.
+    // 0 brings 1, which a bypassing request asks for while it is in flight: late, and used once.
     let (mut host, told) = Host::watched(10);
     host.request(0, 1);
     assert_eq!(host.bypass(1, 1), NONE);

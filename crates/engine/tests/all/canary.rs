@@ -1,5 +1,5 @@
 //! Policies broken on purpose: the level must catch each of them. If one of these tests fails, the checks that all
-//! other tests rely on are gone.
+//! other tests rely on do not work.
 
 use headstart_engine::{Ask, Backend, Level, Order};
 use headstart_policy::readahead::Asked;
@@ -71,7 +71,7 @@ fn a_victim_in_flight() {
 #[test]
 #[should_panic = "is no victim"]
 fn a_victim_that_is_waited_for() {
-    // Block 2 is on its way into a free frame and the process waits for it: once there, it is pinned.
+    // Block 2 is in flight into a free frame and the process waits for it: when it arrives, it is pinned.
     struct Later;
     impl Policy for Later {
         fn on(&mut self, now: Nanos, event: Event, _view: &View<'_>, fetches: &mut Vec<Fetch>) {

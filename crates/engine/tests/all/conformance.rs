@@ -1,5 +1,5 @@
-//! What every row of the registry owes, on systems of every odd kind: each reference is served, the books balance
-//! after every event (the host checks), the same system gives the same decisions, nothing undisclosed is acted on.
+//! Promises of every row of the registry, on edge-case systems: each reference is served, the counts balance after
+//! every event (the host checks), the same system gives the same decisions, and no undisclosed reference is acted on.
 
 use headstart_policy::registry::{PolicyRow, ReplacementRow};
 use headstart_policy::{Disclosure, Event, Fetch, View};
@@ -34,7 +34,7 @@ fn discloses_nothing(disclosure: &Disclosure) -> bool {
     }
 }
 
-/// Every row but `optimum`, which has a test of its own, with all disclosures that it takes.
+/// Every row except `optimum`, which has its own test, with all disclosures that it accepts.
 fn all_rows(name: &str, system: &System) {
     for (row, replacement) in rows().into_iter().filter(|(row, _)| row.name != "optimum") {
         let ways = match is_hinted(row, replacement) {
@@ -64,7 +64,7 @@ fn random_systems_survive() {
     }
 }
 
-/// What a policy that takes the whole string for true may do with one that is not.
+/// A policy must survive hints that are wrong.
 #[test]
 fn wrong_hints_are_survived() {
     let random = (0..300).map(|seed| System::random(seed, 120, 25));
@@ -156,7 +156,7 @@ fn the_optimum_and_the_mirror_survive_uniform_systems() {
     }
 }
 
-/// The decisions up to `cursor`, that reference left out.
+/// The decisions before `cursor`.
 fn before(outcomes: &Outcomes, cursor: u32) -> Vec<host::Decision> {
     outcomes.decisions.iter().copied().filter(|decision| decision.1 < cursor).collect()
 }
@@ -168,7 +168,7 @@ fn nothing_undisclosed_is_acted_on() {
         let system = System::random(seed, 120, 25);
         let length = system.refs.len();
         let mut rng = ChaCha8Rng::seed_from_u64(!seed);
-        // The same past, another future.
+        // The same past, a different future.
         let cut = rng.random_range(0..length);
         let other = |position: usize, rng: &mut ChaCha8Rng| match position < cut {
             true => system.refs[position],
@@ -178,7 +178,7 @@ fn nothing_undisclosed_is_acted_on() {
         for (row, replacement) in rows().into_iter().filter(|(row, _)| row.name != "optimum") {
             for disclosure in disclosures(length, seed) {
                 let (refs, until) = match &disclosure {
-                    // On-line, every future is undisclosed; hinted, with everything disclosed, none is.
+                    // On-line, every future is undisclosed; hinted with everything disclosed, none is.
                     _ if !is_hinted(row, replacement) => (changed.clone(), cut),
                     Disclosure::All => continue,
                     Disclosure::Window(window) => {
@@ -206,7 +206,7 @@ fn nothing_undisclosed_is_acted_on() {
 enum Broken {
     /// Evicts before frames are used up.
     Hasty,
-    /// Fetches what is there.
+    /// Fetches a resident block.
     Again,
     /// Never fetches.
     Idle,

@@ -1,5 +1,5 @@
-//! What just-in-time promises: nothing is given up that is needed before what is fetched, nothing that is known to be needed
-//! within the window for what is not, and no wait while the disks have nothing to do.
+//! Promises of just-in-time: no block is evicted that is needed before the fetched one, no block known to be needed
+//! within the window is evicted for one that is not, and no process waits while the disks are idle.
 
 use headstart_policy::registry::policy;
 use headstart_policy::Disclosure;
@@ -30,8 +30,8 @@ fn nothing_is_given_up_for_what_is_needed_later() {
         let outcomes = outcomes(&system);
         for round in outcomes.decisions.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
             let cursor = round[0].1;
-            // Blocks are given frames in order of place: what holds of each holds of the last needed of a round. What is
-            // needed at once takes any frame.
+            // Blocks are given frames in order of place, so what holds for each holds for the last needed one of a
+            // round. A block that is needed at once takes any frame.
             let at_once = |block: u32| system.refs.get(cursor as usize) == Some(&block);
             if round.iter().any(|(_, _, block, _)| at_once(*block)) {
                 continue;

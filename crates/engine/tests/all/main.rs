@@ -1,4 +1,4 @@
-//! The engine driven by hosts of the tests: hand-worked cases, conformance, naive models.
+//! The engine driven by test hosts: hand-worked cases, conformance, naive models.
 
 mod by_hand;
 mod bypass;

@@ -1,6 +1,6 @@
-//! The hinted policies against a second implementation that looks through the whole disclosed string and the whole
-//! cache at each decision: equal decisions, one by one, with random service and think times (so that forestall's
-//! estimates move) and every kind of disclosure; by one process, and by several that serve positions out of order.
+//! The hinted policies against a second implementation that scans the whole disclosed string and the whole cache at
+//! each decision: equal decisions, one by one, with random service and think times (so that forestall's estimates move)
+//! and every kind of disclosure; by one process, and by several that serve positions out of order.
 
 use headstart_policy::{Disclosure, Event, Fetch, Policy, View};
 use headstart_types::{Block, Nanos};
@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::host::{build, build_shared, disclosures, misled, rows, run, run_shared, Outcomes, System};
 
-/// Random systems in the test.
+/// Number of random systems.
 const COUNT: u64 = 300;
 
 #[derive(Debug, Clone, Copy)]
@@ -31,30 +31,30 @@ pub enum Rule {
 
 pub struct Naive {
     rule: Rule,
-    /// As they are disclosed.
+    /// As disclosed.
     pub refs: Vec<u32>,
     pub disclosure: Disclosure,
     pub disk_of: Vec<u32>,
-    /// By block: the turn of its last arrival or use; initial blocks in order.
+    /// For each block: the turn of its last arrival or use; initial blocks in order.
     touched: Vec<usize>,
     turn: usize,
     thinks: Vec<u64>,
-    /// By disk.
+    /// Indexed by disk.
     services: Vec<Vec<u64>>,
-    /// By position.
+    /// Indexed by position.
     served: Vec<bool>,
     processes: u32,
     owed: Vec<u32>,
 }
 
-/// A round of decisions under way.
+/// A round of decisions in progress.
 pub struct Now<'a> {
     pub cursor: usize,
     resident: Vec<bool>,
     absent: Vec<bool>,
     pinned: Vec<bool>,
     pub free: u32,
-    /// By disk, this round's fetches included.
+    /// For each disk, including this round's fetches.
     outstanding: Vec<u32>,
     pub fetches: &'a mut Vec<Fetch>,
 }
@@ -78,7 +78,7 @@ impl Naive {
         }
     }
 
-    /// Positions that are known at `cursor`, from there on, and not served.
+    /// The positions from `cursor` on that are visible and not served.
     fn visible(&self, cursor: usize) -> impl Iterator<Item = usize> + '_ {
         (cursor..self.refs.len()).filter(|at| !self.served[*at]).filter(move |at| match &self.disclosure {
             Disclosure::All => true,
@@ -201,7 +201,7 @@ impl Naive {
         }
     }
 
-    /// The level as a round of decisions begins.
+    /// The level at the start of a round of decisions.
     pub fn now<'a>(&self, view: &View<'_>, fetches: &'a mut Vec<Fetch>) -> Now<'a> {
         Now {
             cursor: self.served.iter().position(|served| !served).unwrap_or(self.refs.len()),
@@ -214,7 +214,7 @@ impl Naive {
         }
     }
 
-    /// Whether anything was owed that is still absent; it is fetched, and nothing else in this round.
+    /// Whether any queued block is still absent; it is fetched, and nothing else in this round.
     pub fn owes(&mut self, now: &mut Now<'_>) -> bool {
         self.owed.retain(|block| now.absent[*block as usize]);
         let any = !self.owed.is_empty();
@@ -222,7 +222,7 @@ impl Naive {
         any
     }
 
-    /// Fetches what is owed on demand, as far as there are frames.
+    /// Fetches the queued blocks on demand, as far as there are frames.
     fn pay(&mut self, now: &mut Now<'_>) {
         while let Some(block) = self.owed.first().copied() {
             let Some(frame) = self.any_frame(now) else { return };
@@ -256,7 +256,7 @@ impl Policy for Naive {
                 }
             }
             Event::Served { position, block, compute, .. } => {
-                // A hint that was wrong has passed, as if its block had been used.
+                // A wrong hint is dropped, as if its block had been used.
                 let hinted = self.refs[position as usize];
                 if hinted != block.0 && self.next_use(now.cursor, hinted as usize) == Some(position as usize) {
                     self.touch(Block(hinted));
@@ -318,8 +318,8 @@ fn settings(rng: &mut ChaCha8Rng) -> Vec<(&'static str, String, Rule)> {
     ]
 }
 
-/// A system with service times around the 5 ms at which the estimate turns and think times of microseconds to
-/// milliseconds, and what else is drawn for it.
+/// A system with service times around the 5 ms at which the estimate changes and think times of microseconds to
+/// milliseconds, and the random generator for further choices.
 fn drawn(seed: u64) -> (System, ChaCha8Rng) {
     let mut system = System::random(seed, 220, 40);
     let mut rng = ChaCha8Rng::seed_from_u64(!seed);

@@ -1,5 +1,6 @@
-//! `just-in-time` against a second implementation that looks through the whole string at each decision and keeps all that it
-//! has measured: equal decisions, one by one, on one disk and several, with an arm and with several services at once.
+//! `just-in-time` against a second implementation that scans the whole string at each decision and keeps all
+//! measurements: equal decisions, one by one, on one disk and several, with an arm and with several requests served at
+//! once.
 
 use headstart_policy::registry::{policy, replacement, Context};
 use headstart_policy::{Disclosure, Event, Fetch, Policy, View};
@@ -10,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::host::{context, disclosures, misled, run, System};
 use crate::naive_hinted::{Naive, Now, Rule};
 
-/// What has been measured of a disk, all of it.
+/// All measurements of a disk.
 #[derive(Clone, Default)]
 struct Measured {
     busy_since: u64,
@@ -101,7 +102,7 @@ impl JustInTime {
             true => outstanding >= 64,
             false => outstanding >= 2 * chunk && f64::from(outstanding) * pace >= 1.5 * response,
         };
-        // It was given something less than a chunk ago, and has enough.
+        // It was given a fetch less than a chunk ago, and has enough.
         if has_enough && now.cursor < measured.given_at.unwrap_or(0) + self.chunk {
             return None;
         }
@@ -142,7 +143,7 @@ impl JustInTime {
         due.map(|due| (due, room))
     }
 
-    /// Whether one of the blocks that are referenced before `position` makes a better victim than the furthest of now, by
+    /// Whether one of the blocks referenced before `position` is a better victim than the currently furthest one, by
     /// more than the disk has time for.
     fn waits(&self, position: usize, now: &Now<'_>) -> bool {
         let alone = self.has_arm && self.disks.len() == 1 && matches!(self.base.disclosure, Disclosure::All);
@@ -158,7 +159,7 @@ impl JustInTime {
         let pace = mean(&self.disks[0].per_block).unwrap_or(self.nominal);
         let served = (self.thinks.len() as u32 - 1).max(1);
         let load = f64::from(self.fetches) / f64::from(served) * pace / self.think().max(1.0);
-        // Nothing is charged for the driver here.
+        // No driver time is charged here.
         harm > f64::max(0.02, (1.0 - load).min(0.25 * pace))
     }
 
@@ -181,8 +182,7 @@ impl JustInTime {
         }
     }
 
-    /// Puts blocks that lie one after another together, the run with the one that was decided on first before all others; the
-    /// frames stay as they are.
+    /// Orders contiguous blocks together, runs by their earliest decision; the frames stay as they are.
     fn gather(&self, fetches: &mut [Fetch]) {
         let mut places: Vec<_> = (0..)
             .zip(fetches.iter())
@@ -275,7 +275,7 @@ impl Policy for JustInTime {
     }
 }
 
-/// Systems with few and many frames, think times from none to more than a service, and what the device is taken for.
+/// Systems with few and many frames, think times from none to more than a service, and the device's assumed properties.
 fn drawn(seed: u64) -> (System, u64, u32) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (refs, blocks) = [(220, 40), (500, 200)][usize::from(seed % 3 == 0)];

@@ -1,4 +1,5 @@
-//! The public conformance host, [`headstart_engine::conformance`], with every row of the registry and processes that share.
+//! The public conformance host, [`headstart_engine::conformance`], with every row of the registry and with processes
+//! that share a level.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,7 @@ use headstart_types::{Block, Disk, Meetings, Nanos, Program};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What a policy is built from.
+/// The context that a policy is built from.
 pub fn context(system: &System, replacement: &'static ReplacementRow, disclosure: Disclosure) -> Context {
     let mean = system.think_ns.iter().sum::<u64>() / system.think_ns.len().max(1) as u64;
     Context {
@@ -37,15 +38,15 @@ pub fn context(system: &System, replacement: &'static ReplacementRow, disclosure
     }
 }
 
-/// A row and a replacement where that is open; without what only parallel programs use, of which this host knows
-/// nothing.
+/// All rows, each with a replacement if it leaves that open; without rows that only parallel programs use, which this
+/// host does not support.
 pub fn rows() -> Vec<(&'static PolicyRow, &'static ReplacementRow)> {
     let open = |row: &'static PolicyRow| if row.has_open_replacement() { REPLACEMENTS.len() } else { 1 };
     let rows = POLICIES.iter().copied().filter(|row| row.goes_by_blocks());
     rows.flat_map(|row| REPLACEMENTS[..open(row)].iter().map(move |each| (row, *each))).collect()
 }
 
-/// Whether a row works from hints.
+/// Whether a row uses hints.
 pub fn is_hinted(row: &PolicyRow, replacement: &ReplacementRow) -> bool {
     row.is_hinted() || (row.has_open_replacement() && replacement.hinted)
 }
@@ -87,7 +88,7 @@ pub fn build_shared(
     row.build(table, &context).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The ways to disclose that conformance tests go through, for a string of `references`.
+/// The disclosures that conformance tests use, for a string of `references`.
 pub fn disclosures(references: usize, seed: u64) -> Vec<Disclosure> {
     let subset = |share: f64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -97,7 +98,8 @@ pub fn disclosures(references: usize, seed: u64) -> Vec<Disclosure> {
     [Disclosure::All, subset(0.0), subset(0.3), subset(1.0)].into_iter().chain(windows).collect()
 }
 
-/// `system` as hints describe it that are wrong in many places, or in a few: a policy is made for this, and runs on `system`.
+/// `system` with hints that are wrong in many places, or in a few: a policy is built for the result and runs on
+/// `system`.
 pub fn misled(system: &System) -> System {
     let mut rng = ChaCha8Rng::seed_from_u64(!system.seed);
     let (wrong, swapped) = (rng.random_range(0.0..0.5), rng.random_range(0.0..0.5));
@@ -143,8 +145,8 @@ impl Space for Apart {
     }
 }
 
-/// Runs `policy` on `system`, whose references `processes` processes share: each makes every `processes`-th one, in
-/// order, and none waits for another.
+/// Runs `policy` on `system`, whose references are shared by `processes` processes: each makes every `processes`-th one
+/// in order, without waiting for the others.
 pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> Outcomes {
     let decisions = Arc::new(Mutex::new(vec![]));
     let checked = Box::new(Checked::new(policy, system.frames, decisions.clone()));
@@ -152,7 +154,7 @@ pub fn run_shared(system: &System, policy: Box<dyn Policy>, processes: u32) -> O
     let space = Apart(system.disk_of().to_vec());
     let mut disks = Disks::new(system);
     let references = system.refs.len() as u32;
-    // By process: its next reference, and when it makes it; `None` while it waits.
+    // For each process: its next reference, and its time; `None` while it waits.
     let mut next: Vec<u32> = (0..processes).collect();
     let mut due: Vec<Option<u64>> = next.iter().map(|at| (*at < references).then_some(0)).collect();
     let (mut now, mut served, mut done) = (0, 0, vec![]);
