@@ -79,6 +79,7 @@ test-py: setup ## the Python tests: API, command, docs
 
 check: lint docs-check test-py ## before each commit: lints, docs, unit tests and Python tests
 	cargo test --workspace --locked --lib
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check; else echo "SKIPPED: no cargo deny"; fi
 
 lint: lint-rust lint-py ## formatting and lints of both languages
 

@@ -50,6 +50,7 @@ class Authority:
         paths[0].write_bytes(cert.public_bytes(serialization.Encoding.PEM))
         form = serialization.PrivateFormat.PKCS8
         paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+        paths[1].chmod(0o600)
         return paths
 
     def issue(self, name: str) -> tuple[Path, Path]:
@@ -185,6 +186,35 @@ def test_mistakes_are_one_line(run: Run, authority: Authority, tmp_path: Path) -
         ([*remote, "--allow-remote"], "without encryption; allowed: --tls-cert and --tls-key too, or --insecure"),
     ]:
         one_line(run("serve", "mem:1MiB", *given), said)
+
+
+def test_a_key_that_others_can_read_is_refused(run: Run, authority: Authority, tmp_path: Path) -> None:
+    path, (cert, key) = tmp_path / "socket", authority.issue("server")
+    own = folder(tmp_path / "own", authority, authority.issue("client"))
+
+    def check(key: Path, *line: str) -> None:
+        for mode in (0o644, 0o604, 0o660, 0o601):
+            key.chmod(mode)
+            said = f"{key.name}: others can read it (mode {mode:o}); allowed: a key of mode 600, or of mode 640"
+            one_line(run("serve", *line, "--socket", tmp_path / "other"), said)
+
+    check(key, "mem:1MiB", *words((cert, key)))
+    key.chmod(0o640 if os.geteuid() == 0 else 0o400)
+    with serving(path, "mem:1MiB", *words((cert, key)), "--tls-clients", str(authority.cert)) as process:
+        check(own / "client-key.pem", f"nbds+unix:///?socket={path}&tls-certificates={own}")
+        ended(process)
+
+
+def test_the_log_names_certificates(authority: Authority, tmp_path: Path) -> None:
+    path, log, own = tmp_path / "socket", tmp_path / "log", authority.issue("a client")
+    asks = [*words(authority.issue("server")), "--tls-clients", str(authority.cert)]
+    with serving(path, "mem:1MiB", *asks, "--log", str(log)) as process:
+        assert SecureClient(path, trusting(authority, own)).read(0, 8) == bytes(8)
+        ended(process)
+    events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    (encrypted,) = [each["detail"] for each in events if each["event"] == "encrypted"]
+    digest = x509.load_pem_x509_certificate(own[0].read_bytes()).fingerprint(hashes.SHA256()).hex(":").upper()
+    assert encrypted == f"TLSv1.3, certificate CN=a client, SHA-256 {digest}"
 
 
 @pytest.mark.skipif(shutil.which("nbdinfo") is None, reason="SKIPPED, other people's clients: there is no nbdinfo")

@@ -1,7 +1,9 @@
 """Sweeps: rows, order, what a kill leaves, clusters, traces by URL."""
 
 import contextlib
+import errno
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -11,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ import pytest
 import headstart
 from headstart import sweeps
 from headstart.sweeps import grid as grids
+from headstart.sweeps.folder import Folder, Part
 from tests.conftest import COMMAND, CSCOPE_1, GLIMPSE, Run
 from tests.machines import PATIENCE_S, wait_until
 from tests.s3_server import s3_server
@@ -117,6 +121,143 @@ def test_a_finished_sweep_is_not_run_again(run: Run, tmp_path: Path) -> None:
     done = run("sweep", path, "--out", "out")
     assert done.stdout == "out/results.parquet: 18 runs\n18 of them had finished before\n"
     assert (tmp_path / "out" / "results.parquet").stat() == before
+
+
+def test_damaged_results_are_refused_and_left(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Groups of four rows: 18 runs are five of them.
+    monkeypatch.setattr("headstart.sweeps.folder.BATCH", 4)
+    grid, out = sweeps.read(write(tmp_path)), tmp_path / "out"
+    sweeps.run(grid, out)
+    results = out / "results.parquet"
+    whole = results.read_bytes()
+    assert pq.read_metadata(results).num_row_groups == 5
+    random = Random(8)
+    damaged = [bytearray(whole) for _ in range(200)]
+    for number, each in enumerate(damaged):
+        # The first and the last byte, and many between.
+        at = {0: 0, 1: len(whole) - 1}.get(number, random.randrange(len(whole)))
+        each[at] ^= 1 << random.randrange(8)
+    damaged += [bytearray(whole[:900]), bytearray(whole[:-1]), bytearray(whole + b"\0"), bytearray()]
+    said = set()
+    for each in damaged:
+        results.write_bytes(each)
+        with pytest.raises(headstart.HeadstartError, match=r"out/results\.parquet: is damaged: .*; allowed: ") as error:
+            sweeps.run(grid, out)
+        said.add(str(error.value).split("; ")[0].split("is damaged: ")[1])
+        assert results.read_bytes() == each
+    rows = [(1, 4), (5, 8), (9, 12), (13, 16), (17, 18)]
+    words = [f"rows {first} to {last}" for first, last in rows] + ["its end"]
+    assert said == {f"the digest of {each} is not that of manifest.json" for each in words} | {
+        "it is longer than it was"
+    }
+    done = run("sweep", "grid.toml", "--out", "out")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    results.write_bytes(whole)
+    assert sweeps.run(grid, out).tally.before == 18
+
+
+def test_results_without_digests_are_read(tmp_path: Path) -> None:
+    grid, out = sweeps.read(write(tmp_path)), tmp_path / "out"
+    sweeps.run(grid, out)
+    manifest, results = out / "manifest.json", out / "results.parquet"
+    there = json.loads(manifest.read_text(encoding="utf-8"))
+    wrong: list[Any] = [5, [5], [{}], [{"end": "x", "sha256": ""}]]
+    for digests in wrong:
+        manifest.write_text(json.dumps({**there, "results": digests}), encoding="utf-8")
+        with pytest.raises(headstart.HeadstartError, match=r"is damaged, or its manifest\.json is; allowed: "):
+            sweeps.run(grid, out)
+    del there["results"]
+    manifest.write_text(json.dumps(there), encoding="utf-8")
+    assert sweeps.run(grid, out).tally.before == 18
+    results.write_bytes(results.read_bytes()[:900])
+    with pytest.raises(headstart.HeadstartError, match=r"results\.parquet: is damaged"):
+        sweeps.run(grid, out)
+
+
+def test_a_damaged_line_of_a_part_is_a_run_that_is_repeated(tmp_path: Path) -> None:
+    grid, out = sweeps.read(write(tmp_path)), tmp_path / "out"
+
+    def stop(tally: sweeps.Tally) -> None:
+        if tally.done > 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        sweeps.run(grid, out, workers=1, tell=stop)
+    (part,) = (out / "parts").glob("*.jsonl")
+    written = part.read_bytes()
+    finished, random = written.count(b"\n"), Random(8)
+    assert finished > 3
+    for _ in range(200):
+        damaged = bytearray(written)
+        damaged[random.randrange(len(written))] ^= 1 << random.randrange(8)
+        part.write_bytes(damaged)
+        found = Folder(out, grid).finished()
+        # A flipped line's end damages two lines.
+        assert finished - 2 <= len(found) < finished
+    done = sweeps.run(grid, out)
+    assert done.tally.before in (finished - 1, finished - 2)
+    assert done.path.read_bytes() == sweeps.run(grid, tmp_path / "other").path.read_bytes()
+
+
+CALLS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "rmdir", "chmod")
+"""System calls that write a folder, by their names in `os`."""
+
+
+@pytest.mark.parametrize("for_good", [False, True])
+def test_whichever_system_call_fails_nothing_is_lost(tmp_path: Path, for_good: bool) -> None:
+    """Each call fails in turn, once or from then on; what is left goes on to the same file."""
+    small = SMALL.replace("64, 128, 256", "64").replace('"linux", ', "")
+    grid = sweeps.read(write(tmp_path, small))
+    whole = sweeps.run(grid, tmp_path / "whole").path.read_bytes()
+    rows = [(index, {"elapsed_ns": index, "error": None, "version": "x"}) for index in range(len(grid))]
+
+    def sweep_by_hand(out: Path) -> None:
+        folder = Folder(out, grid)
+        with folder.locked():
+            if not folder.results.exists():
+                finished = folder.finished()
+                part = Part(folder.new_part())
+                for index, row in rows:
+                    if index not in finished:
+                        part.append(index, row)
+                part.close()
+                folder.merge()
+
+    sweep_by_hand(tmp_path / "by-hand")
+    expected = (tmp_path / "by-hand" / "results.parquet").read_bytes()
+    assert expected != whole
+    failures = 0
+    for number in itertools.count(1):
+        out, calls = tmp_path / f"{number}", 0
+
+        def failing(real: Any, number: int = number) -> Any:
+            def call(*arguments: Any, **more: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                if calls == number or (for_good and calls > number):
+                    raise OSError(errno.EIO, "Input/output error")
+                return real(*arguments, **more)
+
+            return call
+
+        with pytest.MonkeyPatch.context() as patch:
+            for name in CALLS:
+                patch.setattr(os, name, failing(getattr(os, name)))
+            try:
+                sweep_by_hand(out)
+            except (OSError, headstart.HeadstartError):
+                failures += 1
+        left = out / "results.parquet"
+        assert not left.exists() or left.read_bytes() == expected
+        if out.exists():
+            Folder(out, grid)._check_content()
+        sweep_by_hand(out)
+        assert left.read_bytes() == expected, number
+        assert sweeps.run(grid, out).tally.before == len(grid)
+        assert {path.name for path in out.iterdir()} == {"lock", "manifest.json", "results.parquet"}, number
+        if calls < number:
+            break
+    assert failures > 20
 
 
 def test_a_run_that_fails_is_a_row(run: Run, tmp_path: Path) -> None:

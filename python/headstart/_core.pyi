@@ -174,6 +174,7 @@ def serve(
     tls_clients: str | PathLike[str] | None = None,
     writable: bool = False,
     direct: bool = False,
+    no_lock: bool = False,
     depth: int | None = None,
     connections: int | None = None,
     memory: str | None = None,
@@ -307,6 +308,9 @@ def trace_convert(
     on_progress: Callable[[float, int], object] | None = None,
 ) -> str:
     """Write a trace in another format; return what was written."""
+
+def without_credentials(text: str) -> str:
+    """Return a text without the passwords and the queries of the URLs in it."""
 
 def remove_pending_files() -> None:
     """Remove the temporary files of conversions under way, for a process that is about to end."""

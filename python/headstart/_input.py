@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from os import PathLike, fspath
 from typing import Any
 
-from headstart._core import HeadstartError
+from headstart._core import HeadstartError, without_credentials
 
 # Control characters (the C1 ones among them, which some terminals take for the start of a sequence), the ends of lines
 # and paragraphs of Unicode, what turns the direction of text round, and bytes of a name that are no UTF-8.
@@ -49,8 +49,12 @@ def meant(name: str, names: Iterable[str]) -> str:
 
 
 def plain(text: object) -> str:
-    r"""Return an external text on one line; characters with an effect in terminals or plots are escaped (\x1b)."""
-    return OUTSIDE.sub(escaped, str(text))
+    r"""Return an external text on one line; characters with an effect in terminals or plots are escaped (\x1b).
+
+    The URLs in it are without passwords and queries, which may be signatures.
+    """
+    escaped_text = OUTSIDE.sub(escaped, str(text))
+    return without_credentials(escaped_text) if "://" in escaped_text else escaped_text
 
 
 def escaped(found: re.Match[str]) -> str:

@@ -40,6 +40,7 @@ def serve(
     tls_clients: str | PathLike[str] | None = None,
     writable: bool = False,
     direct: bool = False,
+    no_lock: bool = False,
     depth: int | None = None,
     connections: int | None = None,
     memory: str | None = None,
@@ -61,6 +62,7 @@ def serve(
     Requests received by then are answered. With `direct`, reads of files and devices bypass the kernel's page cache.
     `depth` limits the concurrent reads per backing, `connections` the connected clients (256), and `memory`, such as
     "1GiB", the caches and the requests and replies of all clients (the caches and 256 MiB).
+    Files and devices are locked against other programs as QEMU does, unless `no_lock` is true.
 
     `hints` is a trace of earlier reads of the only export, such as one written by `record`. `hint_policy` prefetches
     its blocks; the default is "just-in-time". `path`, `pid` and `process` select requests of it, as in `compare`.
@@ -90,6 +92,7 @@ def serve(
             tls_clients=tls_clients,
             writable=writable,
             direct=direct,
+            no_lock=no_lock,
             depth=depth,
             connections=connections,
             memory=memory,

@@ -27,9 +27,15 @@ pub fn from_json<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Resul
     serde_json::from_str(text).map_err(|_| KeyError::new(key, "has a value that no key takes, such as null", allowed))
 }
 
+/// `text` without the passwords and the queries of the URLs in it.
+#[pyfunction]
+pub fn without_credentials(text: &str) -> String {
+    headstart_types::without_credentials(text)
+}
+
 /// Any error of the core as `HeadstartError`.
 pub fn to_python(error: impl std::fmt::Display) -> PyErr {
-    HeadstartError::new_err(error.to_string())
+    HeadstartError::new_err(headstart_types::without_credentials(&error.to_string()))
 }
 
 thread_local! {
@@ -84,7 +90,9 @@ pub fn guarded<T>(what: impl FnOnce() -> String, work: impl FnOnce() -> T) -> Re
         Ok(raised) => raised.0,
         Err(_) => {
             let line = format!("internal error: {said}; {}; please report it", what());
-            InternalError::new_err(line.split_whitespace().collect::<Vec<_>>().join(" "))
+            InternalError::new_err(headstart_types::without_credentials(
+                &line.split_whitespace().collect::<Vec<_>>().join(" "),
+            ))
         }
     })
 }

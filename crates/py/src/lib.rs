@@ -24,6 +24,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("HeadstartError", module.py().get_type::<errors::HeadstartError>())?;
     module.add("InternalError", module.py().get_type::<errors::InternalError>())?;
     module.add_function(wrap_pyfunction!(errors::panic_for_tests, module)?)?;
+    module.add_function(wrap_pyfunction!(errors::without_credentials, module)?)?;
     module.add_function(wrap_pyfunction!(catalog::catalog, module)?)?;
     module.add_function(wrap_pyfunction!(catalog::schema, module)?)?;
     module.add_function(wrap_pyfunction!(catalog::metrics, module)?)?;

@@ -3,7 +3,7 @@
 use std::io;
 
 use headstart_trace::TraceError;
-use headstart_types::{printable, system_says, KeyError};
+use headstart_types::{printable, system_says, without_credentials, KeyError};
 
 use crate::backing::BackingError;
 
@@ -20,7 +20,7 @@ pub enum Error {
     #[error(transparent)]
     Backing(#[from] BackingError),
     /// An address, a file, or a limit of the system.
-    #[error("{}: {}", printable(.what), system_says(.source))]
+    #[error("{}: {}", printable(&without_credentials(.what)), without_credentials(&system_says(.source)))]
     Io {
         /// What it is about.
         what: String,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use headstart_engine::Counts;
 use headstart_live::hints::FollowReport;
+use headstart_live::owned::replace;
 use headstart_types::{escaped, KeyError, Nanos, OpenMetrics};
 
 use crate::conductor::Conductor;
@@ -19,6 +20,8 @@ use crate::statistics::{Histogram, Totals};
 
 /// How often the text is made anew.
 const EVERY: Nanos = Nanos::from_millis(1_000);
+/// Of the file: collectors are other users.
+const MODE: u32 = 0o644;
 /// How long a collector may take to ask.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -86,8 +89,7 @@ impl Metrics {
             Target::Address(_, None) => {}
             Target::File(path) => {
                 // Replaced as a whole: a collector sees the one or the other. A full disk does not stop serving.
-                let beside = path.with_extension("new");
-                let _ = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+                let _ = replace(path, text.as_bytes(), MODE, false);
             }
         }
     }

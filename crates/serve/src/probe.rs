@@ -183,7 +183,7 @@ mod tests {
     fn a_file_of_which_all_reads_are_direct_can_be_measured() {
         let path = std::env::temp_dir().join(format!("headstart-serve-direct-{}", std::process::id()));
         std::fs::write(&path, vec![1; 8 << 20]).expect("a temporary file");
-        let opened = FileBacking::open(&path, false, true);
+        let opened = FileBacking::open(&path, false, true, false);
         std::fs::remove_file(&path).expect("it is there");
         // A file system in memory may have no direct I/O.
         let Ok(backing) = opened else { return };

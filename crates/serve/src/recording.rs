@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use headstart_live::owned::check_output;
 use headstart_nbd::{Command, Request};
 use headstart_types::Nanos;
 use serde_json::json;
@@ -28,7 +29,8 @@ impl Recording {
     /// # Errors
     /// The file cannot be written.
     pub fn create(path: &Path, exports: &[String]) -> Result<Self, Error> {
-        let file = File::create(path).map_err(Error::io(path.display().to_string()))?;
+        let file = check_output(path).and_then(|()| File::create(path));
+        let file = file.map_err(Error::io(path.display().to_string()))?;
         let files = if exports.len() > 1 { exports.to_vec() } else { Vec::new() };
         let mut recording = Self {
             path: path.to_owned(),
@@ -93,7 +95,7 @@ impl Log {
     /// # Errors
     /// The file cannot be written.
     pub fn create(path: &Path) -> Result<Self, Error> {
-        let file = File::options().create(true).append(true).open(path);
+        let file = check_output(path).and_then(|()| File::options().create(true).append(true).open(path));
         Ok(Self { out: BufWriter::new(file.map_err(Error::io(path.display().to_string()))?) })
     }
 

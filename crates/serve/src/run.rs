@@ -5,12 +5,14 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use headstart_live::memory::machine_bytes;
 use headstart_nbd::Request;
 use headstart_sim::{served, Served};
-use headstart_types::{Bytes, KeyError, Nanos};
+use headstart_types::{without_credentials, Bytes, KeyError, Nanos};
 use listenfd::ListenFd;
 use mio::net::{TcpListener, UnixListener};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use nix::unistd::geteuid;
 use toml::{Table, Value};
 
 use crate::backing::{self, Backing, SpilledBacking};
@@ -59,6 +61,8 @@ pub struct Settings {
     pub writable: bool,
     /// Reads of files and devices pass the kernel's page cache.
     pub direct: bool,
+    /// Files and devices are not locked against other programs.
+    pub no_lock: bool,
     /// Reads of each backing under way at most; as many as the backing is worth if absent.
     pub depth: Option<u32>,
     /// Connections at a time at most; 256 if absent.
@@ -90,6 +94,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
         return Err(KeyError::new("depth", format!("{depth} is out of range"), allowed).into());
     }
     let tls = settings.tls.as_ref().map(TlsFiles::read).transpose()?;
+    check_memory(&settings.level, page_bytes, settings.exports.len())?;
     let mut names: Vec<&str> = settings.exports.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -111,7 +116,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     let mut exports = Vec::new();
     let (mut about, mut spills) = (Vec::new(), Vec::new());
     for (name, backing) in &settings.exports {
-        let backing_of = backing::open(backing, settings.writable, settings.direct)?;
+        let backing_of = backing::open(backing, settings.writable, settings.direct, !settings.no_lock)?;
         let built = level(settings.level.clone(), page_bytes, &*backing_of).map_err(|error| match error {
             Error::Io { source, .. } => Error::io(backing.as_str())(source),
             other => other,
@@ -119,7 +124,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
         let name_of = settings.hint_policy.as_deref().unwrap_or(hinted::POLICY);
         let cache = (backing_of.size_bytes(), page_bytes, built.frames);
         let hints = settings.hints.as_deref().map(|path| hinted::hints(path, name_of, cache)).transpose()?;
-        about.push((backing.clone(), built.keys));
+        about.push((without_credentials(backing), built.keys));
         let spill = settings.spill.as_deref().map(|text| spill(text, &*backing_of, cache, settings.writable));
         let spill = spill.transpose()?.map(Arc::new);
         let backing_of: Arc<dyn Backing> = match &spill {
@@ -181,6 +186,19 @@ fn limits(settings: &Settings, exports: &[Export]) -> Result<Limits, KeyError> {
         }
     };
     Ok(Limits { connections: connections as usize, memory_bytes: memory_bytes as usize })
+}
+
+/// Refuses caches that the machine has no memory for: what cannot be allocated would end the process without a word.
+fn check_memory(level: &Table, page_bytes: u64, exports: usize) -> Result<(), KeyError> {
+    let size = level.get("size").and_then(Value::as_str).and_then(|text| text.parse::<Bytes>().ok());
+    let blocks = level.get("blocks").and_then(Value::as_integer).and_then(|blocks| u64::try_from(blocks).ok());
+    let each = size.map(|size| size.0).or(blocks.map(|blocks| blocks.saturating_mul(page_bytes))).unwrap_or(0);
+    let (caches, machine) = (each.saturating_mul(exports as u64), machine_bytes().unwrap_or(u64::MAX));
+    if caches > machine {
+        let problem = format!("caches of {} are more than the machine's memory", Bytes(caches));
+        return Err(KeyError::new("size", problem, format!("at most {}", Bytes(machine))));
+    }
+    Ok(())
 }
 
 /// The spill file between a level and its backing.
@@ -264,6 +282,12 @@ fn address(text: &str, settings: &Settings) -> Result<SocketAddr, Error> {
 
 /// Refuses an address that other machines reach, unless that is wanted, and how.
 fn allowed(address: SocketAddr, text: &str, settings: &Settings) -> Result<(), KeyError> {
+    let is_plain = settings.tls.is_none() && !settings.insecure;
+    if settings.writable && is_plain && geteuid().is_root() {
+        let problem = format!("{text} can be reached by every user, who could write what root alone may");
+        let allowed = "--socket PATH, --tls-cert and --tls-key too, another user, or --insecure";
+        return Err(KeyError::new("listen", problem, allowed));
+    }
     if address.ip().is_loopback() {
         return Ok(());
     }
@@ -271,7 +295,7 @@ fn allowed(address: SocketAddr, text: &str, settings: &Settings) -> Result<(), K
         let problem = format!("{text} can be reached from other machines");
         return Err(KeyError::new("listen", problem, "an address of this machine, or --allow-remote too"));
     }
-    if settings.tls.is_none() && !settings.insecure {
+    if is_plain {
         let problem = format!("{text} can be reached from other machines, without encryption");
         return Err(KeyError::new("listen", problem, "--tls-cert and --tls-key too, or --insecure"));
     }

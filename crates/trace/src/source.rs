@@ -4,7 +4,7 @@
 //! for format detection.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -103,7 +103,15 @@ impl Source {
     /// # Errors
     /// The file is missing, not a regular file, unreadable, or its compressed content is damaged at its start.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let (file, stored_bytes) = open_regular(path)?;
+        Self::of(path, open_regular(path)?)
+    }
+
+    /// The content of a regular file that is open, and that errors call `path`.
+    ///
+    /// # Errors
+    /// As for [`Source::open`].
+    pub fn of(path: &Path, file: File) -> Result<Self, TraceError> {
+        let stored_bytes = file.metadata().map_err(|source| TraceError::reading(path, source))?.len();
         Self::new(path, true, file, stored_bytes)
     }
 
@@ -241,17 +249,16 @@ pub(crate) fn without_compression_suffix(name: &str) -> &str {
     COMPRESSED_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)
 }
 
-/// Opens a regular file and returns its length. A pipe or device may have no end, and opening some devices has side
-/// effects.
-fn open_regular(path: &Path) -> Result<(File, u64), TraceError> {
-    let io = |source| TraceError::reading(path, source);
-    let metadata = std::fs::metadata(path).map_err(io)?;
-    if !metadata.is_file() {
-        let what = if metadata.is_dir() { "a directory" } else { "not a regular file" };
-        let problem = format!("is {what}; allowed: a trace in a regular file");
-        return Err(TraceError::Bad { file: path.to_owned(), place: Place::File, problem });
-    }
-    Ok((File::open(path).map_err(io)?, metadata.len()))
+/// A pipe or device may have no end, and opening some devices has side effects.
+fn open_regular(path: &Path) -> Result<File, TraceError> {
+    headstart_types::open_regular(path).map_err(|source| match source.kind() {
+        io::ErrorKind::InvalidInput => {
+            let what = if path.is_dir() { "a directory" } else { "not a regular file" };
+            let problem = format!("is {what}; allowed: a trace in a regular file");
+            TraceError::Bad { file: path.to_owned(), place: Place::File, problem }
+        }
+        _ => TraceError::reading(path, source),
+    })
 }
 
 /// The name of an unsupported compression, recognised by the first bytes.
@@ -274,8 +281,20 @@ pub(crate) fn other_compression(head: &[u8]) -> Option<&'static str> {
 /// The file cannot be read.
 pub fn sha256_file(path: &Path) -> Result<String, TraceError> {
     let io = |source| TraceError::reading(path, source);
-    let (file, _) = open_regular(path)?;
+    let file = open_regular(path)?;
     let mut hasher = Sha256::new();
-    io::copy(&mut BufReader::with_capacity(HASHED_AT_ONCE, file), &mut hasher).map_err(io)?;
+    let mut reader = BufReader::with_capacity(HASHED_AT_ONCE, file);
+    loop {
+        let part = match reader.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            part => part.map_err(io)?,
+        };
+        if part.is_empty() {
+            break;
+        }
+        hasher.update(part);
+        let read = part.len();
+        reader.consume(read);
+    }
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

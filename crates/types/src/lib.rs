@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+mod credentials;
 mod drive;
 mod earliest;
 mod error;
@@ -22,10 +23,11 @@ mod spread;
 mod time;
 mod units;
 
+pub use credentials::without_credentials;
 pub use drive::{DriveFacts, RateBand, SECTOR_BYTES};
 pub use earliest::Earliest;
 pub use error::{system_says, KeyError};
-pub use files::{check_regular, read_bytes, read_text, TEXT_BYTES_MAX};
+pub use files::{check_regular, open_checked, open_regular, read_bytes, read_text, TEXT_BYTES_MAX};
 pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;
 pub use keys::{

@@ -141,6 +141,10 @@ def serve(
         bool,
         typer.Option("--direct", help="Read files and devices with direct I/O, bypassing the kernel's page cache."),
     ] = False,
+    no_lock: Annotated[
+        bool,
+        typer.Option("--no-lock", help="Do not lock files and devices against other programs, as QEMU locks images."),
+    ] = False,
     depth: Annotated[
         int | None, typer.Option(metavar="N", help="Maximum concurrent reads per backing. Default: 32; for mem: 2.")
     ] = None,
@@ -194,7 +198,7 @@ def serve(
         ),
     ] = False,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="With --allow-remote: serve other machines without encryption.")
+        bool, typer.Option("--insecure", help="Allow TCP without encryption where it is refused otherwise.")
     ] = False,
     tls_cert: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The server's certificate (PEM). Clients must then use TLS.")
@@ -263,6 +267,7 @@ def serve(
             tls_clients=tls_clients,
             writable=writable,
             direct=direct,
+            no_lock=no_lock,
             depth=depth,
             connections=connections,
             memory=memory,

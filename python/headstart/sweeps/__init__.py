@@ -125,6 +125,8 @@ def run(
     tally = Tally(runs=len(grid))
     with folder.locked() as lock:
         if folder.results.exists():
+            folder.check_results()
+            folder.remove_parts()
             tally.before = len(grid)
         else:
             _run(folder, lock, workers, cluster, tally, lambda: tell(tally))

@@ -1,26 +1,31 @@
 """The folder of a sweep: a manifest, part files while it runs, `results.parquet` at the end.
 
-    manifest.json      the digest of the grid, the version, the number of runs, the versions of the traces
-    parts/*.jsonl      finished runs, a line each: its index and its row; a torn last line does not count
+    manifest.json      the digest of the grid, the version, the number of runs, the versions of the traces; at the end
+                       the digests of the results
+    parts/*.jsonl      finished runs, a line each: index, row and checksum; a torn or damaged line does not count
     results.parquet    all rows, in the order of the grid; written atomically, after which the parts are removed
     lock               held by the sweep and its workers
 
-A part is written by one process and only grows. The results file does not depend on the parts, byte for byte.
+A part is written by one process and only grows. The results file does not depend on the parts, byte for byte. The
+digest of each row group, and of what follows the last one, is in the manifest before the results file appears: a kill
+between the two leaves the parts, from which both are written again.
 """
 
 import contextlib
 import fcntl
+import hashlib
 import io
 import json
 import os
 import time
 import uuid
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from headstart import temporary
-from headstart._core import HeadstartError, __version__
+from headstart._core import HeadstartError, __version__, without_credentials
 from headstart._input import plain
 from headstart.sweeps.grid import Grid, toml_text
 from headstart.sweeps.rows import FIGURES
@@ -42,9 +47,7 @@ class Part:
 
     def append(self, index: int, row: Mapping[str, Any]) -> None:
         """Add a row. It outlives this process from now on, and the machine's next crash from the next second on."""
-        line = memoryview((json.dumps([index, row], ensure_ascii=False) + "\n").encode())
-        while line:
-            line = line[os.write(self._descriptor, line) :]
+        _write_all(self._descriptor, _line(index, row))
         now = time.monotonic()
         if now > self._synced + SYNC_EVERY_S:
             self._synced = now
@@ -78,6 +81,8 @@ class Folder:
         descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             self._take(descriptor)
+            for each in self._left():
+                each.unlink()
             self._check_manifest()
             self._parts.mkdir(exist_ok=True)
             yield descriptor
@@ -95,6 +100,11 @@ class Folder:
                     raise HeadstartError(f"{problem}; allowed: one at a time, or another folder") from None
             time.sleep(0.02)
 
+    def _left(self) -> list[Path]:
+        """Return the unfinished files of sweeps that were killed."""
+        names = (self._manifest.name, self.results.name)
+        return [path for name in names for path in self.path.glob(f".{name}.*.tmp")]
+
     def _check_content(self) -> None:
         name = plain(self.path)
         if self.path.exists() and not self.path.is_dir():
@@ -107,7 +117,7 @@ class Folder:
         if (
             self.path.exists()
             and not self._manifest.exists()
-            and {each.name for each in self.path.iterdir()} - {"lock"}
+            and {each.name for each in self.path.iterdir()} - {"lock"} - {each.name for each in self._left()}
         ):
             raise HeadstartError(
                 f"{name}: holds files but no sweep; allowed: an empty folder, or that of the same grid"
@@ -123,7 +133,7 @@ class Folder:
         }
         if not self._manifest.exists() or not (self.results.exists() or any(self._parts.glob("*.jsonl"))):
             # Nothing has been run: a mistake in the grid may have been set right since.
-            _write(self._manifest, json.dumps({**own, "traces": {}}, indent=1, ensure_ascii=False).encode())
+            _write_manifest(self._manifest, {**own, "traces": {}})
             return
         name = plain(self.path)
         try:
@@ -145,11 +155,47 @@ class Folder:
             HeadstartError: One has changed.
         """
         there = json.loads(self._manifest.read_bytes())
-        for name, mark in traces.items():
+        for trace, mark in traces.items():
+            name = without_credentials(trace)
+            if name != trace:
+                # Of several versions of an object the query may tell which.
+                name += f" {hashlib.sha256(trace.encode()).hexdigest()[:16]}"
             if there["traces"].setdefault(name, mark) != mark:
                 problem = f"{plain(name)}: has changed since the sweep in {plain(self.path)} was begun"
                 raise HeadstartError(f"{problem}; allowed: another folder")
-        _write(self._manifest, json.dumps(there, indent=1, ensure_ascii=False).encode())
+        _write_manifest(self._manifest, there)
+
+    def check_results(self) -> None:
+        """Compare the results with their digests. Results without any, of an earlier version, are only read.
+
+        Raises:
+            HeadstartError: They are damaged.
+        """
+        name = plain(self.results)
+        try:
+            problem = self._damage()
+        except OSError as error:
+            # pyarrow raises it for a damaged file, too.
+            problem = f"{error.strerror or 'is damaged'}"
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            problem = "is damaged, or its manifest.json is"
+        if problem is not None:
+            allowed = f"the file as it was written, or another folder than {plain(self.path)}"
+            raise HeadstartError(f"{name}: {problem}; allowed: {allowed}")
+
+    def _damage(self) -> str | None:
+        pieces = json.loads(self._manifest.read_bytes()).get("results")
+        if pieces is None:
+            _, pq = pyarrow()
+            rows = pq.read_table(self.results).num_rows
+            return None if rows == len(self.grid) else f"is damaged: it has {rows:,} rows of {len(self.grid):,}"
+        with self.results.open("rb") as file:
+            for number, piece in enumerate(pieces):
+                if _digest(file, piece["end"] - file.tell()) != piece["sha256"]:
+                    rows = f"rows {number * BATCH + 1:,} to {min((number + 1) * BATCH, len(self.grid)):,}"
+                    where = rows if number + 1 < len(pieces) else "its end"
+                    return f"is damaged: the digest of {where} is not that of manifest.json"
+            return "is damaged: it is longer than it was" if file.read(1) else None
 
     def new_part(self) -> Path:
         """Return the path of a part file that no other process writes."""
@@ -182,26 +228,81 @@ class Folder:
 
             with temporary.file_beside(self.results) as (_, path):
                 _write_parquet(path, self.grid, row)
+                there = json.loads(self._manifest.read_bytes())
+                _write_manifest(self._manifest, {**there, "results": _pieces(path)})
                 path.chmod(0o644)
                 path.replace(self.results)
         _sync_folder(self.path)
+        self.remove_parts()
+
+    def remove_parts(self) -> None:
+        """Remove the parts: their rows are in the results."""
         for part in self._parts.glob("*.jsonl"):
             part.unlink()
         self._parts.rmdir()
 
 
+def _line(index: int, row: Mapping[str, Any]) -> bytes:
+    """Return the line of a row in a part, with a checksum of what precedes that."""
+    text = json.dumps([index, row], ensure_ascii=False).removesuffix("]")
+    return f"{text}, {zlib.crc32(text.encode())}]\n".encode()
+
+
 def _index(line: bytes) -> int | None:
-    """Return the index of a line of a part; `None` if it is torn."""
-    try:
-        index, row = json.loads(line) if line.endswith(b"\n") else (None, None)
-    except ValueError:
+    """Return the index of a line of a part; `None` if it is torn or damaged."""
+    text, _, end = line.rpartition(b", ")
+    if end != f"{zlib.crc32(text)}]\n".encode():
         return None
-    return index if isinstance(index, int) and isinstance(row, dict) and index >= 0 else None
+    index, _, _ = json.loads(line)
+    return int(index)
+
+
+def _pieces(path: Path) -> list[dict[str, Any]]:
+    """Return where each row group of a Parquet file ends and the digest of its bytes; the last piece is the rest."""
+    _, pq = pyarrow()
+    metadata = pq.read_metadata(path)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    ends = [_begin(group) for group in groups[1:]]
+    if groups:
+        columns = [groups[-1].column(number) for number in range(metadata.num_columns)]
+        ends.append(max(_column_begin(column) + column.total_compressed_size for column in columns))
+    with path.open("rb") as file:
+        return [{"sha256": _digest(file, end - file.tell()), "end": end} for end in [*ends, path.stat().st_size]]
+
+
+def _begin(group: Any) -> int:
+    return min(_column_begin(group.column(number)) for number in range(group.num_columns))
+
+
+def _column_begin(column: Any) -> int:
+    return column.dictionary_page_offset if column.has_dictionary_page else int(column.data_page_offset)
+
+
+def _digest(file: BinaryIO, size: int) -> str | None:
+    """Return the SHA-256 of the next bytes of a file; `None` if there are fewer."""
+    digest = hashlib.sha256()
+    while size > 0:
+        read = file.read(min(size, 1 << 20))
+        if not read:
+            return None
+        digest.update(read)
+        size -= len(read)
+    return digest.hexdigest()
+
+
+def _write_manifest(path: Path, content: Mapping[str, Any]) -> None:
+    _write(path, json.dumps(content, indent=1, ensure_ascii=False).encode())
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def _write(path: Path, content: bytes) -> None:
     with temporary.file_beside(path) as (descriptor, part):
-        os.write(descriptor, content)
+        _write_all(descriptor, content)
         os.fsync(descriptor)
         part.chmod(0o644)
         part.replace(path)
@@ -239,7 +340,8 @@ def _write_parquet(path: Path, grid: Grid, row: Any) -> None:
         columns.setdefault(name, pa.int64())
     columns.update({"error": pa.string(), "trace_sha256": pa.string(), "version": pa.string(), "schema": pa.int64()})
     schema = pa.schema(list(columns.items()))
-    with pq.ParquetWriter(path, schema, compression="zstd", write_statistics=True) as writer:
+    # gzip has a checksum that every reader compares.
+    with pq.ParquetWriter(path, schema, compression="gzip", write_statistics=True) as writer:
         lines: list[dict[str, Any]] = []
         for index, values in enumerate(grid.values()):
             own = {key: _cell(value, kinds[key]) for key, value in zip(grid.axes, values, strict=True)}
@@ -274,7 +376,7 @@ def _kind(values: Sequence[Any]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    """Return a value of the grid in the form of its column: text unchanged, tables and lists as TOML."""
-    if kind != "text" or isinstance(value, str):
+    """Return a value of the grid in the form of its column: text without credentials, tables and lists as TOML."""
+    if kind != "text":
         return float(value) if kind == "number" else value
-    return toml_text(value)
+    return without_credentials(value if isinstance(value, str) else toml_text(value))

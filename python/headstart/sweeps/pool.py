@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headstart._core import HeadstartError
+from headstart._input import plain
 from headstart.sweeps import rows
 from headstart.sweeps.folder import Folder, Part
 from headstart.sweeps.grid import Case
@@ -151,6 +152,9 @@ def run(
                     if "share" in each:
                         worker.share = each["share"]
                         continue
+                    if "unwritten" in each:
+                        problem = f"{plain(folder.path)}: a row cannot be written: {each['unwritten']}"
+                        raise HeadstartError(f"{problem}; allowed: a folder that can be written, with room")
                     worker.cases.popleft()
                     worker.share = 0.0
                     worker.ahead = each["seconds"] < SHORT_S

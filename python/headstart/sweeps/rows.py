@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headstart._core import HeadstartError, __version__
+from headstart._core import HeadstartError, __version__, without_credentials
 from headstart.simulation import Result, Traces, simulate
 
 RESPONSE = ("mean", "p50", "p90", "p99", "max")
@@ -55,4 +55,4 @@ def run(
 
 def failed(error: str) -> dict[str, Any]:
     """Return the row of a run that has failed."""
-    return {"error": error, "version": __version__}
+    return {"error": without_credentials(error), "version": __version__}

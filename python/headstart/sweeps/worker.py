@@ -57,7 +57,11 @@ def main() -> None:
             traces=traces,
             progress=share,
         )
-        part.append(case["index"], row)
+        try:
+            part.append(case["index"], row)
+        except OSError as error:
+            tell(unwritten=error.strerror)
+            return
         seconds = time.monotonic() - began
         tell(done=case["index"], failed=row["error"] is not None, seconds=seconds, peak_bytes=peak_bytes())
 

@@ -25,6 +25,7 @@ mod system;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use headstart_device::{build_device, build_scheduler, sectors_of, Device, DeviceError, Drive};
 use headstart_policy::readahead::Version;
@@ -56,6 +57,8 @@ pub use report::{DiskUsed, Forecast, Recommendation, Row, BENEFIT_MIN};
 
 /// The smallest budget of those that are tried.
 const BUDGET_BYTES_MIN: u64 = 8 << 20;
+/// References to pages that are played at most: 64 GiB of pages.
+const PAGES_MAX: u64 = 1 << 24;
 /// Budgets that are tried where none are given: up to 16 GiB.
 const BUDGETS_MAX: usize = 12;
 
@@ -104,6 +107,9 @@ pub enum Error {
     /// It has no reads.
     #[error("nothing was read; allowed: a recording with at least one read")]
     Empty,
+    /// It has more pages than are played.
+    #[error("{0} pages were read; allowed: up to {PAGES_MAX}")]
+    Pages(u64),
 }
 
 /// Forecasts the command of `recording`. `between` is called between runs; false ends it early, and what has been run by then
@@ -116,10 +122,9 @@ pub fn forecast(
     settings: &Settings,
     mut between: impl FnMut(f64) -> bool,
 ) -> Result<Forecast, Error> {
-    if recording.references().next().is_none() {
-        return Err(Error::Empty);
-    }
-    let hints = settings.hints.as_ref().unwrap_or(recording);
+    let recording = &within_files(recording)?;
+    let hints = settings.hints.as_ref().map(within_files).transpose()?;
+    let hints = hints.as_ref().unwrap_or(recording);
     let list = HintList::try_from(hints)?;
     let (files, of_hints) = joined(&recording.files, &hints.files);
     let both = Recording { files, ..recording.clone() };
@@ -167,11 +172,31 @@ pub fn forecast(
     ))
 }
 
+/// The recording without pages beyond the ends of its files: as large as those were, or as they are if that is less.
+///
+/// # Errors
+/// It has no reads, or too many pages.
+fn within_files(recording: &Recording) -> Result<Recording, Error> {
+    let mut recording = recording.clone();
+    let now =
+        |file: &RecordedFile| fs::metadata(&file.path).ok().filter(fs::Metadata::is_file).map(|found| found.len());
+    let sizes: Vec<u64> =
+        recording.files.iter().map(|file| now(file).map_or(file.size_bytes, |now| now.min(file.size_bytes))).collect();
+    recording.cut(&sizes);
+    let pages: u64 = recording.references().map(|read| u64::from(read.pages)).sum();
+    match pages {
+        0 => Err(Error::Empty),
+        1..=PAGES_MAX => Ok(recording),
+        _ => Err(Error::Pages(pages)),
+    }
+}
+
 /// The recording as it would be of the simulated devices: what is prefetched on them has been recorded on them.
 ///
 /// # Errors
 /// As [`forecast`].
 pub fn as_simulated(recording: &Recording, settings: &Settings) -> Result<Recording, Error> {
+    let recording = &within_files(recording)?;
     let list = HintList::try_from(recording)?;
     let study = Study::try_new(recording, settings, list, hinted(recording).collect())?;
     let (plain, times) = study.plain(None)?;

@@ -6,12 +6,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use headstart_trace::hints::{FileKind, Read, ReadKind, RecordedFile, Recording};
+use headstart_types::open_regular;
 
 use rustc_hash::FxBuildHasher;
 
 use super::text::text;
 use crate::hints::device_number;
-use crate::hints::disk::{address, DiskFacts};
+use crate::hints::disk::{address, keep_access_time, DiskFacts};
 use crate::hints::list::PAGE_BYTES;
 use crate::hints::system::{extents, Extent};
 
@@ -260,7 +261,7 @@ fn opened(file: &RecordedFile) -> Option<File> {
     if file.kind != FileKind::Regular || file.path.as_os_str().is_empty() {
         return None;
     }
-    crate::hints::disk::open(&file.path).filter(|opened| opened.metadata().is_ok_and(|found| found.is_file()))
+    open_regular(&file.path).ok().inspect(keep_access_time)
 }
 
 /// The extents of a file, if the file system says.

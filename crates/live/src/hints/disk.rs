@@ -4,14 +4,16 @@
 //! (readahead(2), POSIX_FADV_WILLNEED) it cuts at the device's read-ahead or its greatest request, and does not say when it is done.
 //! Few are outstanding, so that what the command itself asks for waits for few.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use headstart_types::Block;
+use headstart_types::{open_checked, Block};
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
 
 use super::list::{device_number, HintList, HintedFile, PAGE_BYTES};
 use super::pieces::{Piece, Placed};
@@ -253,34 +255,30 @@ pub fn address(extents: &[super::system::Extent], page: u64) -> Option<u64> {
     Some((extent.physical + (at - extent.logical)) / PAGE_BYTES)
 }
 
-/// Opens a file if it is the one that was recorded, unchanged.
+/// Opens a file if it is the one that was recorded, unchanged. Nothing else is opened: a pipe has another end, and some devices act on it.
 #[must_use]
 pub fn open_unchanged(hinted: &HintedFile) -> Option<File> {
-    let (_, inode) = hinted.identity;
-    // Some devices act when they are opened: only the one that was recorded is.
-    let is_disk = |found: fs::Metadata| {
-        let (major, minor) = (nix::sys::stat::major(found.rdev()), nix::sys::stat::minor(found.rdev()));
-        found.file_type().is_block_device() && device_number(major, minor) == inode
-    };
-    if hinted.is_device && !fs::metadata(&hinted.path).is_ok_and(is_disk) {
-        return None;
-    }
-    let file = open(&hinted.path)?;
-    let found = file.metadata().ok()?;
-    let is_same = hinted.is_device
-        || (found.is_file()
-            && found.ino() == inode
-            && hinted.size.is_none_or(|size| size == found.len())
-            && hinted
-                .mtime_ns
-                .is_none_or(|ns| ns == i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec())));
-    is_same.then_some(file)
+    let changed = || io::Error::from(io::ErrorKind::NotFound);
+    let opened = open_checked(&hinted.path, |found| is_unchanged(found, hinted).then_some(()).ok_or_else(changed));
+    opened.ok().inspect(keep_access_time)
 }
 
-/// Without a change of its time of access, where that is allowed; never waits for the other end of a pipe.
-pub fn open(path: &PathBuf) -> Option<File> {
-    let with = |flags| OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK).open(path);
-    with(libc::O_NOATIME).or_else(|_| with(0)).ok()
+/// Reads do not change the file's time of access, where that is allowed.
+pub fn keep_access_time(file: &File) {
+    let _ = fcntl(file, FcntlArg::F_SETFL(OFlag::O_NOATIME | OFlag::O_NONBLOCK));
+}
+
+fn is_unchanged(found: &fs::Metadata, hinted: &HintedFile) -> bool {
+    let (_, inode) = hinted.identity;
+    if hinted.is_device {
+        let (major, minor) = (nix::sys::stat::major(found.rdev()), nix::sys::stat::minor(found.rdev()));
+        return found.file_type().is_block_device() && device_number(major, minor) == inode;
+    }
+    let changed_ns = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+    found.is_file()
+        && found.ino() == inode
+        && hinted.size.is_none_or(|size| size == found.len())
+        && hinted.mtime_ns.is_none_or(|ns| ns == changed_ns)
 }
 
 /// What is read is of no use to us: a thread needs little room for it.

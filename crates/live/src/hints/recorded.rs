@@ -33,8 +33,9 @@ impl TryFrom<&Recording> for HintList {
         for read in recording.references() {
             if let Some(file) = number_of[read.file as usize] {
                 let done_ns = read.time_ns.saturating_add(read.wait_ns);
-                let (first, count, wait_ns, hit) = (read.start, read.pages, read.wait_ns, read.hit);
-                list.ranges.push(HintedRange { file, first, count, done_ns, wait_ns, hit });
+                let count = recording.pages_within(read, recording.files[read.file as usize].size_bytes);
+                let (first, wait_ns, hit) = (read.start, read.wait_ns, read.hit);
+                list.ranges.extend((count > 0).then_some(HintedRange { file, first, count, done_ns, wait_ns, hit }));
             }
         }
         Ok(list)
@@ -61,5 +62,76 @@ fn hinted(file: &RecordedFile, came_pages: u64) -> Option<HintedFile> {
             Some(HintedFile { path, identity: (0, device), is_device: true, size: None, mtime_ns: None, came_pages })
         }
         FileKind::Other => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headstart_policy::Space;
+    use headstart_trace::hints::{About, Read, ReadKind, RecordedProcess};
+    use headstart_types::{Block, Disk};
+
+    use super::super::universe::Universe;
+    use super::*;
+
+    /// A recording of a file of `size_bytes` with reads of these pages.
+    fn recording(size_bytes: u64, reads: &[(u64, u32)]) -> Recording {
+        let about = About {
+            command: vec!["sh".into()],
+            folder: "/".into(),
+            recorded_at_s: 0,
+            elapsed_ns: 1_000_000_000,
+            exit_status: 0,
+            kernel: "6.18".into(),
+            page_bytes: PAGE_BYTES,
+            cold: true,
+            lost_events: 0,
+            recordings: 1,
+        };
+        let file = RecordedFile {
+            kind: FileKind::Regular,
+            path: "/none".into(),
+            major: 8,
+            minor: 0,
+            inode: 12,
+            size_bytes,
+            mtime_ns: 0,
+        };
+        let read = |(start, pages): &(u64, u32)| Read {
+            time_ns: 0,
+            wait_ns: 0,
+            start: *start,
+            pages: *pages,
+            process: 0,
+            file: 0,
+            kind: ReadKind::Read,
+            hit: false,
+        };
+        let processes = vec![RecordedProcess { pid: 1, name: "sh".into() }];
+        Recording { about, processes, files: vec![file], reads: reads.iter().map(read).collect() }
+    }
+
+    #[test]
+    fn pages_beyond_the_end_of_a_file_are_not_hinted() {
+        // 2 pages and a byte.
+        let list = HintList::try_from(&recording(8193, &[(1 << 50, 4), (0, 1 << 31), (2, 1), (3, 9)])).expect("fine");
+        let ranges: Vec<_> = list.ranges.iter().map(|range| (range.first, range.count)).collect();
+        assert_eq!(ranges, [(0, 3), (2, 1)]);
+    }
+
+    #[test]
+    fn pages_that_are_named_again_are_passed_over_and_too_many_are_counted() {
+        let pages = |size_bytes, reads: &[(u64, u32)]| {
+            let list = HintList::try_from(&recording(size_bytes, reads)).expect("fine");
+            let universe = Universe::new(&list, vec![Disk(0)]);
+            let named =
+                (0..universe.blocks().min(9) as u32).map(|block| universe.place(Block(block)).1).collect::<Vec<_>>();
+            (named, universe.blocks(), universe.left_out)
+        };
+        let reads = [(4, 2), (7, 1), (3, 3), (2, 6), (4, 1), (0, 1), (2, 6)];
+        assert_eq!(pages(1 << 20, &reads), (vec![4, 5, 7, 3, 2, 6, 0], 7, 0));
+        // Half a million reads of 8 TiB take no longer than 16 GiB of new pages.
+        let (_, blocks, left_out) = pages(1 << 43, &vec![(0, 1 << 31); 500_000]);
+        assert_eq!((blocks, left_out), (4 << 20, (1 << 31) - (4 << 20)));
     }
 }

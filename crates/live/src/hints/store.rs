@@ -6,18 +6,18 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions};
-use std::io;
+use std::fs::{self, File, FileTimes, OpenOptions};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use headstart_trace::hints::Recording;
+use headstart_trace::hints::{Recording, MAGIC};
 use headstart_types::system_says;
-use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest, Sha256};
 
+use crate::owned::{replace, try_lock, OwnFolder};
 use crate::PathError;
 
 /// Bytes of recordings at most: some thousand commands.
@@ -26,45 +26,68 @@ const BYTES_MAX: u64 = 256 << 20;
 const FREE_MIN: u64 = 1 << 20;
 /// After so long a file of an unfinished recording is of no process that still runs.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
+const MODE: u32 = 0o600;
 const ALLOWED: &str = "a folder that can be written, with room; XDG_CACHE_HOME names another";
+const REMOVED: &str = "a recording of `headstart run`: move it away";
 
-/// The folder of the user of this process: `headstart/run` in $XDG_CACHE_HOME or ~/.cache; of root without either, in /var/cache.
-///
-/// # Errors
-/// There is no place for it.
-pub fn folder() -> Result<PathBuf, PathError> {
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    let of_root = || nix::unistd::geteuid().is_root().then(|| "/var/cache".into());
-    let none = || PathError::new("~/.cache".as_ref(), "there is no HOME", "XDG_CACHE_HOME or HOME set to a folder");
-    Ok(cache.or_else(of_root).ok_or_else(none)?.join("headstart/run"))
+/// Where recordings are.
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// The folder that the user has named, and those in it.
+    named: PathBuf,
+    below: &'static [&'static str],
+}
+
+impl Store {
+    /// That of the user of this process: `headstart/run` in $XDG_CACHE_HOME or ~/.cache; of root without either, in /var/cache.
+    ///
+    /// # Errors
+    /// There is no place for it.
+    pub fn of_user() -> Result<Self, PathError> {
+        let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let in_cache = |named| Self { named, below: &["headstart", "run"] };
+        let in_home = |named| Self { named, below: &[".cache", "headstart", "run"] };
+        let of_root = || nix::unistd::geteuid().is_root().then(|| in_cache("/var/cache".into()));
+        let none = || PathError::new("~/.cache".as_ref(), "there is no HOME", "XDG_CACHE_HOME or HOME set to a folder");
+        let named = absolute("XDG_CACHE_HOME").map(in_cache).or_else(|| absolute("HOME").map(in_home));
+        named.or_else(of_root).ok_or_else(none)
+    }
+
+    fn open(&self, make: bool) -> Result<Option<OwnFolder>, PathError> {
+        OwnFolder::open(&self.named, self.below, make).map_err(|mut problem| {
+            problem.allowed += "; XDG_CACHE_HOME names another folder";
+            problem
+        })
+    }
 }
 
 /// The place of one command's recording.
 #[derive(Debug)]
 pub struct Slot {
-    /// The recording, if there is one.
-    pub path: PathBuf,
+    store: Store,
+    /// Of the recording's file.
+    name: String,
     program: PathBuf,
 }
 
 /// The right to record a command; one process has it at a time.
 #[derive(Debug)]
 pub struct Turn {
-    _lock: Flock<File>,
-    path: PathBuf,
+    folder: OwnFolder,
+    _lock: File,
+    lock_path: PathBuf,
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.lock_path);
     }
 }
 
 impl Slot {
     /// That of `command` in this working folder; `None` if there is no such program.
     #[must_use]
-    pub fn of(store: &Path, command: &[OsString]) -> Option<Self> {
+    pub fn of(store: &Store, command: &[OsString]) -> Option<Self> {
         let here = env::current_dir().unwrap_or_default();
         let program = here.join(found(command.first()?)?);
         let mut sum = Sha256::new();
@@ -78,91 +101,154 @@ impl Slot {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         let plain: String =
             name.chars().filter(|each| each.is_ascii_alphanumeric() || "._+-".contains(*each)).take(64).collect();
-        Some(Self { path: store.join(format!("{plain}-{sum}.hints")), program })
+        Some(Self { store: store.clone(), name: format!("{plain}-{sum}.hints"), program })
     }
 
-    /// Whether there is a recording that may be used, and the program is not newer than that.
-    #[must_use]
-    pub fn is_recorded(&self) -> bool {
-        let (Ok(recording), Ok(program)) = (fs::symlink_metadata(&self.path), fs::metadata(&self.program)) else {
-            return false;
+    /// The recording, if there is one that may be used and the program is not newer than that: its path, for errors, and the file.
+    ///
+    /// # Errors
+    /// The folder or the file is not this user's alone.
+    pub fn recorded(&self) -> Result<Option<(PathBuf, File)>, PathError> {
+        let Some(folder) = self.store.open(false)? else { return Ok(None) };
+        let path = folder.path().join(&self.name);
+        let file = match folder.open_file(&self.name, OpenOptions::new().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|error| PathError::new(&path, system_says(&error), REMOVED))?,
         };
         let time = |of: &fs::Metadata| (of.mtime(), of.mtime_nsec());
-        recording.is_file()
-            && recording.uid() == nix::unistd::geteuid().as_raw()
-            && (program.ctime(), program.ctime_nsec()) <= time(&recording)
-    }
-
-    /// Says that the recording is used now.
-    #[allow(clippy::disallowed_methods)] // When it was used last decides which one is removed, and nothing of a run.
-    pub fn touch(&self) {
-        let now = FileTimes::new().set_accessed(SystemTime::now());
-        let _ = File::open(&self.path).and_then(|file| file.set_times(now));
+        let is_newer = match (file.metadata(), fs::metadata(&self.program)) {
+            (Ok(recording), Ok(program)) => (program.ctime(), program.ctime_nsec()) > time(&recording),
+            _ => true,
+        };
+        Ok((!is_newer).then_some((path, file)))
     }
 
     /// Removes the recording: the next run records.
-    pub fn remove(&self) {
-        let _ = fs::remove_file(&self.path);
+    ///
+    /// # Errors
+    /// The folder or the file is not this user's alone, or is no recording.
+    pub fn remove(&self) -> Result<(), PathError> {
+        let Some(folder) = self.store.open(false)? else { return Ok(()) };
+        let path = folder.path().join(&self.name);
+        let removed = match may_be_replaced(&folder, &self.name) {
+            Ok(true) => fs::remove_file(folder.at(&self.name)),
+            Ok(false) => Err(io::Error::other("is no recording")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        removed.map_err(|error| PathError::new(&path, system_says(&error), REMOVED))
     }
 
     /// Asks for the right to record; `None` if another process has it.
     ///
     /// # Errors
-    /// The folder cannot be made or written, or has no room.
+    /// The folder cannot be made or written, is not this user's alone, or has no room; or what is in the recording's place is none.
     pub fn turn(&self) -> Result<Option<Turn>, PathError> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let problem = |error: io::Error| PathError::new(folder, system_says(&error), ALLOWED);
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(problem)?;
-        let room = nix::sys::statvfs::statvfs(folder).map_err(|error| problem(error.into()))?;
+        let folder = self.store.open(true)?.expect("it is made");
+        let problem = |error: io::Error| PathError::new(folder.path(), system_says(&error), ALLOWED);
+        let room = nix::sys::statvfs::statvfs(&folder.at("")).map_err(|error| problem(error.into()))?;
         if room.blocks_available().saturating_mul(room.fragment_size()) < FREE_MIN {
             return Err(problem(io::ErrorKind::StorageFull.into()));
         }
-        let path = self.path.with_extension("lock");
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(problem)?;
-        Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok().map(|lock| Turn { _lock: lock, path }))
+        let in_place =
+            |name: &str, error: io::Error| PathError::new(&folder.path().join(name), system_says(&error), REMOVED);
+        match may_be_replaced(&folder, &self.name) {
+            Ok(true) => {}
+            Ok(false) => return Err(in_place(&self.name, io::Error::other("is no recording"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(in_place(&self.name, error)),
+        }
+        let name = format!("{}.lock", self.name.trim_end_matches(".hints"));
+        let mut options = OpenOptions::new();
+        let file = folder.open_file(&name, options.write(true).create(true).truncate(false).mode(MODE));
+        let file = file.map_err(|error| in_place(&name, error))?;
+        let lock_path = folder.at(&name);
+        let is_ours = try_lock(&file).map_err(|error| in_place(&name, error))?;
+        // Made only then: dropping it removes the file.
+        Ok(is_ours.then(|| Turn { folder, _lock: file, lock_path }))
     }
 
-    /// Keeps a recording, and removes those that there is no room for. Returns its bytes.
+    /// Keeps a recording, and removes those that there is no room for. Returns its path and bytes.
     ///
     /// # Errors
     /// It cannot be written; then the old one, if there was one, is as it was.
-    pub fn keep(&self, recording: &Recording, _turn: &Turn) -> Result<u64, PathError> {
-        recording.write(&self.path).map_err(|error| PathError::new(&self.path, error_text(&error), ALLOWED))?;
-        bound(self.path.parent().unwrap_or(Path::new("/")), BYTES_MAX);
-        Ok(fs::metadata(&self.path).map_or(0, |found| found.len()))
+    pub fn keep(&self, recording: &Recording, turn: &Turn) -> Result<(PathBuf, u64), PathError> {
+        let path = turn.folder.path().join(&self.name);
+        let written = recording.encoded().and_then(|bytes| {
+            replace(&turn.folder.at(&self.name), &bytes, MODE, true)?;
+            Ok(bytes.len() as u64)
+        });
+        let bytes = written.map_err(|error| PathError::new(&path, system_says(&error), ALLOWED))?;
+        bound(&turn.folder, BYTES_MAX);
+        Ok((path, bytes))
     }
 }
 
-/// What is wrong with a recording's file, without its name.
-fn error_text(error: &headstart_trace::TraceError) -> String {
-    let cause = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
-    cause.map_or_else(|| error.to_string(), system_says)
+/// Says that a recording is used now.
+#[allow(clippy::disallowed_methods)] // When it was used last decides which one is removed, and nothing of a run.
+pub fn touch(recording: &File) {
+    let _ = recording.set_times(FileTimes::new().set_accessed(SystemTime::now()));
 }
 
-/// Removes the recordings that were not used for longest, down to `bytes_max`, and what killed processes have left.
+/// Whether a file of this user begins as a recording does, or is empty, as a loss of power may leave one.
+fn may_be_replaced(folder: &OwnFolder, name: impl AsRef<OsStr>) -> io::Result<bool> {
+    let file = folder.open_file(name, OpenOptions::new().read(true))?;
+    let mut head = Vec::new();
+    file.take(MAGIC.len() as u64).read_to_end(&mut head)?;
+    Ok(MAGIC.starts_with(&head))
+}
+
+/// What a file is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Recording,
+    /// Of a process that runs, or was killed: a lock, or a recording that is not whole.
+    Unfinished,
+}
+
+fn kind_of(name: &str) -> Option<Kind> {
+    let is_ours = |stem: &str| {
+        let sum = stem.rsplit_once('-').map_or("", |(_, sum)| sum);
+        sum.len() == 16 && sum.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let unfinished = |name: &str| {
+        let (stem, random) = name.strip_prefix('.')?.rsplit_once(".hints.")?;
+        (random.len() == 6).then(|| is_ours(stem)).filter(|is_ours| *is_ours)
+    };
+    match name.strip_suffix(".hints") {
+        Some(stem) if is_ours(stem) => Some(Kind::Recording),
+        _ if name.strip_suffix(".lock").is_some_and(is_ours) => Some(Kind::Unfinished),
+        _ => unfinished(name).map(|_| Kind::Unfinished),
+    }
+}
+
+/// Removes the recordings that were not used for longest, down to `bytes_max`, and what killed processes have left. What has not both the
+/// name and the content of a file of ours stays.
 #[allow(clippy::disallowed_methods)] // As in `touch`.
-fn bound(folder: &Path, bytes_max: u64) {
+fn bound(folder: &OwnFolder, bytes_max: u64) {
     let mut recordings = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(folder.at("")).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(kind) = name.to_str().and_then(kind_of) else { continue };
         let Ok(found) = entry.metadata() else { continue };
-        let path = entry.path();
-        if path.extension() == Some(OsStr::new("hints")) {
-            recordings.push(((found.atime(), found.atime_nsec()), found.len(), path));
-        } else if found.is_file()
-            && found.modified().is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > ABANDONED))
-        {
-            let _ = fs::remove_file(path);
+        let is_old =
+            || found.modified().is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > ABANDONED));
+        if kind == Kind::Recording {
+            recordings.push(((found.atime(), found.atime_nsec()), found.len(), name));
+        } else if is_old() && may_be_replaced(folder, &name).unwrap_or(false) {
+            let _ = fs::remove_file(folder.at(&name));
         }
     }
     recordings.sort();
     let mut bytes: u64 = recordings.iter().map(|(_, bytes, _)| bytes).sum();
-    for (_, length, path) in recordings {
+    for (_, length, name) in recordings {
         if bytes <= bytes_max {
             break;
         }
-        let _ = fs::remove_file(path);
-        bytes -= length;
+        if may_be_replaced(folder, &name).unwrap_or(false) {
+            let _ = fs::remove_file(folder.at(&name));
+            bytes -= length;
+        }
     }
 }
 
@@ -179,6 +265,10 @@ pub(super) fn found(name: &OsStr) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+
     use super::*;
     use crate::tune::testing::Machine;
 
@@ -186,17 +276,37 @@ mod tests {
         words.iter().map(OsString::from).collect()
     }
 
+    fn store(machine: &Machine) -> Store {
+        Store { named: machine.path("cache"), below: &["run"] }
+    }
+
+    fn names(machine: &Machine, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(machine.path(folder)).expect("a folder").flatten();
+        let mut names: Vec<_> = entries.map(|each| each.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// A file that was used and changed in that second after 1970.
+    fn put(machine: &Machine, path: &str, text: &str, second: u64) {
+        machine.write(path, text);
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+        let times = FileTimes::new().set_accessed(at).set_modified(at);
+        File::open(machine.path(path)).and_then(|file| file.set_times(times)).expect("ours");
+    }
+
     #[test]
     fn a_command_has_one_place_and_another_command_another() {
-        let store = Path::new("/store");
-        let path = |words: &[&str]| Slot::of(store, &command(words)).expect("a program").path;
-        assert_eq!(path(&["sh", "-c", "x"]), path(&["sh", "-c", "x"]));
-        assert!(path(&["sh"]).to_str().is_some_and(|path| path.starts_with("/store/sh-") && path.ends_with(".hints")));
+        let store = Store { named: "/cache".into(), below: &["run"] };
+        let name = |words: &[&str]| Slot::of(&store, &command(words)).expect("a program").name;
+        assert_eq!(name(&["sh", "-c", "x"]), name(&["sh", "-c", "x"]));
+        assert!(name(&["sh"]).starts_with("sh-") && kind_of(&name(&["sh"])) == Some(Kind::Recording));
         let others =
-            [path(&["sh", "-c", "x"]), path(&["sh", "-cx"]), path(&["sh", "-c", "x", ""]), path(&["cat", "-c", "x"])];
+            [name(&["sh", "-c", "x"]), name(&["sh", "-cx"]), name(&["sh", "-c", "x", ""]), name(&["cat", "-c", "x"])];
         assert_eq!(others.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{others:?}");
         assert!(
-            Slot::of(store, &command(&["no-such-program"])).is_none() && Slot::of(store, &command(&["/tmp"])).is_none()
+            Slot::of(&store, &command(&["no-such-program"])).is_none()
+                && Slot::of(&store, &command(&["/tmp"])).is_none()
         );
     }
 
@@ -205,38 +315,83 @@ mod tests {
         let machine = Machine::new();
         let program = machine.path("program");
         fs::copy("/bin/sh", &program).expect("there is room");
-        let slot = Slot::of(&machine.path("store"), &[program.clone().into()]).expect("a program");
-        assert!(!slot.is_recorded());
+        let slot = Slot::of(&store(&machine), &[program.clone().into()]).expect("a program");
+        let is_recorded = || slot.recorded().expect("ours").is_some();
+        assert!(!is_recorded());
         let turn = slot.turn().expect("a folder").expect("no other process");
         assert!(slot.turn().expect("a folder").is_none());
-        machine.write(&format!("store/{}", slot.path.file_name().expect("a name").to_string_lossy()), "a recording");
-        assert!(slot.is_recorded());
+        machine.write(&format!("cache/run/{}", slot.name), "headstart-hints 1 {}");
+        assert!(is_recorded());
         drop(turn);
         assert!(slot.turn().expect("a folder").is_some());
         std::thread::sleep(Duration::from_millis(20));
         fs::copy("/bin/sh", &program).expect("there is room");
-        assert!(!slot.is_recorded(), "the program is newer");
+        assert!(!is_recorded(), "the program is newer");
+        slot.remove().expect("a recording");
+        assert_eq!(names(&machine, "cache/run"), [""; 0]);
     }
 
     #[test]
-    fn the_recordings_used_last_stay() {
+    fn the_recordings_used_last_stay_and_what_is_not_ours() {
         let machine = Machine::new();
-        for (at, name) in ["b", "a", "c"].into_iter().enumerate() {
-            machine.write(&format!("store/{name}.hints"), &"x".repeat(99));
-            let times = FileTimes::new().set_accessed(SystemTime::UNIX_EPOCH + Duration::from_secs(at as u64));
-            File::open(machine.path(format!("store/{name}.hints")))
-                .and_then(|file| file.set_times(times))
-                .expect("ours");
+        let folder = store(&machine).open(true).expect("ours").expect("made");
+        let name = |at: usize, end: &str| format!("x-0123456789abcde{at}.{end}");
+        let recording = format!("headstart-hints {}", "x".repeat(83));
+        for (at, second) in [(0, 1), (1, 0), (2, 2)] {
+            put(&machine, &format!("cache/run/{}", name(at, "hints")), &recording, second);
         }
-        machine.write("store/.old.tmp", "left");
-        let old = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
-        let left = File::options().write(true).open(machine.path("store/.old.tmp"));
-        left.and_then(|file| file.set_times(old)).expect("ours");
-        machine.write("store/a.lock", "young");
-        bound(&machine.path("store"), 250);
-        let mut names: Vec<_> =
-            fs::read_dir(machine.path("store")).expect("a folder").flatten().map(|each| each.file_name()).collect();
-        names.sort();
-        assert_eq!(names, ["a.hints", "a.lock", "c.hints"]);
+        // Old: removed with the name and the content of ours alone.
+        let stays =
+            ["notes.hints", ".notes.tmp", &name(5, "hints"), &name(5, "lock"), &format!(".{}.a", name(6, "hints"))];
+        stays.iter().for_each(|name| put(&machine, &format!("cache/run/{name}"), &"y".repeat(99), 0));
+        let old = [name(7, "lock"), format!(".{}.abcdef", name(7, "hints")), format!(".{}.ghijkl", name(7, "hints"))];
+        old.iter().zip(["", "headst", &recording]).for_each(|(name, text)| {
+            put(&machine, &format!("cache/run/{name}"), "", 0);
+            fs::write(machine.path(format!("cache/run/{name}")), text).expect("there is room");
+            let past = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
+            let file = File::options().write(true).open(machine.path(format!("cache/run/{name}")));
+            file.and_then(|file| file.set_times(past)).expect("ours");
+        });
+        machine.write(&format!("cache/run/{}", name(8, "lock")), "");
+        bound(&folder, 350);
+        let mut left: Vec<String> = stays.iter().map(|name| (*name).to_owned()).collect();
+        left.extend([name(0, "hints"), name(2, "hints"), name(8, "lock")]);
+        left.sort();
+        assert_eq!(names(&machine, "cache/run"), left);
+    }
+
+    #[test]
+    fn links_and_pipes_in_the_store_are_refused_and_nothing_is_written_or_removed() {
+        let machine = Machine::new();
+        let slot = Slot::of(&store(&machine), &command(&["sh"])).expect("a program");
+        put(&machine, "victim/accounts.db", "data", 0);
+        fs::create_dir(machine.path("cache")).expect("there is room");
+        symlink(machine.path("victim"), machine.path("cache/run")).expect("ours");
+        for refused in [slot.recorded().map(|_| ()), slot.remove(), slot.turn().map(|_| ())] {
+            let text = refused.expect_err("a link").to_string();
+            assert!(text.contains("/cache/run: is a symbolic link; allowed: "), "{text}");
+            assert!(text.ends_with("XDG_CACHE_HOME names another folder"), "{text}");
+        }
+        assert_eq!(names(&machine, "victim"), ["accounts.db"]);
+        fs::remove_file(machine.path("cache/run")).expect("a link");
+        drop(slot.turn().expect("ours").expect("no other process"));
+        let lock = slot.name.replace(".hints", ".lock");
+        for (name, of_turn) in [(&slot.name, "recording"), (&lock, "lock")] {
+            let path = machine.path(format!("cache/run/{name}"));
+            for (what, said) in [("pipe", "is no regular file"), ("link", "is a symbolic link")] {
+                match what {
+                    "pipe" => nix::unistd::mkfifo(&path, Mode::S_IRWXU).expect("there is room"),
+                    _ => symlink(machine.path("new"), &path).expect("there is room"),
+                }
+                let text = slot.turn().expect_err(of_turn).to_string();
+                assert!(text.contains(&format!("{name}: {said}; allowed: ")), "{text}");
+                fs::remove_file(&path).expect("it is there");
+            }
+        }
+        assert!(!machine.path("new").exists());
+        // What is no recording is not replaced.
+        machine.write(&format!("cache/run/{}", slot.name), "my notes");
+        assert!(slot.turn().is_err() && slot.remove().is_err());
+        assert_eq!(machine.read(&format!("cache/run/{}", slot.name)), "my notes");
     }
 }

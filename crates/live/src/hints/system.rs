@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Instant;
@@ -141,9 +141,10 @@ pub enum Cached {
     Maybe(File),
 }
 
-/// Opens a file if that needs no read (`RESOLVE_CACHED` of openat2(2), since Linux 5.12; before nothing is known to be cached).
+/// Opens a file of which `is_wanted` is true, if that needs no read (`RESOLVE_CACHED` of openat2(2), since Linux 5.12; before nothing is
+/// known to be cached). What is not wanted is only looked at.
 #[must_use]
-pub fn open_cached(path: &CStr) -> Cached {
+pub fn open_cached(path: &CStr, is_wanted: impl Fn(&Metadata) -> bool) -> Cached {
     #[repr(C)]
     struct OpenHow {
         flags: u64,
@@ -151,7 +152,7 @@ pub fn open_cached(path: &CStr) -> Cached {
         resolve: u64,
     }
     const RESOLVE_CACHED: u64 = 0x20;
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
     let how = OpenHow { flags: flags as u64, mode: 0, resolve: RESOLVE_CACHED };
     // SAFETY: both structures live until the call returns, and the size is that of the second.
     let fd = unsafe {
@@ -159,7 +160,10 @@ pub fn open_cached(path: &CStr) -> Cached {
     };
     if fd >= 0 {
         // SAFETY: the call has made it, and nothing else has it.
-        return Cached::Maybe(unsafe { File::from_raw_fd(fd as i32) });
+        let looked = unsafe { File::from_raw_fd(fd as i32) };
+        let open = || File::open(format!("/proc/self/fd/{}", looked.as_raw_fd()));
+        let is_wanted = looked.metadata().is_ok_and(|found| is_wanted(&found));
+        return if is_wanted { open().map_or(Cached::Gone, Cached::Maybe) } else { Cached::Gone };
     }
     match io::Error::last_os_error().raw_os_error() {
         Some(libc::ENOENT | libc::EACCES | libc::ENOTDIR | libc::ELOOP) => Cached::Gone,

@@ -10,6 +10,7 @@ use headstart_types::{Block, Disk, Nanos};
 use rustc_hash::FxBuildHasher;
 
 use super::list::{HintList, PAGE_BYTES};
+use crate::intervals::Intervals;
 
 /// Pages at most, 16 GiB of them: what comes later in a recording is left to demand.
 const PAGES_MAX: usize = 4 << 20;
@@ -43,13 +44,30 @@ impl Universe {
         let is_device = list.files.iter().map(|file| file.is_device).collect();
         let (places, passed, blocks) = (Vec::new(), Vec::new(), hashbrown::HashMap::default());
         let mut universe = Self { places, disk_of_file, passed, blocks, files, last_pages, is_device, left_out: 0 };
+        // A small recording may name many pages many times: what has been named is passed over as a whole.
+        let mut named = vec![Intervals::default(); list.files.len()];
         let mut until = Nanos::ZERO;
         for range in &list.ranges {
-            for at in 0..u64::from(range.count) {
-                let passed = Nanos(range.done_ns).saturating_sub(until);
-                if universe.add(range.file, range.first + at, passed) {
-                    until = until.max(Nanos(range.done_ns));
+            let pages = range.first..range.first + u64::from(range.count);
+            let new =
+                if range.count > 1 { named[range.file as usize].beside(pages.clone()) } else { vec![pages.clone()] };
+            for pages in new {
+                for page in pages.clone() {
+                    if universe.places.len() == PAGES_MAX {
+                        universe.left_out += pages.end - page;
+                        break;
+                    }
+                    let passed = Nanos(range.done_ns).saturating_sub(until);
+                    if universe.add(range.file, page, passed) {
+                        until = until.max(Nanos(range.done_ns));
+                    }
                 }
+            }
+            if range.count > 1 {
+                // As one range, whatever there was within it.
+                let named = &mut named[range.file as usize];
+                named.remove(pages.clone());
+                named.insert(pages, ());
             }
         }
         universe
@@ -58,10 +76,6 @@ impl Universe {
     /// Whether it is a new page.
     fn add(&mut self, file: u32, page: u64, passed: Nanos) -> bool {
         if let Entry::Vacant(free) = self.blocks.entry((file, page)) {
-            if self.places.len() == PAGES_MAX {
-                self.left_out += 1;
-                return false;
-            }
             free.insert(Block(self.places.len() as u32));
             self.places.push((file, page));
             self.passed.push(passed);

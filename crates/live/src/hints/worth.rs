@@ -13,13 +13,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use headstart_types::Disk;
 
+use super::disk::open_unchanged;
 use super::list::{HintList, HintedFile, HintedRange, PAGE_BYTES};
 use super::system::{cached_pages, open_cached, Cached};
 
@@ -63,7 +63,7 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
             }
         }
     };
-    let may_be_read = |range: &&HintedRange| File::open(&list.files[range.file as usize].path).is_ok();
+    let may_be_read = |range: &&HintedRange| open_unchanged(&list.files[range.file as usize]).is_some();
     let (data, mut metadata): (Vec<_>, Vec<_>) = (list.ranges.iter().filter(|range| cost(range) > 0))
         .partition(|range| !list.files[range.file as usize].is_device);
     metadata.truncate(if metadata.first().is_some_and(may_be_read) { metadata.len() } else { 0 });
@@ -87,15 +87,9 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
 /// The file, if it is the one that was recorded and may be cached.
 fn open(hinted: &HintedFile) -> Cached {
     let Ok(path) = CString::new(hinted.path.as_os_str().as_bytes()) else { return Cached::Gone };
-    match open_cached(&path) {
-        Cached::Maybe(file) if !is_same(&file, hinted) => Cached::Gone,
-        other => other,
-    }
-}
-
-fn is_same(file: &File, hinted: &HintedFile) -> bool {
-    file.metadata()
-        .is_ok_and(|found| found.ino() == hinted.identity.1 && hinted.size.is_none_or(|size| size == found.len()))
+    open_cached(&path, |found| {
+        found.is_file() && found.ino() == hinted.identity.1 && hinted.size.is_none_or(|size| size == found.len())
+    })
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use std::ops::Range;
 
 use headstart_trace::hints::{Read, ReadKind};
 
-use super::intervals::Intervals;
+use crate::intervals::Intervals;
 
 /// How soon after a sleep a read of cached pages must come for the sleep to have been for them. A guess: what lies between is a
 /// few hundred instructions of the kernel.

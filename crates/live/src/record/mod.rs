@@ -12,7 +12,6 @@
 //! mapped pages that need no fault.
 
 mod fold;
-mod intervals;
 mod places;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -363,22 +362,18 @@ impl Recorder {
         let page_bytes = self.page_bytes;
         let files = &self.files;
         let mut opened = None;
-        let mut reads = self.fold.finish(|number, pages| {
+        let reads = self.fold.finish(|number, pages| {
             if opened.as_ref().is_none_or(|(opened, _)| *opened != number) {
                 opened = Some((number, places::open(&files[number as usize])));
             }
             let file = opened.as_ref().and_then(|(_, file)| file.as_ref());
             file.map_or_else(Vec::new, |file| cached(file, pages, page_bytes))
         });
+        let mut recording = Recording { about, processes: self.processes, files: self.files, reads };
         // Programs read with buffers that are larger than files.
-        reads.retain_mut(|read| {
-            let file = &files[read.file as usize];
-            let end = if file.path.as_os_str().is_empty() { u64::MAX } else { file.size_bytes.div_ceil(page_bytes) };
-            let pages = end.saturating_sub(read.start).min(read.pages.into());
-            read.pages = pages as u32;
-            pages > 0
-        });
-        compact(Recording { about, processes: self.processes, files: self.files, reads })
+        let sizes: Vec<u64> = recording.files.iter().map(|file| file.size_bytes).collect();
+        recording.cut(&sizes);
+        compact(recording)
     }
 }
 
@@ -418,7 +413,7 @@ impl Summary {
     pub fn of(recording: &Recording) -> Self {
         let mut summary = Self { lost_events: recording.about.lost_events, ..Self::default() };
         let page_bytes = recording.about.page_bytes;
-        let mut seen: BTreeMap<u32, intervals::Intervals<()>> = BTreeMap::new();
+        let mut seen: BTreeMap<u32, crate::intervals::Intervals<()>> = BTreeMap::new();
         for read in &recording.reads {
             if !read.is_reference() {
                 summary.unused_read_ahead_bytes += u64::from(read.pages) * page_bytes;

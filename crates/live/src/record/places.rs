@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use headstart_trace::hints::{FileKind, RecordedFile};
+use headstart_types::open_regular;
 
 use crate::page_trace::Inode;
 
@@ -219,9 +220,9 @@ pub(super) fn refresh_all(files: &mut [RecordedFile]) {
 
 /// Opens a file whose path is known and that is still the same inode.
 pub(super) fn open(file: &RecordedFile) -> Option<File> {
-    let found = fs::symlink_metadata(&file.path).ok()?;
-    let is_same = found.is_file() && is(&found, (file.major << 20 | file.minor, file.inode));
-    is_same.then(|| File::open(&file.path).ok())?
+    let opened = open_regular(&file.path).ok()?;
+    let found = opened.metadata().ok()?;
+    is(&found, (file.major << 20 | file.minor, file.inode)).then_some(opened)
 }
 
 /// Device, whether it is mounted from its root, and the mount, of a line of mountinfo (proc(5)).

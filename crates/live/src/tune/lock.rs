@@ -10,9 +10,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::Path;
 
 use headstart_types::system_says;
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
+
+use crate::owned::{self, open_file};
 
 use super::{Error, Roots};
 
@@ -24,19 +24,16 @@ const ALLOWED: &str = "a folder of mode 0700 that belongs to the user of the com
 ///
 /// # Errors
 /// The folder or the file cannot be made, or belongs to another user.
-pub(super) fn try_lock(roots: &Roots, name: &str) -> Result<Option<Flock<File>>, Error> {
+pub(super) fn try_lock(roots: &Roots, name: &str) -> Result<Option<File>, Error> {
     private_folder(&roots.run)?;
     let path = roots.run.join(format!("{name}.lock"));
     let problem = |error: &io::Error| Error::path(&path, system_says(error), "a lock that can be taken");
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(&path).map_err(|error| problem(&error))?;
+    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+    let file = open_file(&path, &mut options).map_err(|error| problem(&error))?;
     file.set_permissions(Permissions::from_mode(FILE_MODE)).map_err(|error| problem(&error))?;
-    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        Ok(lock) => Ok(Some(lock)),
-        Err((_, Errno::EWOULDBLOCK)) => Ok(None),
-        Err((_, errno)) => Err(problem(&errno.into())),
-    }
+    let is_ours = owned::try_lock(&file).map_err(|error| problem(&error))?;
+    Ok(is_ours.then_some(file))
 }
 
 /// Makes the folder if it is not there, for its owner alone whatever the umask. One that is there is closed to others.

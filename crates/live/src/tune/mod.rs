@@ -58,7 +58,6 @@ pub use number::Number;
 pub use process::Process;
 pub use report::{Action, Ended, Report, Status};
 pub use roots::Roots;
-pub(crate) use state::replace;
 pub use state::DEFAULT_STATE;
 pub use tuner::{forget_gone, Settings, Tuner};
 pub use watch::{Watch, WatchSettings};

@@ -5,16 +5,15 @@
 //! taken back: even after a kill at any point the file has what is needed. Writers take turns by a lock ([`super::lock`]).
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
 use headstart_types::{system_says, KeyError};
-use nix::fcntl::Flock;
-use nix::unistd::mkstemp;
 use serde::{Deserialize, Serialize};
+
+use crate::owned::{open_file, replace};
 
 use super::lock::{private_folder, try_lock};
 use super::{Device, Error, Kind, Process, Roots};
@@ -154,12 +153,9 @@ pub(super) fn read_if_allowed(path: &Path) -> Result<Option<Vec<Entry>>, Error> 
     }
 }
 
-/// What a file says. It neither waits for a pipe nor reads without an end.
+/// What a file of this user or of root says.
 fn text_of(path: &Path) -> io::Result<String> {
-    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("is no regular file"));
-    }
+    let file = open_file(path, fs::OpenOptions::new().read(true))?;
     let mut text = String::new();
     file.take(LARGEST_BYTES).read_to_string(&mut text)?;
     Ok(text)
@@ -192,7 +188,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Error> {
 pub(super) struct State {
     path: PathBuf,
     entries: Vec<Entry>,
-    _lock: Flock<File>,
+    _lock: File,
 }
 
 impl State {
@@ -257,7 +253,7 @@ impl State {
         let stored = Stored { schema: SCHEMA, entries: self.entries.clone() };
         let text = serde_json::to_string_pretty(&stored).expect("texts and numbers");
         let problem = |error: io::Error| Error::path(&self.path, system_says(&error), ALLOWED);
-        replace(&self.path, &text, MODE, true).map_err(problem)
+        replace(&self.path, (text + "\n").as_bytes(), MODE, true).map_err(problem)
     }
 }
 
@@ -273,39 +269,10 @@ fn make_folder_of(path: &Path) -> Result<(), Error> {
     private_folder(folder)
 }
 
-/// Puts a file with `text` and these rights in the place of what is there, at once; if `synced`, so that a loss of power
-/// does not lose it. The new file has a random name until then: no file is in the way, and no link is followed.
-///
-/// # Errors
-/// As the system says; then the old one is as it was.
-pub(crate) fn replace(path: &Path, text: &str, mode: u32, synced: bool) -> io::Result<()> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".XXXXXX");
-    let (descriptor, new) = mkstemp(&path.with_file_name(name))?;
-    let mut file = File::from(descriptor);
-    let mut write = || {
-        file.write_all(text.as_bytes())?;
-        file.write_all(b"\n")?;
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-        if synced {
-            file.sync_all()?;
-        }
-        fs::rename(&new, path)?;
-        match path.parent().filter(|folder| synced && !folder.as_os_str().is_empty()) {
-            Some(folder) => File::open(folder)?.sync_all(),
-            None => Ok(()),
-        }
-    };
-    let written = write();
-    if written.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    written
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::super::testing::Machine;
     use super::*;
 

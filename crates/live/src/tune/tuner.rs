@@ -4,7 +4,6 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use headstart_types::{Bytes, DriveFacts};
-use nix::fcntl::Flock;
 
 use super::cautions;
 use super::depth::bytes_of;
@@ -44,7 +43,7 @@ pub(super) struct Held {
     pub state: State,
     pub notes: Vec<String>,
     /// Of the device: two of us never change one device, whatever state files they have.
-    pub lock: Flock<File>,
+    pub lock: File,
 }
 
 impl Tuner {
@@ -232,7 +231,7 @@ impl Tuner {
 
     /// # Errors
     /// Another program has it.
-    fn lock(&self) -> Result<Flock<File>, Error> {
+    fn lock(&self) -> Result<File, Error> {
         let name = format!("tune-{}", self.device.backing_name());
         try_lock(&self.settings.roots, &name)?.ok_or_else(|| self.is_watched())
     }

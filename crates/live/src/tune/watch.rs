@@ -8,7 +8,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use headstart_types::{system_says, Nanos};
-use nix::fcntl::Flock;
 use toml::Table;
 
 use super::adapt::{Adapter, Pace};
@@ -17,9 +16,10 @@ use super::events::{Line, Lines};
 use super::faults::Faults;
 use super::instance::{Instance, Source};
 use super::report::{Ended, Status};
-use super::state::{replace, Entry, State};
+use super::state::{Entry, State};
 use super::tuner::Held;
 use super::{Device, Error, Process, Settings, Tuner};
+use crate::owned::replace;
 
 /// How often the presence of the device and its number are checked.
 const CHECKS: Nanos = Nanos::from_millis(1_000);
@@ -55,7 +55,7 @@ pub struct Watch<S: Source = Instance> {
     checked: Nanos,
     over: bool,
     /// Nobody else changes the device; it goes last.
-    _lock: Flock<File>,
+    _lock: File,
 }
 
 impl Watch {
@@ -290,7 +290,7 @@ impl<S: Source> Watch<S> {
     fn publish(&self) -> Result<(), Error> {
         let Some(path) = &self.settings.openmetrics else { return Ok(()) };
         let text = self.status().to_openmetrics();
-        replace(path, text.trim_end(), METRICS_MODE, false)
+        replace(path, text.as_bytes(), METRICS_MODE, false)
             .map_err(|error| Error::path(path, system_says(&error), "a file in a folder that can be written"))
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub use handshake::{Handshake, Refused, ServerExport};
 pub use pending::Completion;
 pub use replies::{Replies, Reply};
-pub use trust::certificates;
+pub use trust::{certificates, check_private, PRIVATE};
 
 use crate::{Command, Errno, Extent, Flags, Uri};
 use connection::Connection;

@@ -1,5 +1,6 @@
 //! Certificates of a client, as libnbd names their files in a folder.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,6 +23,22 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, pem::Er
     Ok(all)
 }
 
+/// What the mode of a private key may be.
+pub const PRIVATE: &str = "a key of mode 600, or of mode 640 that is root's";
+
+/// Refuses a private key that others can read. A group may read one of root's, for servers that run as several users.
+///
+/// # Errors
+/// What is wrong with its mode. A file that is not there is left to those who read it.
+pub fn check_private(path: &Path) -> Result<(), String> {
+    let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
+    let others = if found.uid() == 0 { 0o037 } else { 0o077 };
+    if found.is_file() && found.mode() & others != 0 {
+        return Err(format!("others can read it (mode {:o})", found.mode() & 0o7777));
+    }
+    Ok(())
+}
+
 /// What `trust` says, for rustls; or the file at fault and what is wrong with it.
 pub(super) fn config(trust: &Trust) -> Result<Arc<ClientConfig>, String> {
     let folder = trust.certificates.as_deref();
@@ -37,6 +54,7 @@ pub(super) fn config(trust: &Trust) -> Result<Arc<ClientConfig>, String> {
     };
     let chain = certificates(&cert).map_err(|error| said(&cert, "certificate", &error))?;
     let private = PrivateKeyDer::from_pem_file(&key).map_err(|error| said(&key, "private key", &error))?;
+    check_private(&key).map_err(|problem| format!("{}: {problem}; allowed: {PRIVATE}", key.display()))?;
     let config = builder.with_client_auth_cert(chain, private);
     config.map(Arc::new).map_err(|error| format!("{}: {error}", key.display()))
 }

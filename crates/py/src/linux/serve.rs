@@ -14,7 +14,7 @@ use crate::errors::{outside, to_python};
 /// Ctrl-C comes or `on_progress` ends it: that is called with the report as JSON as soon as clients can connect and 10 times a
 /// second, and ends it by returning what is true, or by an exception. Returns the report at the end.
 #[pyfunction]
-#[pyo3(signature = (exports, *, listen, level, page, allow_remote=false, insecure=false, tls_cert=None, tls_key=None, tls_clients=None, writable=false, direct=false, depth=None, connections=None, memory=None, record=None, hints=None, hint_policy=None, spill=None, openmetrics=None, log=None, on_progress=None))]
+#[pyo3(signature = (exports, *, listen, level, page, allow_remote=false, insecure=false, tls_cert=None, tls_key=None, tls_clients=None, writable=false, direct=false, no_lock=false, depth=None, connections=None, memory=None, record=None, hints=None, hint_policy=None, spill=None, openmetrics=None, log=None, on_progress=None))]
 #[allow(clippy::too_many_arguments)] // One for each option.
 pub fn serve(
     py: Python<'_>,
@@ -29,6 +29,7 @@ pub fn serve(
     tls_clients: Option<PathBuf>,
     writable: bool,
     direct: bool,
+    no_lock: bool,
     depth: Option<u32>,
     connections: Option<u32>,
     memory: Option<String>,
@@ -61,6 +62,7 @@ pub fn serve(
         page,
         writable,
         direct,
+        no_lock,
         depth,
         connections,
         memory,

@@ -25,6 +25,7 @@ use nix::unistd::{lseek, Whence};
 use rustix::io::{preadv2, ReadWriteFlags};
 
 use super::joined::{join, BUFFERS_MAX};
+use super::locks::lock;
 use super::looks::{Touched, Trust};
 use super::{file_identity, Backing, RingRead};
 
@@ -55,16 +56,20 @@ pub struct FileBacking {
 }
 
 impl FileBacking {
-    /// Opens the file at `path`. With `direct` all reads pass the page cache: offsets and buffers are then multiples of 4096.
+    /// Opens the file at `path`. With `direct` all reads pass the page cache: offsets and buffers are then multiples of 4096. With `locked` it is
+    /// locked against other programs as QEMU does.
     ///
     /// # Errors
     /// It cannot be opened so, or is no file and no block device.
-    pub fn open(path: &Path, writable: bool, direct: bool) -> io::Result<Self> {
+    pub fn open(path: &Path, writable: bool, direct: bool, locked: bool) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).write(writable).open(path)?;
         let kind = file.metadata()?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             let what = if kind.is_dir() { "is a directory" } else { "is neither a file nor a block device" };
             return Err(io::Error::other(what));
+        }
+        if locked {
+            lock(&file, writable)?;
         }
         let size_bytes = file.seek(SeekFrom::End(0))?;
         // What is read ahead is decided here; the kernel's own would come on top of it.
@@ -304,7 +309,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("headstart-serve-long-{}", std::process::id()));
         let bytes: Vec<u8> = (0..(1_u32 << 20) + 5000).map(|at| (at / 7 % 251) as u8).collect();
         std::fs::write(&path, &bytes).expect("a temporary file");
-        let [past, through] = [false, true].map(|writable| FileBacking::open(&path, writable, false));
+        let [past, through] = [false, true].map(|writable| FileBacking::open(&path, writable, false, false));
         std::fs::remove_file(&path).expect("it is there");
         let mut buffers = Buffers::new(4096).take_run(258);
         let is_right = |buffers: &[BytesMut]| {
@@ -325,7 +330,7 @@ mod tests {
         std::fs::write(&path, vec![5; 1 << 20]).expect("a temporary file");
         let file = OpenOptions::new().write(true).open(&path).expect("it is there");
         let [read_only, writable] =
-            [false, true].map(|writable| FileBacking::open(&path, writable, false).expect("it can be opened"));
+            [false, true].map(|writable| FileBacking::open(&path, writable, false, false).expect("it can be opened"));
         std::fs::remove_file(&path).expect("it is there");
         let pages = Buffers::new(4096).take_run(64);
         let is_direct = |backing: &FileBacking, page: u64, count: usize| {
@@ -353,7 +358,7 @@ mod tests {
         file.set_len((1 << 20) + 100).expect("it can be made longer");
         file.write_all_at(b"head", 0).expect("it can be written");
         file.write_all_at(b"tail", (1 << 20) + 96).expect("it can be written");
-        let backing = FileBacking::open(&path, true, false).expect("it can be opened");
+        let backing = FileBacking::open(&path, true, false, true).expect("it can be opened");
         std::fs::remove_file(&path).expect("it is there");
         assert_eq!(backing.size_bytes(), (1 << 20) + 100);
         let read = |offset, count| {
@@ -380,7 +385,7 @@ mod tests {
         for piece in 0..2048 {
             file.write_all_at(b"x", piece * 8192).expect("it can be written");
         }
-        let backing = FileBacking::open(&path, true, false).expect("it can be opened");
+        let backing = FileBacking::open(&path, true, false, true).expect("it can be opened");
         std::fs::remove_file(&path).expect("it is there");
         let told = backing.extents(0, 2048 * 8192).expect("it is known").len();
         assert!(told == 1024 || told == 1, "{told} extents; one where the file system has no holes");

@@ -4,20 +4,30 @@ use std::io;
 use std::sync::{PoisonError, RwLock};
 
 use bytes::BytesMut;
+use headstart_live::memory::machine_bytes;
+use headstart_types::Bytes;
+use memmap2::MmapMut;
 
 use super::{scatter, Backing};
 
 /// Bytes in memory.
 pub struct MemBacking {
-    bytes: RwLock<Vec<u8>>,
+    bytes: RwLock<MmapMut>,
     size_bytes: u64,
 }
 
 impl MemBacking {
-    /// `size_bytes` zeroes.
-    #[must_use]
-    pub fn new(size_bytes: u64) -> Self {
-        Self { bytes: RwLock::new(vec![0; size_bytes as usize]), size_bytes }
+    /// `size_bytes` zeroes, which take memory when they are written.
+    ///
+    /// # Errors
+    /// The machine has less memory, or gives less.
+    pub fn try_new(size_bytes: u64) -> io::Result<Self> {
+        let machine = machine_bytes().unwrap_or(u64::MAX);
+        if size_bytes > machine {
+            return Err(io::Error::other(format!("is more than the machine's memory, {}", Bytes(machine))));
+        }
+        let bytes = usize::try_from(size_bytes).map_err(io::Error::other).and_then(MmapMut::map_anon)?;
+        Ok(Self { bytes: RwLock::new(bytes), size_bytes })
     }
 
     fn fill(&self, offset: u64, length: u64, with: impl Fn(&mut [u8])) {

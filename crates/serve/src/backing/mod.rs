@@ -4,6 +4,7 @@
 mod emulated;
 mod file;
 mod joined;
+mod locks;
 mod looks;
 mod mem;
 mod nbd;
@@ -216,11 +217,12 @@ const EMULATE: &str = "emulate:";
 pub const FORMS: &str = "a file, a block device, mem:SIZE, emulate:PROFILE[,SCHEDULER]:IMAGE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, \
                          nbds: over TLS, https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY";
 
-/// Opens the backing of this name. `direct`: reads of a file or a device pass the kernel's page cache.
+/// Opens the backing of this name. `direct`: reads of a file or a device pass the kernel's page cache. `locked`: other programs that lock
+/// files as QEMU does are kept from it.
 ///
 /// # Errors
 /// There is none, or it cannot be used so.
-pub fn open(name: &str, writable: bool, direct: bool) -> Result<Box<dyn Backing>, BackingError> {
+pub fn open(name: &str, writable: bool, direct: bool, locked: bool) -> Result<Box<dyn Backing>, BackingError> {
     let refused = |problem: String, allowed| BackingError { backing: name.to_owned(), problem, allowed };
     let is_file = !name.starts_with("mem:") && !name.starts_with(EMULATE) && !name.contains("://");
     if direct && !is_file {
@@ -228,7 +230,8 @@ pub fn open(name: &str, writable: bool, direct: bool) -> Result<Box<dyn Backing>
     }
     if let Some(size) = name.strip_prefix("mem:") {
         let size: Bytes = size.parse().map_err(|error| refused(error, "mem:SIZE, such as mem:1GiB"))?;
-        return Ok(Box::new(MemBacking::new(size.0)));
+        let memory = MemBacking::try_new(size.0);
+        return Ok(Box::new(memory.map_err(|error| refused(error.to_string(), "less than the machine's memory"))?));
     }
     if let Some(disk) = name.strip_prefix(EMULATE) {
         if writable {
@@ -253,11 +256,14 @@ pub fn open(name: &str, writable: bool, direct: bool) -> Result<Box<dyn Backing>
     if name.contains("://") {
         return Err(refused("is no kind of backing".to_owned(), FORMS));
     }
-    let opened = FileBacking::open(name.as_ref(), writable, direct);
+    let opened = FileBacking::open(name.as_ref(), writable, direct, locked);
     let wanted = match (writable, direct) {
         (true, _) => "a file or a block device that can be written",
         (false, true) => "a file or a block device that can be read without the page cache (O_DIRECT)",
         (false, false) => FORMS,
     };
-    Ok(Box::new(opened.map_err(|error| refused(system_says(&error), wanted))?))
+    Ok(Box::new(opened.map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => refused(error.to_string(), "a backing of its own, or --no-lock"),
+        _ => refused(system_says(&error), wanted),
+    })?))
 }

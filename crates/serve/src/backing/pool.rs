@@ -117,7 +117,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("headstart-serve-pool-{}", std::process::id()));
         let bytes: Vec<u8> = (0..400_001_u32).map(|at| (at / 5 % 253) as u8).collect();
         std::fs::write(&path, &bytes).expect("a temporary file");
-        let backing: Arc<dyn Backing> = Arc::new(FileBacking::open(&path, false, false).expect("it can be opened"));
+        let backing: Arc<dyn Backing> =
+            Arc::new(FileBacking::open(&path, false, false, false).expect("it can be opened"));
         std::fs::remove_file(&path).expect("it is there");
         for with_ring in [true, false] {
             let (done, wake): (Arc<Done>, Arc<dyn Fn() + Send + Sync>) = (Arc::default(), Arc::new(|| ()));

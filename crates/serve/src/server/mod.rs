@@ -4,6 +4,7 @@
 //! machine any lock. It never waits for anything but all of them at once.
 
 mod acting;
+mod certificate;
 mod connection;
 mod limits;
 mod link;

@@ -11,7 +11,9 @@ use headstart_nbd::percent_encoded;
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
+use nix::sys::stat::{umask, Mode};
 use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::net::sockopt::socket_peercred;
 use rustls::ServerConfig;
 
 use super::tls::TlsLayer;
@@ -59,6 +61,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 pub struct Stream {
     socket: Socket,
     tls: Option<Box<TlsLayer>>,
+    /// What the handshake has come to has been asked for.
+    told: bool,
 }
 
 /// What carries it.
@@ -84,8 +88,13 @@ impl Listener {
     /// # Errors
     /// There is something else, or no such folder.
     pub fn unix(path: &Path) -> io::Result<Self> {
-        let bind =
-            || UnixListener::bind(path).and_then(|listener| Ok(Self::Unix(listener, Some(SocketFile::new(path)?))));
+        let bind = || {
+            // For this user alone, whatever is written through it: mode 0600.
+            let usual = umask(Mode::from_bits_truncate(0o177));
+            let listener = UnixListener::bind(path);
+            umask(usual);
+            listener.and_then(|listener| Ok(Self::Unix(listener, Some(SocketFile::new(path)?))))
+        };
         match bind() {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 use std::os::unix::fs::FileTypeExt;
@@ -184,7 +193,7 @@ source!(Socket);
 
 impl From<Socket> for Stream {
     fn from(socket: Socket) -> Self {
-        Self { socket, tls: None }
+        Self { socket, tls: None, told: false }
     }
 }
 
@@ -236,6 +245,25 @@ impl Stream {
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// The other end: an address, or a process of this machine.
+    #[must_use]
+    pub fn peer(&self) -> String {
+        match &self.socket {
+            Socket::Tcp(socket) => socket.peer_addr().map_or_else(|_| String::new(), |address| address.to_string()),
+            Socket::Unix(socket) => socket_peercred(socket).map_or_else(
+                |_| String::new(),
+                |peer| format!("process {}, user {}", peer.pid.as_raw_nonzero(), peer.uid.as_raw()),
+            ),
+        }
+    }
+
+    /// As [`TlsLayer::described`], once.
+    pub fn newly_encrypted(&mut self) -> Option<String> {
+        let found = self.tls.as_ref().filter(|_| !self.told)?.described();
+        self.told = found.is_some();
+        found
     }
 
     /// Whether something has been taken and not sent.

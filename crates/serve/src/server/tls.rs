@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use headstart_nbd::client::{check_private, PRIVATE};
 use headstart_types::{printable_path, KeyError};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
@@ -12,6 +13,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
 use crate::error::Error;
+
+use super::certificate::described;
 
 /// Where certificates are, in PEM.
 #[derive(Debug, Clone)]
@@ -46,6 +49,9 @@ impl TlsFiles {
         let chain = certificates("tls_cert", &self.cert)?;
         let key = PrivateKeyDer::from_pem_file(&self.key);
         let key = key.map_err(|error| unread("tls_key", &self.key, &error, "private key"))?;
+        check_private(&self.key).map_err(|problem| {
+            KeyError::new("tls_key", format!("{}: {problem}", printable_path(&self.key)), PRIVATE)
+        })?;
         let provider = Arc::new(ring::default_provider());
         let unfit = |key: &str, path: &Path, problem: String, allowed: &str| -> Error {
             KeyError::new(key, format!("{}: {problem}", printable_path(path)), allowed).into()
@@ -92,6 +98,16 @@ impl TlsLayer {
     /// rustls refuses the settings.
     pub fn new(config: Arc<ServerConfig>) -> io::Result<Self> {
         ServerConnection::new(config).map(Self).map_err(broken)
+    }
+
+    /// What the handshake has come to, in words; `None` while it goes on.
+    #[must_use]
+    pub fn described(&self) -> Option<String> {
+        let version = self.0.protocol_version().filter(|_| !self.0.is_handshaking())?;
+        let version = version.as_str().unwrap_or("TLS").replace('_', ".");
+        let certificate = self.0.peer_certificates().and_then(<[_]>::first);
+        let certificate = certificate.map_or_else(|| "no certificate".to_owned(), |found| described(found));
+        Some(format!("{version}, {certificate}"))
     }
 
     /// Whether something is encrypted and not sent.

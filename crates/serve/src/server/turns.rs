@@ -70,7 +70,7 @@ impl Server {
             let token = Token(number as usize + CONNECTIONS);
             let interest = Interest::READABLE | Interest::WRITABLE;
             if self.poll.registry().register(connection.stream(), token, interest).is_ok() {
-                observer.happened(self.now, number, "connected", "");
+                observer.happened(self.now, number, "connected", &connection.stream().peer());
                 self.taken.change(0, connection.held());
                 self.taken.negotiating.push_back((self.now, number));
                 self.connections.insert(number, connection);
@@ -123,6 +123,10 @@ impl Server {
             let turn = Turn { bytes, own, free };
             let read = self.with(number, |connection| connection.read(&names[..], turn, &mut wanted));
             self.names = names;
+            let connection = self.connections.get_mut(&number);
+            if let Some(how) = connection.and_then(|connection| connection.stream().newly_encrypted()) {
+                observer.happened(self.now, number, "encrypted", &how);
+            }
             let export = self.export_of(number);
             for wanted in wanted.drain(..) {
                 let export = export.expect("a client that asks has chosen one");

@@ -24,6 +24,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use headstart_live::owned::open_file;
 use headstart_sim::{level_report, LevelReport};
 use headstart_types::{printable_path, Bytes, KeyError};
 use nix::errno::Errno;
@@ -119,11 +120,14 @@ impl Spill {
         }
         let named = || printable_path(path);
         let is_new = !path.exists();
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-        let file = opened.map_err(Error::io(named()))?;
-        if !file.metadata().map_err(Error::io(named()))?.is_file() {
-            return Err(refused(format!("{} is no regular file", named()), "a new file, or one that --spill made"));
-        }
+        let mut options = OpenOptions::new();
+        let opened = open_file(path, options.read(true).write(true).create(true).truncate(false).mode(0o600));
+        let file = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::Other => {
+                refused(format!("{} {error}", named()), "a new file, or one that --spill made, of this user alone")
+            }
+            _ => Error::io(named())(error),
+        })?;
         let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
             Errno::EWOULDBLOCK => refused(format!("{} is in use by another server", named()), "a file for each export"),
             errno => Error::io(named())(errno.into()),

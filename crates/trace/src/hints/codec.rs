@@ -13,7 +13,7 @@ use crate::convert::Pending;
 use crate::{Place, Source, TraceError};
 
 /// The prefix of a recording; the version follows.
-pub(super) const MAGIC: &[u8] = b"headstart-hints ";
+pub const MAGIC: &[u8] = b"headstart-hints ";
 /// Maximum length of the first line.
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// Maximum length of a path or name.
@@ -40,7 +40,7 @@ pub(super) fn write(recording: &Recording, path: &Path) -> Result<(), TraceError
     pending.place()
 }
 
-fn encode(recording: &Recording, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn encode(recording: &Recording, out: &mut impl Write) -> io::Result<()> {
     let Recording { about, processes, files, reads } = recording;
     let count = |length: usize| length as u64;
     let header = Header {

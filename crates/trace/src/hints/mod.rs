@@ -10,12 +10,15 @@ mod codec;
 mod merge;
 mod stale;
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Source, TraceError};
 
+pub use codec::MAGIC;
 pub use merge::merge;
 pub use stale::{change, check, Change, Stale};
 
@@ -165,6 +168,26 @@ impl Recording {
         codec::decode(Source::open(path)?)
     }
 
+    /// As [`Recording::read`], of a regular file that is open and that errors call `path`.
+    ///
+    /// # Errors
+    /// As [`Recording::read`].
+    pub fn read_from(path: &Path, file: File) -> Result<Self, TraceError> {
+        codec::decode(Source::of(path, file)?)
+    }
+
+    /// The bytes of its file.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    ///
+    /// # Panics
+    /// As [`Recording::write`].
+    pub fn encoded(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        codec::encode(self, &mut bytes).map(|()| bytes)
+    }
+
     /// Writes the recording atomically.
     ///
     /// # Errors
@@ -181,6 +204,25 @@ impl Recording {
         codec::decode(source)
     }
 
+    /// How many pages of a read lie within its file of so many bytes; all where the path of the file is not known.
+    #[must_use]
+    pub fn pages_within(&self, read: &Read, size_bytes: u64) -> u32 {
+        let is_known = !self.files[read.file as usize].path.as_os_str().is_empty();
+        let end = if is_known { size_bytes.div_ceil(self.about.page_bytes) } else { u64::MAX };
+        end.saturating_sub(read.start).min(read.pages.into()) as u32
+    }
+
+    /// Leaves out the pages that lie beyond the ends of their files, whose bytes are `sizes`, as [`Recording::pages_within`] has it.
+    pub fn cut(&mut self, sizes: &[u64]) {
+        let mut reads = std::mem::take(&mut self.reads);
+        reads.retain_mut(|read| {
+            read.pages = self.pages_within(read, sizes[read.file as usize]);
+            read.pages > 0
+        });
+        self.reads = reads;
+    }
+
+    /// The references, in order.
     pub fn references(&self) -> impl Iterator<Item = &Read> {
         self.reads.iter().filter(|read| read.is_reference())
     }

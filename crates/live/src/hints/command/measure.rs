@@ -14,7 +14,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::super::store::{self, Slot};
+use super::super::store::{Slot, Store};
 use super::super::system::begin;
 use super::super::{Error, Status};
 use super::options::{Kind, Line, OPTIONS};
@@ -124,8 +124,8 @@ fn ours(line: &Line) -> Result<Vec<OsString>, Problem> {
 }
 
 fn is_recorded(line: &Line) -> bool {
-    let slot = store::folder().ok().and_then(|folder| Slot::of(&folder, &line.command));
-    slot.is_some_and(|slot| slot.is_recorded())
+    let slot = Store::of_user().ok().and_then(|store| Slot::of(&store, &line.command));
+    slot.is_some_and(|slot| slot.recorded().is_ok_and(|recorded| recorded.is_some()))
 }
 
 /// Runs these words with empty caches and no output: the time, the exit status, and stderr if it is wanted.

@@ -21,7 +21,7 @@ use headstart_types::{printable, Bytes, KeyError};
 use toml::{Table, Value};
 
 use super::run::{check, facts_of, run_whole, Finished, Settings};
-use super::store::{self, Slot};
+use super::store::{self, Slot, Store};
 use super::worth::why_alone;
 use super::{Error, HintList, Report, Status, PAGE_BYTES};
 use crate::record::{self, Summary};
@@ -219,27 +219,33 @@ fn keys(settings: &[OsString]) -> Result<Table, Problem> {
 
 /// Runs the command with what an earlier run of it has read, or records it.
 fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
-    let folder = match store::folder() {
-        Ok(folder) => folder,
-        Err(problem) => return plain(line, settings, Some(format!("{problem}; this run is not recorded"))),
+    let unrecorded = |problem: crate::PathError| Some(format!("{problem}; this run is not recorded"));
+    let store = match Store::of_user() {
+        Ok(store) => store,
+        Err(problem) => return plain(line, settings, unrecorded(problem)),
     };
-    let Some(slot) = Slot::of(&folder, &settings.command) else { return plain(line, settings, None) };
+    let Some(slot) = Slot::of(&store, &settings.command) else { return plain(line, settings, None) };
     if line.has("--forget") {
-        slot.remove();
-    } else if slot.is_recorded() {
-        slot.touch();
-        match read(&slot.path) {
-            Ok(list) => {
-                let mut finished = helped(line, settings, list)?;
-                if let Some(why) = &finished.unfit {
-                    slot.remove();
-                    finished.report.notes.push(anew(why));
+        if let Err(problem) = slot.remove() {
+            return plain(line, settings, unrecorded(problem));
+        }
+    } else {
+        match slot.recorded() {
+            Err(problem) => return plain(line, settings, unrecorded(problem)),
+            Ok(None) => {}
+            Ok(Some((path, file))) => {
+                store::touch(&file);
+                let list = Recording::read_from(&path, file).map_err(|problem| problem.to_string());
+                match list.and_then(|recording| hints(&path, &recording)) {
+                    Ok(list) => {
+                        let mut finished = helped(line, settings, list)?;
+                        if let Some(why) = &finished.unfit {
+                            finished.report.notes.push(anew(&slot, why));
+                        }
+                        return Ok(finished);
+                    }
+                    Err(problem) => return plain(line, settings, Some(anew(&slot, &problem))),
                 }
-                return Ok(finished);
-            }
-            Err(problem) => {
-                slot.remove();
-                return plain(line, settings, Some(anew(&problem)));
             }
         }
     }
@@ -248,18 +254,25 @@ fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
         Ok(None) => {
             plain(line, settings, line.has("--verbose").then(|| "another run of this command is recorded".to_owned()))
         }
-        Err(problem) => plain(line, settings, Some(format!("{problem}; this run is not recorded"))),
+        Err(problem) => plain(line, settings, unrecorded(problem)),
     }
 }
 
-fn anew(why: &str) -> String {
-    format!("the next run is recorded anew: {why}")
+/// Forgets a recording that is of no use.
+fn anew(slot: &Slot, why: &str) -> String {
+    match slot.remove() {
+        Ok(()) => format!("the next run is recorded anew: {why}"),
+        Err(problem) => format!("{why}; {problem}"),
+    }
 }
 
 /// The hints of a recording.
 fn read(path: &Path) -> Result<HintList, String> {
-    let recording = Recording::read(path).map_err(|problem| problem.to_string())?;
-    HintList::try_from(&recording).map_err(|problem| format!("{}: {problem}", path.display()))
+    Recording::read(path).map_err(|problem| problem.to_string()).and_then(|recording| hints(path, &recording))
+}
+
+fn hints(path: &Path, recording: &Recording) -> Result<HintList, String> {
+    HintList::try_from(recording).map_err(|problem| format!("{}: {problem}", path.display()))
 }
 
 /// Runs the command with these hints, or leaves it alone.
@@ -300,7 +313,7 @@ fn recorded(line: &Line, settings: Settings, slot: &Slot, turn: &store::Turn) ->
     let mut report = Report::new(settings.row.name);
     report.elapsed_ns = recorded.elapsed_ns();
     match kept {
-        Ok(bytes) => report.notes.push(note(&Summary::of(&recorded.recording), bytes, &slot.path)),
+        Ok((path, bytes)) => report.notes.push(note(&Summary::of(&recorded.recording), bytes, &path)),
         Err(problem) => say(&format!("{problem}; this run is not recorded")),
     }
     Ok(Finished { status, report, unfit: None })

@@ -1,14 +1,16 @@
 //! Where a run's report goes: checked before anything runs, and written at once.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use headstart_types::{printable_path, system_says};
 
-use crate::tune::replace;
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
+
+use crate::owned::{check_output, replace};
 use crate::PathError;
 
 const ALLOWED: &str = "a file in a folder that can be written";
@@ -78,14 +80,21 @@ pub fn write(target: &OsStr, text: &str) -> Result<(), PathError> {
     let path = Path::new(target);
     let written = match fs::metadata(path) {
         _ if target == STDOUT => io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()),
-        // A pipe or a device: there is nothing to put in its place.
-        Ok(found) if !found.is_file() => fs::write(path, text),
+        _ if check_output(path).is_err() => check_output(path),
+        // A pipe or a device: there is nothing to put in its place. A pipe that has no reader would be waited for.
+        Ok(found) if !found.is_file() => {
+            let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path);
+            opened.and_then(|mut file| {
+                fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+                file.write_all(text.as_bytes())
+            })
+        }
         Ok(found) => {
             // What a link names is replaced, not the link.
             let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            replace(&place, text.trim_end(), found.permissions().mode() & 0o7777, false)
+            replace(&place, text.as_bytes(), found.permissions().mode() & 0o7777, false)
         }
-        Err(_) => replace(path, text.trim_end(), 0o666 & !umask(), false),
+        Err(_) => replace(path, text.as_bytes(), 0o666 & !umask(), false),
     };
     written.map_err(|error| PathError::new(path, format!("cannot be written: {}", system_says(&error)), ALLOWED))
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 ///
 /// Logarithmic in the ranges. Memory: 24 bytes and the value for each.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Intervals<T> {
+pub(crate) struct Intervals<T> {
     ranges: BTreeMap<u64, (u64, T)>,
 }
 
@@ -64,6 +64,16 @@ impl<T: Copy> Intervals<T> {
         all.map(cut).filter(|range| !range.is_empty())
     }
 
+    /// What is not there of `range`.
+    pub fn beside(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let (mut gaps, mut start) = (Vec::new(), range.start);
+        for there in self.within(range.clone()).chain([range.end..range.end]) {
+            gaps.extend((start < there.start).then_some(start..there.start));
+            start = there.end;
+        }
+        gaps
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> + '_ {
         self.ranges.iter().map(|(first, (end, value))| (*first..*end, *value))
     }
@@ -91,6 +101,8 @@ mod tests {
                 let all: Vec<u64> = ranges.iter().flat_map(|(range, ())| range).collect();
                 prop_assert_eq!(&all, &set.iter().copied().collect::<Vec<_>>());
             }
+            let beside = (at..at + pages).filter(|page| !set.contains(page)).collect::<Vec<_>>();
+            prop_assert_eq!(ranges.beside(at..at + pages).into_iter().flatten().collect::<Vec<_>>(), beside);
             let within: Vec<u64> = set.range(at..at + pages).copied().collect();
             prop_assert_eq!(ranges.within(at..at + pages).flatten().collect::<Vec<_>>(), within);
         }
