@@ -16,6 +16,7 @@ mod naive_drive;
 mod naive_reading;
 mod naive_segments;
 mod object_store;
+mod plausible;
 mod profile_input;
 mod profiles;
 mod queueing;

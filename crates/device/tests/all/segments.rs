@@ -93,6 +93,20 @@ fn writes_wait_for_a_free_segment_or_share_one() {
 }
 
 #[test]
+fn a_write_shares_a_segment_that_it_fills_and_no_smaller_one() {
+    // Ten sectors at 1000, out at 11.0. Forty more fill the segment of 50: 0.4 after a write, 40 * 0.02.
+    let one = || drive(&format!("{TWO}write_segments = 1\n"));
+    let mut device = one();
+    write(&mut device, 0.0, 1000, 10);
+    let fills = write(&mut device, 0.5, 1010, 40);
+    assert_eq!((fills.end, fills.wait), (ms(1.7), Nanos::ZERO));
+    // One more does not fit: ready at 0.9, with room at 11.0.
+    let mut device = one();
+    write(&mut device, 0.0, 1000, 10);
+    assert_eq!(write(&mut device, 0.5, 1010, 41).wait, ms(10.1));
+}
+
+#[test]
 fn a_write_to_the_media() {
     let mut device = drive(&TWO.replace("'buffer'", "'media'"));
     // Ready at 0.4; sector 30 begins at 3.0, 33 has passed at 3.4.

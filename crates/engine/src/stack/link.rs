@@ -21,3 +21,15 @@ impl Link {
         self.alpha + self.beta * (blocks as u64 * block_bytes).div_ceil(PAGE_BYTES)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_4_kib_whatever_a_block_is() {
+        let link = Link { alpha: Nanos(6_000), beta: Nanos(30) };
+        // Three blocks of 8 KiB are six pages, nine of 1 KiB three, begun ones included.
+        assert_eq!([link.cost(3, 8192), link.cost(9, 1024), link.cost(1, 512)], [6_180, 6_090, 6_030].map(Nanos));
+    }
+}

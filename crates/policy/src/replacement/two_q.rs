@@ -166,6 +166,13 @@ mod tests {
     }
 
     #[test]
+    fn a1in_keeps_kin_blocks() {
+        // 3 frames, Kin 1. a b c fill A1in; d: a leaves; a comes back: b leaves, a enters Am; b: c leaves, b enters Am. A1in = d has
+        // no more than Kin: e takes the place of a, and d is still there.
+        assert_eq!(outcomes(two_q(), 3, "abcdabed"), "MMMMMMMH");
+    }
+
+    #[test]
     fn quick_succession_is_one_reference() {
         // a hits twice in A1in, and leaves as the oldest all the same.
         assert_eq!(outcomes(two_q(), 2, "aaabca"), "MHHMMM");

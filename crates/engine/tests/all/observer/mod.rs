@@ -84,7 +84,7 @@ struct Drawn {
 
 fn drawn(seed: u64, processes: u32, count_max: u32) -> Drawn {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let (files, frames) = (rng.random_range(1..=5), rng.random_range(count_max.max(1) * processes..=48));
+    let (files, frames) = (rng.random_range(1..=5), rng.random_range(1..=48));
     let blocks = files * FILE_BLOCKS;
     let think_max = [1, 300_000, 20_000_000][rng.random_range(0..3)];
     let (writes, jumps) = ([0.0, 0.3][rng.random_range(0..2)], rng.random_range(0.0..1.0));
@@ -140,22 +140,23 @@ impl Drawn {
         let with = |read_ahead| (chosen.join)(chosen.keys.defaults(), &context, Beside::Requests(read_ahead));
         let drive = build_device("hp97560", Table::new()).expect("it is shipped").drive_facts().map(Arc::new);
         let of_read_ahead = ReadAheadContext { block_bytes: 4096, frames: self.frames, drive, future: Some([].into()) };
+        // Orders of so many blocks at most, where that can be set.
+        let mut keys = row.keys.defaults();
+        if let Some(most) = keys.get_mut("max_request") {
+            *most = "12KiB".into();
+        }
         let built = match row.reads_ahead().map(|reads_ahead| reads_ahead.build) {
-            Some(BuildReadAhead::Apart(make)) => {
-                make(row.keys.defaults(), &of_read_ahead).and_then(|parts| with(Some(parts)))
-            }
-            Some(BuildReadAhead::WithReplacement(make)) => {
-                make(row.keys.defaults(), &of_read_ahead).map(|mut parts| {
-                    for block in &self.initial {
-                        let (file, index) = self.files().place(*block);
-                        parts.placed(*block, file, index);
-                        parts.inserted(*block);
-                    }
-                    Box::new(Asking::new(parts, self.frames)) as Box<dyn Policy>
-                })
-            }
+            Some(BuildReadAhead::Apart(make)) => make(keys, &of_read_ahead).and_then(|parts| with(Some(parts))),
+            Some(BuildReadAhead::WithReplacement(make)) => make(keys, &of_read_ahead).map(|mut parts| {
+                for block in &self.initial {
+                    let (file, index) = self.files().place(*block);
+                    parts.placed(*block, file, index);
+                    parts.inserted(*block);
+                }
+                Box::new(Asking::new(parts, self.frames)) as Box<dyn Policy>
+            }),
             None if whole && !row.is_hinted() => with(None),
-            None => row.build(row.keys.defaults(), &context),
+            None => row.build(keys, &context),
         };
         built.unwrap_or_else(|error| panic!("{}: {error}", row.name))
     }
