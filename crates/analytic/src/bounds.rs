@@ -1,15 +1,15 @@
-//! A lower bound on the elapsed time of a single process under any policy of prefetching and replacement.
+//! A lower bound on the elapsed time of a single process under any prefetching and replacement policy.
 //!
-//! - The processor: think times, costs per reference, and driver work for at least as many fetches as MIN makes,
-//!   since no policy fetches less often than MIN misses.
-//! - Each disk: of its own blocks alone, even with all K frames to itself, MIN misses so many, and no fetch takes
-//!   less than the least service time; a disk that serves several at once needs as many rounds. The last fetch must
-//!   end before the last reference, so the bound holds for elapsed time.
-//! - Its arm, its media or its link: every block that is referenced and not resident at the start is read from it once at
-//!   least, and what lies apart takes requests or movements of its own.
+//! - The processor: think times, costs per reference, and driver work for at least as many fetches as MIN's misses,
+//!   since no policy fetches less often.
+//! - Each disk: the misses of MIN on the disk's own blocks alone, with all K frames, each at least the minimum service
+//!   time; with concurrency, the corresponding number of rounds. The last fetch must end before the last reference, so
+//!   the bound holds for elapsed time.
+//! - Its arm, its media or its link: every block that is referenced and not initially resident is read at least once,
+//!   and blocks that are apart need separate requests or movements.
 //!
-//! Nothing is thought about before the first block is there, nor anything fetched for what is thought after the last one.
-//! The largest of them bounds from below. Cost: two runs of MIN over the references.
+//! No think time passes before the first block is resident, and no fetch is needed during the last one. The largest of
+//! these is the bound. Cost: two runs of MIN over the references.
 
 use std::sync::Arc;
 
@@ -18,18 +18,16 @@ use headstart_policy::{BlockState, Hints, NoSpace, View};
 use headstart_types::{Block, Disk, Nanos};
 use serde::Serialize;
 
-/// What is to be done, policy left open.
+/// The work, independent of the policy.
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
-    /// The reference string.
     pub references: &'a Arc<[Block]>,
     /// K.
     pub frames: u32,
-    /// Blocks resident at the start.
+    /// Initially resident blocks.
     pub initial: &'a [Block],
-    /// The disk of each block.
     pub disk_of: &'a [Disk],
-    /// Disks.
+    /// Number of disks.
     pub disks: usize,
     /// Sum of think times and of costs per reference.
     pub processor: Nanos,
@@ -39,30 +37,29 @@ pub struct Work<'a> {
     pub last_think: Nanos,
     /// Processor time of a fetch.
     pub driver: Nanos,
-    /// No block is fetched faster than this.
+    /// Minimum time of a block's fetch.
     pub least_service: Nanos,
-    /// The first block takes no less to come, whatever comes with it.
+    /// Minimum time until the first block is fetched, whatever is fetched with it.
     pub least_first: Nanos,
-    /// A disk serves at most this many fetches at once; at least 1.
+    /// Maximum number of concurrent fetches of a disk; at least 1.
     pub at_once: u32,
-    /// A disk (by index) delivers those of its blocks that are referenced and not resident at the start, for so many misses, in
-    /// no less time.
+    /// Minimum time in which a disk (by index) delivers all of its blocks that are referenced and not initially
+    /// resident, for a number of misses.
     pub transfer: &'a dyn Fn(usize, u64) -> Nanos,
 }
 
-/// The bound of one disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DiskBound {
     /// Misses of MIN on its own references with all frames.
     pub misses: u64,
-    /// Times the least service time, where a disk serves one fetch at a time; of several, as many rounds as they need.
+    /// Misses times the minimum service time; with concurrency, the number of rounds instead.
     pub busy_ns: Nanos,
-    /// Least time for the blocks that must be read, each once: of the arm between them, and at the rate of the media or the link;
-    /// 0 where the time depends on neither.
+    /// Minimum time to read each required block once: arm movements between them, and the rate of the media or the
+    /// link; 0 if time depends on neither.
     pub transfer_ns: Nanos,
 }
 
-/// The bound and what it is made of.
+/// The bound and its parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LowerBound {
     /// No policy takes less.
@@ -71,7 +68,7 @@ pub struct LowerBound {
     pub processor_ns: Nanos,
     /// Misses of MIN on all references.
     pub min_fetches: u64,
-    /// Each disk's part.
+    /// The parts of the disks.
     pub disks: Vec<DiskBound>,
 }
 
@@ -114,7 +111,6 @@ pub fn min_misses(references: &Arc<[Block]>, blocks: usize, frames: u32, initial
     misses
 }
 
-/// The bound for `work`.
 #[must_use]
 pub fn elapsed_lower_bound(work: &Work<'_>) -> LowerBound {
     let blocks = work.disk_of.len();
@@ -152,14 +148,14 @@ mod tests {
     fn min_by_hand() {
         // a b c a b d a b c @ 3 frames: a b c miss; d replaces c; c replaces d: 5 misses.
         assert_eq!(min_misses(&string("abcabdabc"), 4, 3, &[]), 5);
-        // With a and b there from the start: c, d, c.
+        // With a and b initially resident: c, d, c.
         assert_eq!(min_misses(&string("abcabdabc"), 4, 3, &[Block(0), Block(1)]), 3);
     }
 
     #[test]
     fn figure_1_of_kimbrel96() {
-        // A b C d E F at 1 ms each, 4 frames with A b d F, disks A C E F | b d, 2 ms a fetch:
-        // MIN fetches C and E, so the first disk is busy for 4 ms, and the processor for 6.
+        // A b C d E F at 1 ms each, 4 frames with A b d F, disks A C E F | b d, 2 ms per fetch: MIN fetches C and E, so
+        // the first disk is busy for 4 ms, and the processor for 6.
         let references = string("abcdef");
         let disk_of = [0, 1, 0, 1, 0, 0].map(Disk);
         let initial = [0, 1, 3, 5].map(Block);
@@ -186,10 +182,10 @@ mod tests {
         );
         assert_eq!(bound.disks[1], DiskBound { misses: 0, busy_ns: Nanos::ZERO, transfer_ns: Nanos::ZERO });
         assert_eq!(bound.elapsed_ns, Nanos::from_millis(6));
-        // A disk that delivers its blocks in 7 ms bounds all: the last reference is thought about after that.
+        // A disk that delivers its blocks in 7 ms dominates: the last think time follows.
         let slow = Work { transfer: &|disk, _| Nanos::from_millis(7 * disk as u64), ..work };
         assert_eq!(elapsed_lower_bound(&slow).elapsed_ns, Nanos::from_millis(8));
-        // Without A at the start nothing is thought about before its 2 ms: 8 ms.
+        // If A is not initially resident, the process only starts after its 2 ms: 8 ms.
         let cold = Work { initial: &initial[1..], ..work };
         assert_eq!(elapsed_lower_bound(&cold).elapsed_ns, Nanos::from_millis(8));
     }

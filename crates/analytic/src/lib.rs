@@ -1,4 +1,4 @@
-//! Bounds and models in closed form, to check simulations against.
+//! Bounds and models in closed form, for comparison with simulations.
 
 mod bounds;
 pub mod competitive;

@@ -1,10 +1,10 @@
-//! Which disk of the files is meant, and what lies between it and the host.
+//! Chooses the disk of the files, and collects the components between it and the host.
 
 use crate::error::{ImportError, Place};
 use crate::params::{chain, number, Notes, Params};
 use crate::parser::{split_number, Block, Component, Document, Kind, Value};
 
-/// The chosen drive: its disk block where there is one, its model block where there is no disk block.
+/// The chosen drive: its disk block, or its model block if there is no disk block.
 pub(crate) enum Chosen<'a> {
     /// `disksim_disk`, with the components above it in the topology, outermost first.
     Disk(&'a Block, Vec<&'a Block>),
@@ -12,7 +12,7 @@ pub(crate) enum Chosen<'a> {
     Model(&'a Block),
 }
 
-/// The disk that `name` (of its block, or of an instance) means; without a name the one that is instantiated, or
+/// The disk that `name` (of its block, or of an instance) refers to; without a name the one that is instantiated, or
 /// else the only one.
 pub(crate) fn choose<'a>(document: &'a Document, name: Option<&str>) -> Result<Chosen<'a>, ImportError> {
     let (mut disks, mut models) = (Vec::new(), Vec::new());
@@ -60,7 +60,7 @@ fn instances_of<'a>(document: &'a Document, block: &'a Block) -> impl Iterator<I
     document.instances.iter().filter(move |(_, kind, _)| of_block(kind)).map(|(list, ..)| list.as_slice())
 }
 
-/// Does a list of `instantiate` hold this name?
+/// Whether a list of `instantiate` contains this name.
 fn holds(list: &[Value], name: &str) -> bool {
     list.iter().any(|value| match &value.kind {
         Kind::Word(word) => word == name,
@@ -88,7 +88,7 @@ fn above<'a>(document: &'a Document, disk: &'a Block, name: Option<&str>) -> Vec
     path.iter().filter_map(block_of).collect()
 }
 
-/// The names on the way from `component` to the disk, without the disk; the parser bounds the depth.
+/// The names from `component` down to the disk, without the disk; the parser bounds the depth.
 fn descend<'a>(component: &'a Component, is_disk: &dyn Fn(&Component) -> bool, path: &mut Vec<&'a str>) -> bool {
     if is_disk(component) {
         return true;
@@ -104,7 +104,7 @@ fn descend<'a>(component: &'a Component, is_disk: &dyn Fn(&Component) -> bool, p
     below
 }
 
-/// Times of a sector on the way to the host, and their place.
+/// Transfer times of a sector to the host, and where they were found.
 pub(crate) struct Way {
     pub(crate) read_millis: f64,
     pub(crate) write_millis: f64,
@@ -112,9 +112,9 @@ pub(crate) struct Way {
     pub(crate) from: Vec<Place>,
 }
 
-/// What bus and controller above the disk make of a sector's transfer: the slower of the innermost bus and the
-/// controllers counts (DiskSim 4.0 manual, disk parameter "Bulk sector transfer time"). Everything else above
-/// that takes time is warned about.
+/// The transfer time of a sector through the bus and controller above the disk: the slower of the innermost bus and the
+/// controllers (DiskSim 4.0 manual, disk parameter "Bulk sector transfer time"). Warns about all other components above
+/// that take time.
 pub(crate) fn way(document: &Document, above: &[&Block], notes: &mut Notes) -> Result<Way, ImportError> {
     let mut way = Way { read_millis: 0.0, write_millis: 0.0, from: Vec::new() };
     let mut bus_seen = false;
@@ -157,7 +157,7 @@ impl Way {
     }
 }
 
-/// A queue's delays before a request may start.
+/// Warns about a queue's delays before a request may start.
 pub(crate) fn scheduler(document: &Document, params: &mut Params, notes: &mut Notes) -> Result<(), ImportError> {
     if let Some(block) = params.block("Scheduler")? {
         let mut queue = Params::try_new(document, block)?;

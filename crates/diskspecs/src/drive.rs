@@ -1,8 +1,8 @@
 //! The `disksim_disk` block: overheads, bus and buffer as `[controller]`, `[bus]` and `[buffer]`.
 //!
-//! Source: DiskSim 4.0 manual, section on disks (`disksim_disk`), name by name. Overheads are multiplied by "Time
-//! scale for overheads"; a transfer takes the slowest of disk, bus and controller. What headstart has no model for
-//! is in the lists below: parameters that change times cause a warning when they are on, the others are only named.
+//! Source: DiskSim 4.0 manual, section on disks (`disksim_disk`), name by name. Overheads are multiplied by "Time scale
+//! for overheads"; a transfer takes the slowest of disk, bus and controller. Features without a model in headstart are
+//! in the lists below: parameters that change times cause a warning when they are on, the others are only listed.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ const OVERHEADS: [(&str, &str); 8] = [
     ("Write miss over. after write", "write_miss_after_write"),
 ];
 
-/// The same of those that may be absent.
+/// The same for optional ones.
 const OPTIONAL: [(&str, &str); 10] = [
     ("Per-request overhead time", "per_request"),
     ("Read completion overhead", "read_completion"),
@@ -37,7 +37,7 @@ const OPTIONAL: [(&str, &str); 10] = [
     ("Minimum seek delay", "minimum_seek"),
 ];
 
-/// The same of a write that leaves the bus before its data.
+/// The same for a write that disconnects from the bus before its data.
 const EXTRA: [(&str, &str); 5] = [
     ("Extradisc command overhead", "command"),
     ("Extradisc disconnect overhead", "disconnect"),
@@ -68,7 +68,7 @@ const CHANGES_TIMES: [&str; 5] = [
     "Allow write prebuffering",
 ];
 
-/// Not modelled, and without effect on the time of a request that has bus and drive for itself, as ours have.
+/// Not modelled, and without effect on the time of a request that has bus and drive to itself, as ours do.
 const WITHOUT_EFFECT: [&str; 10] = [
     "Hold bus entire read xfer",
     "Hold bus entire write xfer",
@@ -82,7 +82,7 @@ const WITHOUT_EFFECT: [&str; 10] = [
     "Read directly to buffer",
 ];
 
-/// What the disk block gives to a profile.
+/// The parts of a profile that come from the disk block.
 #[derive(Default)]
 pub(crate) struct Electronics {
     /// The tables `[controller]`, `[bus]` and `[buffer]`.
@@ -117,7 +117,7 @@ pub(crate) fn electronics(
     Ok(made)
 }
 
-/// The electronics where only a model file is given: nothing takes time.
+/// The electronics if only a model file is given: nothing takes time.
 pub(crate) fn none(notes: &mut Notes, params: &Params) -> Electronics {
     let at = params.at();
     notes.warn(at, "a model without its disk: no overheads, no bus time, no buffer (import the .diskspecs or .parv)");
@@ -165,7 +165,7 @@ fn controller(params: &mut Params, out: &mut String, notes: &mut Notes) -> Resul
     Ok(read_miss)
 }
 
-/// An overhead by the time scale, still at most an hour.
+/// An overhead multiplied by the time scale, still at most an hour.
 fn scaled(params: &Params, name: &str, millis: f64, scale: f64) -> Result<f64, ImportError> {
     match millis * scale {
         product if product <= 3_600_000.0 => Ok(product),
@@ -232,7 +232,7 @@ fn buffer(params: &mut Params, out: &mut String, notes: &mut Notes) -> Result<()
         return Ok(());
     }
     _ = writeln!(out, "segments = {segments}\nsegment_sectors = {sectors}");
-    // DiskSim sets the one segment apart whatever the maximum says.
+    // DiskSim uses one separate segment regardless of the maximum.
     let writing = if apart { 1 } else { writing.clamp(1, segments) };
     _ = writeln!(out, "write_segments = {writing}");
     if apart {
@@ -256,7 +256,7 @@ fn read_ahead(params: &mut Params, sectors: i64, notes: &mut Notes) -> Result<St
         if given > sectors {
             notes.warn(params.at(), &format!("{name} = {given} is more than a segment: {sectors}"));
         }
-        // A maximum of 0 says that only the segment ends the read-ahead.
+        // With a maximum of 0, only the segment limits the read-ahead.
         if given.min(sectors) > 0 {
             _ = writeln!(out, "{key} = {}", given.min(sectors));
         }

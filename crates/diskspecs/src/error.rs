@@ -1,16 +1,16 @@
-//! Why an import failed: one line that names file and line, what is wrong there, and what is allowed.
+//! Errors of an import: one line that names file and line, what is wrong, and what is allowed.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use headstart_types::system_says;
 
-/// A place in one of the files that were read.
+/// A position in one of the files that were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file, as it was named or found.
     pub file: Rc<Path>,
-    /// Line, from 1; 0 where the whole file is meant.
+    /// Line, from 1; 0 for the whole file.
     pub line: u32,
 }
 
@@ -36,34 +36,31 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Why no profile came out.
+/// Why the import failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// A file that cannot be read.
     #[error("{}; allowed: a .parv, .diskspecs or .model file that can be read", unreadable(at, path, source))]
     Read {
-        /// Where it is named: the place of `source`, or the file itself.
+        /// Where it is named: the position of `source`, or the file itself.
         at: Place,
-        /// The file.
         path: PathBuf,
-        /// The system's error.
         source: std::io::Error,
     },
-    /// Text that is not of the form, or a value that no drive can have.
+    /// A syntax error, or an impossible value.
     #[error("{at}: {problem}; allowed: {allowed}")]
     At {
-        /// Where.
         at: Place,
         /// What is wrong.
         problem: String,
-        /// What would have been accepted.
+        /// What is allowed.
         allowed: String,
     },
 }
 
 impl ImportError {
-    /// An error at a place.
+    /// An error at a position.
     pub(crate) fn at(at: &Place, problem: impl Into<String>, allowed: impl Into<String>) -> Self {
         Self::At { at: at.clone(), problem: one_line(&problem.into()), allowed: one_line(&allowed.into()) }
     }
@@ -77,7 +74,7 @@ fn unreadable(at: &Place, path: &Path, source: &std::io::Error) -> String {
     }
 }
 
-/// Text of a file as it may stand in a message or a comment: no control characters, not endless.
+/// Makes text of a file safe for a message or a comment: without control characters, and shortened.
 pub(crate) fn one_line(text: &str) -> String {
     const MOST: usize = 300;
     let shown: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();

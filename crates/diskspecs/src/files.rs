@@ -1,4 +1,4 @@
-//! Where the importer gets its files: the disk, or a table in memory for tests and fuzzing.
+//! The source of the importer's files: the disk, or a table in memory for tests and fuzzing.
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
@@ -6,15 +6,14 @@ use std::path::{Component, Path, PathBuf};
 
 use headstart_types::read_bytes;
 
-/// No file of parameters is larger; the largest of the validation set has 30 KB.
+/// Maximum size of a parameter file; the largest of the validation set has 30 KB.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// A place from which files are read.
 pub(crate) trait Files {
     /// All bytes of a file of at most [`FILE_BYTES_MAX`].
     fn read(&self, path: &Path) -> Result<Vec<u8>, Error>;
 
-    /// The path without links and `..`, of a file that is there.
+    /// The path of an existing file without links and `..`.
     fn resolved(&self, path: &Path) -> Result<PathBuf, Error>;
 }
 
@@ -31,7 +30,7 @@ impl Files for OnDisk {
     }
 }
 
-/// Files in memory by their path.
+/// Files in memory by path.
 #[derive(Default)]
 pub(crate) struct InMemory(pub(crate) BTreeMap<PathBuf, Vec<u8>>);
 
@@ -45,10 +44,10 @@ impl Files for InMemory {
     }
 }
 
-/// `name` as written in the file `by`: beside that file, else beside the file that the import began with.
-/// DiskSim searches in the same order, then in the folders of a variable of the environment, which we leave out. What
-/// does not lie below the folder of that first file, links resolved, is not read: parameters that came from elsewhere
-/// do not make the import show other files.
+/// Finds `name` as written in the file `by`: next to that file, else next to the file that the import began with.
+/// DiskSim searches in the same order, then in the folders of an environment variable, which we omit. Files outside the
+/// folder of that first file, with links resolved, are not read, so that parameters from an untrusted source cannot
+/// make the import disclose other files.
 pub(crate) fn find(
     files: &dyn Files,
     by: &Path,
@@ -78,8 +77,8 @@ fn read_below(files: &dyn Files, first: &Path, path: &Path) -> Result<Vec<u8>, E
     files.read(path)
 }
 
-/// The path without `.` components, so that a file that sources itself is recognised. `..` stays: it may lead
-/// through a link.
+/// The path without `.` components, so that a file that sources itself is recognised. `..` is kept: it may lead through
+/// a link.
 pub(crate) fn tidy(path: &Path) -> PathBuf {
     path.components().filter(|part| *part != Component::CurDir).collect()
 }

@@ -1,8 +1,8 @@
 //! The layout: mapping, sparing and zones of `dm_layout_g1` as the profile's `mapping`, `sparing` and `[[zones]]`.
 //!
-//! Source: DiskSim 4.0 manual, sections on `dm_layout_g1` and its zones. Skews in "sectors" count whole sectors, as
-//! DiskSim cuts off their fraction; in "revolutions" they are rounded to sectors. Slips are sorted, where DiskSim
-//! takes them in the order written; one beyond its zone can never be met and is dropped, with a warning.
+//! Source: DiskSim 4.0 manual, sections on `dm_layout_g1` and its zones. Skews in "sectors" are truncated to whole
+//! sectors, as in DiskSim; in "revolutions" they are rounded to sectors. Slips are sorted, where DiskSim takes them in
+//! the given order; one beyond its zone can never be reached and is dropped, with a warning.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -32,12 +32,11 @@ const TRACKS: i64 = 1;
 const END: i64 = 7;
 const RANGE: i64 = 8;
 
-/// Limits of profiles, so that what we write can be read.
+/// The limits of profiles, so that the result can be read.
 const CYLINDERS_MAX: i64 = limits::CYLINDERS_MAX as i64;
 const SECTORS_PER_MINUTE_MAX: i64 = limits::SECTORS_PER_MINUTE_MAX as i64;
 const SECTORS_PER_TRACK_MAX: i64 = limits::SECTORS_PER_TRACK_MAX as i64;
 
-/// The layout of a drive.
 pub(crate) struct Layout {
     mapping: i64,
     sparing: i64,
@@ -107,8 +106,7 @@ impl Layout {
         self.zones.iter().map(|zone| self.sectors_of(zone, surfaces)).sum()
     }
 
-    /// Sectors of a zone that hold data, by the sparing scheme. Spares of the last, shorter range of a zone are not
-    /// set apart.
+    /// Sectors of a zone that hold data, by the sparing scheme. The last, shorter range of a zone has no spares.
     fn sectors_of(&self, zone: &Zone, surfaces: i64) -> i64 {
         let slips = zone.slips.len() as i64;
         let spared = match self.sparing {
@@ -213,7 +211,7 @@ fn zone(
     Ok(Zone { first, cylinders, sectors_per_track, skews, reserved, spares, slips, defects, at: block.at.clone() })
 }
 
-/// Slips, sorted, and defects by the bad place, all below `counted`.
+/// Slips, sorted, and defects by the bad sector, all below `counted`.
 fn bad_places(
     params: &mut Params,
     counted: u64,

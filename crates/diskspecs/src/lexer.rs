@@ -1,9 +1,9 @@
-//! Words and punctuation of DiskSim's parameter files, with `source` followed on the way.
+//! Words and punctuation of DiskSim's parameter files, with `source` resolved.
 //!
-//! libparam's rules (DiskSim 4.0 manual, section 3; libparam's lexer): a word is anything but white space and
-//! `; { } , [ ] : ? =`, so names may hold dots, slashes and brackets; `#` where a word could begin starts a comment;
-//! `source FILE` is replaced by the file's words, wherever it occurs. One addition: a carriage
-//! return is white space, as files that went through Windows end their lines with it.
+//! libparam's rules (DiskSim 4.0 manual, section 3; libparam's lexer): a word is anything but white space and `; { } ,
+//! [ ] : ? =`, so names may contain dots, slashes and brackets; `#` at the start of a word starts a comment; `source
+//! FILE` is replaced by the file's words, wherever it occurs. One addition: a carriage return is white space, because
+//! files from Windows end their lines with it.
 //!
 //! Cost: one pass over the bytes; memory for the open files and two words of look-ahead.
 
@@ -14,13 +14,13 @@ use std::rc::Rc;
 use crate::error::{ImportError, Place};
 use crate::files::{find, tidy, Files};
 
-/// Files within files within files; libparam allows 32.
+/// Maximum nesting of files; libparam allows 32.
 const SOURCE_DEPTH_MAX: usize = 32;
-/// Files that one import may source in all, and their bytes in all.
+/// Maximum number of files that one import may source, and of their total bytes.
 const SOURCE_COUNT_MAX: usize = 1_000;
 const SOURCE_BYTES_MAX: usize = 64 << 20;
 
-/// A word or a character of punctuation.
+/// A word or a punctuation character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),
@@ -46,7 +46,7 @@ struct Open {
     line: u32,
 }
 
-/// The words of a file and of all that it sources.
+/// The words of a file and of all files that it sources.
 pub(crate) struct Lexer<'a> {
     files: &'a dyn Files,
     first: PathBuf,
@@ -82,7 +82,6 @@ impl<'a> Lexer<'a> {
         self.sourced
     }
 
-    /// Takes the next token.
     pub(crate) fn take(&mut self) -> Result<(Token, Place), ImportError> {
         match self.ahead.pop_front() {
             Some(token) => Ok(token),
@@ -110,7 +109,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token of the innermost file, `source` and its end not looked at.
+    /// The next token of the innermost file, without handling `source` and the file's end.
     fn raw(&mut self) -> (Token, Place) {
         let file = self.open.last_mut().expect("the first file stays open");
         loop {

@@ -1,4 +1,4 @@
-//! A block's parameters by name, checked for kind and range, with a record of the names that were never read.
+//! A block's parameters by name, checked for type and range, with a record of the names that were never read.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,22 +8,22 @@ use headstart_types::Nanos;
 use crate::error::{one_line, ImportError, Place};
 use crate::parser::{Block, Document, Kind, Value};
 
-/// Longest chain of blocks that inherit from each other; real files have two.
+/// Maximum length of an inheritance chain; real files have two.
 const INHERIT_MAX: usize = 64;
-/// No time of a drive is longer, in ms: an hour, as in profiles.
+/// Maximum time of a drive in ms: an hour, as in profiles.
 const MILLIS_MAX: f64 = 3_600_000.0;
 
-/// What was noticed on the way.
+/// Notes collected during the import.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// What the user should know: parameters that change times and are not modelled, odd values.
+    /// Warnings for the user: parameters that change times and are not modelled, unusual values.
     pub(crate) warnings: Vec<(Place, String)>,
-    /// What of the source was not used, for the comment at the top of the profile.
+    /// Unused parts of the source, for the comment at the top of the profile.
     pub(crate) unused: Vec<String>,
 }
 
 impl Notes {
-    /// Most notes of a kind.
+    /// Maximum number of notes of a kind.
     const MOST: usize = 100;
 
     pub(crate) fn warn(&mut self, at: &Place, text: &str) {
@@ -49,7 +49,7 @@ pub(crate) struct Params<'a> {
     taken: BTreeSet<String>,
 }
 
-/// A block and the blocks that its type names, nearest first. A type counts only if it was defined earlier.
+/// A block and the blocks that its type names, nearest first. A type must be defined before its use.
 pub(crate) fn chain<'a>(document: &'a Document, block: &'a Block) -> Result<Vec<&'a Block>, ImportError> {
     let own = block.name.as_ref().and_then(|name| document.by_name.get(name).copied());
     let mut bound = own.filter(|index| std::ptr::eq(&document.blocks[*index], block)).unwrap_or(document.blocks.len());
@@ -69,7 +69,7 @@ impl<'a> Params<'a> {
         Ok(Self { chain: chain(document, block)?, taken: BTreeSet::new() })
     }
 
-    /// The block's own place.
+    /// The block's position.
     pub(crate) fn at(&self) -> &'a Place {
         &self.chain[0].at
     }
@@ -79,7 +79,7 @@ impl<'a> Params<'a> {
         &self.chain[self.chain.len() - 1].kind
     }
 
-    /// The value of a parameter, which counts as used from here on.
+    /// The value of a parameter, which is marked as used.
     pub(crate) fn get(&mut self, name: &str) -> Option<&'a Value> {
         let value = self.chain.iter().find_map(|block| block.params.get(name)).map(|value| &**value);
         if value.is_some() {
@@ -108,7 +108,7 @@ impl<'a> Params<'a> {
         rest
     }
 
-    /// The error of a parameter that must be there.
+    /// The error for a required parameter.
     pub(crate) fn missing(&self, name: &str) -> ImportError {
         ImportError::at(self.at(), format!("{} lacks \"{name}\"", self.base()), format!("{name} = VALUE"))
     }
@@ -127,7 +127,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A whole number that must be there.
+    /// A required whole number.
     pub(crate) fn need_whole(&mut self, name: &str, least: i64, most: i64) -> Result<i64, ImportError> {
         self.whole(name, least, most)?.ok_or_else(|| self.missing(name))
     }
@@ -146,12 +146,12 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A time in ms, zero included.
+    /// A time in ms, including zero.
     pub(crate) fn millis(&mut self, name: &str) -> Result<Option<f64>, ImportError> {
         self.real(name, 0.0, MILLIS_MAX)
     }
 
-    /// A time in ms that must be there.
+    /// A required time in ms.
     pub(crate) fn need_millis(&mut self, name: &str) -> Result<f64, ImportError> {
         self.millis(name)?.ok_or_else(|| self.missing(name))
     }
@@ -174,7 +174,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A block of one's own.
+    /// A nested block.
     pub(crate) fn block(&mut self, name: &str) -> Result<Option<&'a Block>, ImportError> {
         match self.get(name) {
             None => Ok(None),
@@ -184,7 +184,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// The number that a value is.
+/// The numeric value.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     match value.kind {
         Kind::Whole(number) => Some(number as f64),
@@ -202,7 +202,7 @@ pub(crate) fn naturals(name: &str, list: &[Value]) -> Result<Vec<u64>, ImportErr
     list.iter().map(each).collect()
 }
 
-/// The error of a parameter whose value is not what it should be.
+/// The error for a parameter with an invalid value.
 pub(crate) fn wrong(name: &str, value: &Value, allowed: &str) -> ImportError {
     ImportError::at(&value.at, format!("{name} = {}", shown(value)), allowed)
 }
@@ -220,7 +220,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// Milliseconds as a profile writes times, to the nearest nanosecond.
+/// Milliseconds in a profile's notation, to the nearest nanosecond.
 pub(crate) fn time(millis: f64) -> String {
     format!("\"{}\"", Nanos::from_millis_f64(millis))
 }
@@ -232,7 +232,7 @@ pub(crate) fn leftover(params: &Params, notes: &mut Notes) {
     }
 }
 
-/// `key = [a, b, ...]` over as many lines as it takes.
+/// `key = [a, b, ...]` over as many lines as needed.
 pub(crate) fn write_list(out: &mut String, key: &str, items: &[String]) {
     const WIDTH: usize = 110;
     let short = items.iter().map(|item| item.len() + 2).sum::<usize>() + key.len() + 5 <= WIDTH;

@@ -7,12 +7,12 @@
 //! list   = "[" [ item { "," item } ] "]"                item: a value, or the range  disk0 .. disk7
 //! ```
 //!
-//! There are no expressions. A TYPE may be the NAME of an earlier block: the new block then has that one's
-//! parameters where it gives none of its own. Of two blocks of one name the first counts. More is accepted than
-//! libparam does: commas too many, and a block without a name at the top of a file.
+//! There are no expressions. A TYPE may be the NAME of an earlier block: the new block then inherits its parameters
+//! unless it overrides them. Of two blocks with one name the first counts. We accept more than libparam does:
+//! superfluous commas, and a block without a name at the top of a file.
 //!
 //! Cost: linear in the words; inherited parameters are looked up along the chain, not copied, and ranges are not
-//! spelled out, so that memory stays proportional to the text.
+//! expanded, so that memory stays proportional to the text.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,17 +22,17 @@ use crate::error::{ImportError, Place};
 use crate::files::Files;
 use crate::lexer::{Lexer, Token};
 
-/// Blocks and lists within each other; DiskSim's own files need six.
+/// Maximum nesting of blocks and lists; DiskSim's own files need six.
 const DEPTH_MAX: usize = 64;
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Debug)]
 pub(crate) struct Value {
     pub(crate) kind: Kind,
     pub(crate) at: Place,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Whole(i64),
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     Range(String, u32, u32),
 }
 
-/// `TYPE NAME { ... }`; the name is absent in a block that is a value.
+/// `TYPE NAME { ... }`; a block that is a value has no name.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) kind: String,
@@ -63,7 +63,7 @@ pub(crate) struct Component {
     pub(crate) below: Vec<Value>,
 }
 
-/// All that the files say.
+/// The content of all files.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     /// Top-level blocks in order; of one name only the first.
@@ -76,14 +76,14 @@ pub(crate) struct Document {
     pub(crate) topology: Vec<Component>,
     /// Every file that was read, in order.
     pub(crate) files: Vec<Rc<Path>>,
-    /// Definitions that were passed over, as their name was taken.
+    /// Definitions that were skipped because their name was already used.
     pub(crate) passed_over: Vec<(String, Place)>,
 }
 
 /// Reads the file at `path` and all that it sources.
 ///
 /// # Errors
-/// The file and line at fault.
+/// The offending file and line.
 pub(crate) fn parse(files: &dyn Files, path: &Path) -> Result<Document, ImportError> {
     let mut parser = Parser { lexer: Lexer::try_new(files, path)?, document: Document::default(), depth: 0 };
     while parser.top()? {}
@@ -99,7 +99,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// One item of the top of a file; false at the end.
+    /// One item at the top level of a file; false at the end.
     fn top(&mut self) -> Result<bool, ImportError> {
         const ALLOWED: &str = "TYPE NAME { ... }, instantiate [...] as TYPE, topology TYPE NAME [...], source FILE";
         let (token, at) = self.lexer.take()?;
@@ -257,7 +257,8 @@ impl Parser<'_> {
         Ok(values)
     }
 
-    /// Passes commas and, at the end, the closing mark: is there another item? A comma separates two items.
+    /// Skips commas and, at the end, the closing bracket; returns whether there is another item. A comma separates two
+    /// items.
     fn more(&mut self, close: char, first: bool) -> Result<bool, ImportError> {
         let mut apart = first;
         while self.lexer.peek(0)?.0 == Token::Mark(',') {
@@ -300,7 +301,8 @@ impl Parser<'_> {
     }
 }
 
-/// A word by itself: a number where it looks like one, as in libparam; `1e-3` and `.5`, words there, are taken too.
+/// A single word: a number if it looks like one, as in libparam; `1e-3` and `.5`, which are words there, are accepted
+/// too.
 fn scalar(word: String, at: &Place) -> Result<Kind, ImportError> {
     let (sign, digits) = word.strip_prefix('-').map_or((1, word.as_str()), |rest| (-1, rest));
     let (radix, digits) = digits.strip_prefix("0x").map_or((10, digits), |rest| (16, rest));

@@ -1,4 +1,4 @@
-//! The profile as text: mechanics, layout and electronics, with where each group of numbers came from.
+//! The profile as text: mechanics, layout and electronics, with the origin of each group of numbers.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::params::{leftover, shown, time, Notes, Params};
 use crate::parser::{parse, Block, Document};
 use crate::seek::{curve, nominal, Curve};
 
-/// Seek parameters that belong to other seek types than the one in use.
+/// Seek parameters of seek types other than the one in use.
 const OTHER_SEEKS: [&str; 8] = [
     "Single cylinder seek time",
     "Average seek time",
@@ -32,9 +32,9 @@ const OTHER_SEEKS: [&str; 8] = [
 pub struct Imported {
     /// The name of its block.
     pub name: String,
-    /// The profile, as TOML with comments: which file each group of numbers came from, and what was not used.
+    /// The profile, as TOML with comments: the file of each group of numbers, and what was not used.
     pub profile: String,
-    /// What changes the drive's times and is not modelled, and what looked odd; one line each, with file and line.
+    /// Parameters that change times and are not modelled, and unusual values; one line each, with file and line.
     pub warnings: Vec<String>,
     /// The parameter files that were read, the given one first.
     pub files: Vec<PathBuf>,
@@ -74,7 +74,7 @@ struct Mechanics {
     from: String,
 }
 
-/// Model and electronics together.
+/// Combines model and electronics.
 fn assemble(
     document: &Document,
     name: Option<&str>,
@@ -161,7 +161,7 @@ impl Mechanics {
     fn write(&self, out: &mut String) {
         _ = writeln!(out, "# Mechanics: {}", self.from);
         _ = writeln!(out, "rpm = {}\nhead_switch = {}", self.rpm, time(self.head_switch));
-        // Below zero where a write's seek was measured to be shorter than a read's.
+        // Negative if a write's seek was measured to be shorter than a read's.
         let sign = if self.write_settle < 0.0 { "-" } else { "" };
         _ = writeln!(out, "write_settle = \"{sign}{}\"", Nanos::from_millis_f64(self.write_settle.abs()));
     }
@@ -176,8 +176,7 @@ fn write_seek(curve: &Curve, block: &Block, out: &mut String) {
     curve.write(out);
 }
 
-/// The comment at the top: which files, what was not used, what to beware of.
-/// A name as a profile may have it: on one line, and not endless.
+/// A name for a profile: on one line, shortened.
 fn shown_name(name: &str) -> String {
     one_line(name).chars().take(NAME_CHARACTERS_MAX).collect()
 }

@@ -2,9 +2,9 @@
 //!
 //! Sources: DiskSim 4.0 manual, section "Mechanical model" (dm_mech_g1) for the types and their equations; Lee's curve
 //! through minimum, average and maximum (Lee and Katz 1993); Ruemmler and Wilkes 1994 (hpl); Worthington, Ganger and
-//! Patt, UM CSE-TR-194-94 (ten measured times, then hpl). Where DiskSim's code departs from its manual (`linear` and
-//! `curve` lost their preparation when the mechanics became a library, `hpl` compares with an unset value) we do what
-//! the manual says.
+//! Patt, UM CSE-TR-194-94 (ten measured times, then hpl). Where DiskSim's code differs from its manual (`linear` and
+//! `curve` lost their initialisation when the mechanics became a library, `hpl` compares with an unset value) we follow
+//! the manual.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -18,13 +18,13 @@ use crate::params::{number, time, write_list, wrong, Notes, Params};
 
 /// A seek curve, times in ms.
 pub(crate) enum Curve {
-    /// Distances rising, times at them.
+    /// Ascending distances, and their times.
     Table(Vec<(u64, f64)>, String),
-    /// Root for d < v1, else linear; the first times given one by one.
+    /// Root for d < v1, else linear; the first times individually.
     Hpl { v: [f64; 5], first: Vec<f64> },
     /// Minimum, average, maximum; Lee's curve, or straight lines.
     ThreePoints { lee: bool, points: [f64; 3] },
-    /// The same for all.
+    /// A constant time.
     Constant(f64),
 }
 
@@ -64,7 +64,7 @@ fn three_points(
     if !(minimum <= average && average <= maximum) {
         return Err(ImportError::at(at, format!("seek times {minimum}, {average}, {maximum}"), "rising times"));
     }
-    // Lee's coefficients of sqrt(d - 1) and d - 1; with one below zero the curve would turn down somewhere.
+    // Lee's coefficients of sqrt(d - 1) and d - 1; if one is below zero, the curve decreases somewhere.
     let root = (-10.0 * minimum + 15.0 * average - 5.0 * maximum) / (3.0 * (cylinders as f64).sqrt());
     let linear = (7.0 * minimum - 15.0 * average + 8.0 * maximum) / (3.0 * cylinders as f64);
     let bent = lee && (root < 0.0 || linear < 0.0);
@@ -82,7 +82,7 @@ fn numbers(params: &mut Params, name: &str, count: usize) -> Result<Vec<f64>, Im
             None => Err(params.missing(name)),
         };
     }
-    // Only V6 of the six may be below zero: -1 says that there is none.
+    // Only V6 of the six may be below zero: -1 means that there is none.
     let least = |index: usize| if count == 6 && index == 5 { -1.0 } else { 0.0 };
     let each = |(index, value)| {
         let in_range = |number: &f64| (least(index)..=3_600_000.0).contains(number);
@@ -213,7 +213,7 @@ impl Curve {
     }
 }
 
-/// A third of the stroke, half a turn and the overhead, to 0.1 ms: what a random request takes, about.
+/// A third of the stroke, half a revolution and the overhead, to 0.1 ms: the approximate time of a random request.
 pub(crate) fn nominal(curve: &Curve, cylinders: u64, rpm: i64, overhead_millis: f64) -> Nanos {
     let millis = curve.third_millis(cylinders) + 30_000.0 / rpm as f64 + overhead_millis;
     Nanos(((millis * 10.0).round() as u64).max(1) * 100_000)

@@ -1,4 +1,4 @@
-//! From a scenario's sections to a machine: policies, levels and processes.
+//! Builds a machine from a scenario's sections: policies, levels and processes.
 
 use headstart_engine::parallel::{ActionSetup, Barrier, Draws, Scope, Strings};
 use headstart_engine::{
@@ -22,7 +22,7 @@ use crate::surroundings::Surroundings;
 use crate::workload::{References, Supplied, Thinker};
 use crate::Error;
 
-/// The policy of a level. One that is not hinted is asked about whole requests where `asking`.
+/// The policy of a level. A policy without hints handles whole requests if `asking`.
 ///
 /// # Errors
 /// A key of the policy.
@@ -48,7 +48,7 @@ pub fn policy(
         BuildReadAhead::Apart(make) => with_replacement(Some(make(keys.keys.clone(), &read_ahead_context)?)),
         BuildReadAhead::WithReplacement(make) => {
             let mut parts = make(keys.keys.clone(), &read_ahead_context)?;
-            // A replacement of a row of its own has learnt of them from the context.
+            // A host's replacement has already learnt of them from the context.
             for (block, (file, index)) in context.initial.iter().zip(&*initial_places) {
                 parts.placed(*block, *file, *index);
                 parts.inserted(*block);
@@ -58,25 +58,24 @@ pub fn policy(
     }
 }
 
-/// What a machine is made of, beside the first level's policy context.
+/// The parts of a machine, besides the first level's policy context.
 pub struct Parts {
-    /// What is asked for, by everybody.
+    /// The references of all processes.
     pub references: References,
-    /// Where its blocks lie.
+    /// The places of the blocks.
     pub places: Places,
-    /// All of it, where the first level's policy knows it beforehand: by process.
+    /// All references by process, if the first level's policy needs them in advance.
     pub chunks: Vec<Chunk>,
-    /// By process: the positions of its references, where several share hints; else none.
+    /// By process: the positions of its references, if several share hints; else empty.
     pub positions: Vec<Vec<Position>>,
-    /// The disks.
     pub storage: Storage,
-    /// What the first level's policy is built from.
+    /// The context from which the first level's policy is built.
     pub context: Context,
-    /// What read-aheads are told beside it.
+    /// The additional input of read-aheads.
     pub surroundings: Surroundings,
 }
 
-/// What a process pays.
+/// The costs charged to a process.
 #[must_use]
 pub fn costs(scenario: &Scenario) -> Costs {
     let host = &scenario.host;
@@ -92,7 +91,7 @@ pub fn costs(scenario: &Scenario) -> Costs {
 /// The machine, and the frames of each level in the order of its tiers.
 ///
 /// # Errors
-/// A key or the trace is at fault.
+/// An offending key, or an error of the trace.
 pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>), Error> {
     let Parts { references, places, chunks, positions, mut storage, context, surroundings } = parts;
     if let Some(file) = references.opened_last {
@@ -125,7 +124,7 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
         let buffers = keys.buffers_of(processes);
         Parallel::new(clients.len(), strings, barrier, actions, keys.contends(), buffers)
     });
-    // Several processes on one level, parallel programs, and requests as wholes are for policies that are asked.
+    // Several processes on one level, parallel programs, and whole requests need policies that act on requests.
     let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
     let (mut tiers, frames) =
         tiers(scenario, (&context, &surroundings), (first, asking), (storage.drives().len(), distinct))?;
@@ -147,13 +146,13 @@ pub fn thinks(scenario: &Scenario, process: u32) -> Draws {
     Box::new(move || thinker.next_think())
 }
 
-/// How many levels processes ask.
+/// Number of first levels.
 #[must_use]
 pub fn first_levels(scenario: &Scenario) -> usize {
     scenario.lower.iter().map(|level| level.clients as usize).product()
 }
 
-/// How processors prefetch.
+/// The prefetch actions of processors.
 #[must_use]
 pub fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames: u32) -> ActionSetup {
     let length = |process| -> Draws {
@@ -172,7 +171,7 @@ pub fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames
     }
 }
 
-/// The processes: one, or one for each of the trace's, dealt out to the first levels in turn.
+/// The processes: one, or one for each of the trace's, assigned round-robin to the first levels.
 fn clients(
     scenario: &Scenario,
     references: References,
@@ -208,12 +207,12 @@ fn clients(
     references.pids.iter().enumerate().map(each).collect()
 }
 
-/// A processor that runs no process: it has nothing to ask for.
+/// A processor that runs no process: it has no references.
 fn idle_client(scenario: &Scenario) -> Client<Supplied> {
     Client::new(Process::new(costs(scenario)), 0, Reads::Own(Cursor::known(Chunk::empty())))
 }
 
-/// Where processes meet.
+/// Where processes synchronise.
 pub fn barrier(keys: &ProcessKeys, shared: bool) -> Option<Scope> {
     match keys.meets {
         Meets::Never => None,
@@ -224,7 +223,8 @@ pub fn barrier(keys: &ProcessKeys, shared: bool) -> Option<Scope> {
     }
 }
 
-/// Where the readers of a string meet others, as far as the string says it; `shared`: all `processes` read the same one.
+/// The barriers among the readers of a string, as far as the string determines them; `shared`: all `processes` read the
+/// same string.
 pub fn meetings(keys: &ProcessKeys, shared: bool, processes: u32) -> Meetings {
     match keys.meets {
         Meets::Process(every) if shared => Meetings::Every(every.saturating_mul(processes)),
@@ -235,16 +235,16 @@ pub fn meetings(keys: &ProcessKeys, shared: bool, processes: u32) -> Meetings {
     }
 }
 
-/// Blocks prefetched and not used at most, where that can be told from what is counted: where `frames` suffice for the
-/// replacement to keep prefetched blocks until they are used. A request that is asked for as a whole may need more frames
-/// than its process's list has, and takes those of prefetched blocks.
+/// The maximum number of prefetched and unused blocks, if the counts determine it: if `frames` are enough for the
+/// replacement to keep prefetched blocks until they are used. A request issued as a whole may need more frames than its
+/// process's list has, and takes those of prefetched blocks.
 pub fn unused_max(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames: u32) -> Option<u64> {
     let processes = processes as u64;
     let buffers = if keys.buffers == 0 { processes } else { u64::from(keys.buffers) };
     let size = scenario.policy.replacement_keys.get("size").and_then(toml::Value::as_integer).unwrap_or(1);
     let kept = processes.saturating_mul(size.unsigned_abs()).saturating_add(buffers);
     let by_blocks = scenario.workload.issue == Issue::Blocks;
-    // What was named in error leaves without having been used.
+    // A wrongly predicted block leaves without having been used.
     let certain = keys.predictor.is_none();
     (by_blocks && certain && scenario.policy.replacement.name == "ru-set" && kept <= u64::from(frames))
         .then_some(buffers)
@@ -255,7 +255,7 @@ pub fn shares(program: &Program) -> bool {
     program.string_ends.len() < program.string_of.len()
 }
 
-/// The levels, from those that processes ask to the one above the disks, and the frames of each.
+/// The levels, from the first levels to the one above the disks, and the frames of each.
 ///
 /// # Errors
 /// A key of a policy or a coordinator.
@@ -304,7 +304,7 @@ pub fn tiers(
     Ok((tiers, frames_of))
 }
 
-/// A level of `frames` frames that others stand on, and the coordinator above it.
+/// A lower level of `frames` frames, and the coordinator above it.
 ///
 /// # Errors
 /// A key of the policy or the coordinator.
@@ -328,7 +328,7 @@ pub fn lower_tier(
     Ok(tier)
 }
 
-/// Frames of a level below the first, whose own share of the workload's blocks counts as the first's does.
+/// Frames of a level below the first; a share of the workload's blocks is resolved as for the first level.
 fn frames(size: &LowerSize, above: &[(&str, u32)], distinct: usize) -> u32 {
     match size {
         LowerSize::Own(CacheSize::Blocks(blocks)) => *blocks,

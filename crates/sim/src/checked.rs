@@ -1,4 +1,4 @@
-//! Runs that are looked at after every step: for fuzzers.
+//! Runs that are checked after every step, for fuzzers.
 
 use headstart_engine::Watch;
 use headstart_scenario::Scenario;
@@ -9,14 +9,14 @@ use crate::run::{self, Machine};
 use crate::simulate::report_with;
 use crate::Error;
 
-/// Runs a scenario as [`simulate`](crate::simulate()) does and checks what must hold after every step and at the end; for fuzzers. `meddle` may
-/// change the machine after a step, before it is checked.
+/// Runs a scenario as [`simulate`](crate::simulate()) does and checks the invariants after every step and at the end;
+/// for fuzzers. `meddle` may change the machine after a step, before the check.
 ///
 /// # Errors
 /// As for [`simulate`](crate::simulate()).
 ///
 /// # Panics
-/// An invariant does not hold: a bug of ours.
+/// If an invariant does not hold, which is a bug.
 pub fn checked(
     scenario: &Scenario,
     on_progress: OnProgress<'_>,
@@ -24,7 +24,7 @@ pub fn checked(
 ) -> Result<Report, Error> {
     let (mut watch, mut journal) = (Watch::default(), Vec::new());
     let mut finish = |machine: &mut Machine| {
-        // One instant a step.
+        // One instant per step.
         machine.keep_journal();
         run::finish_with(machine, on_progress, |machine, now| {
             machine.take_journal(now, &mut journal);

@@ -1,7 +1,7 @@
-//! What a process discloses of its references: all, a part, or a part with mistakes.
+//! What a process discloses of its references: all, a part, or a part with errors.
 //!
-//! Who is disclosed, who is wrong and who is displaced is drawn from three streams of the hints' seed: with one seed, the
-//! hints that are disclosed (or wrong) at a share are so at every greater share, too.
+//! Which hints are disclosed, wrong and displaced is drawn from three streams of the hints' seed: with one seed, the
+//! hints disclosed (or wrong) at one share are a subset of those at every greater share.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use headstart_types::{stream_seed, Block, Chunk, KeyError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What is disclosed. Hints are of reads: a block that is going to be written whole needs no fetch.
+/// The disclosed references. Only reads are disclosed: a block that will be overwritten entirely needs no fetch.
 pub fn disclose(chunk: &Chunk, keys: Option<&HintsKeys>) -> Result<Hints, KeyError> {
     let mut blocks = chunk.blocks.clone();
     let stream = |seed, role| ChaCha8Rng::seed_from_u64(stream_seed(seed, role, 0));
@@ -40,8 +40,8 @@ pub fn disclose(chunk: &Chunk, keys: Option<&HintsKeys>) -> Result<Hints, KeyErr
     Ok(Hints { blocks: blocks.into(), disclosure })
 }
 
-/// Lets a share of the hints change places, two by two. Each of a pair is displaced, so that of those that are their pair's
-/// first there have to be r / 2 of all, among the 1 - r / 2 that are not their pair's second.
+/// Exchanges a share r of the hints in pairs. Both hints of a pair are displaced, so r / 2 of all hints must be the
+/// first of their pair, chosen among the 1 - r / 2 that are not the second of one.
 fn reorder(blocks: &mut [Block], keys: &HintsKeys, rng: &mut ChaCha8Rng, is_disclosed: impl Fn(usize) -> bool) {
     if keys.reordered == 0.0 {
         return;
@@ -63,8 +63,7 @@ fn reorder(blocks: &mut [Block], keys: &HintsKeys, rng: &mut ChaCha8Rng, is_disc
     }
 }
 
-/// Lets a share of the hints name any other block than the one that is referenced there; where there is one block only, none
-/// can be wrong.
+/// Makes a share of the hints name a block other than the one referenced; with only one block, none can be wrong.
 fn mislead(
     blocks: &mut [Block],
     references: &[Block],
@@ -77,7 +76,7 @@ fn mislead(
         return;
     }
     for (at, hinted) in blocks.iter_mut().enumerate() {
-        // Drawn for each position, so that no draw depends on how many there were before.
+        // Drawn for each position, so that no draw depends on the number of earlier draws.
         let (is_wrong, other) = (rng.random::<f64>() < share, rng.random_range(0..others));
         if is_wrong && is_disclosed(at) {
             *hinted = Block(other + u32::from(other >= references[at].0));

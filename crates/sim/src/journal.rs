@@ -1,4 +1,4 @@
-//! What happens in a run, as events; and the journal that the disks keep of theirs.
+//! The events of a run, and the disks' journal.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,19 +6,18 @@ use headstart_engine::{From, Kind};
 use headstart_types::{Block, Disk, Nanos};
 use serde::Serialize;
 
-/// Something that has happened. Times are nanoseconds since the start, `start..end`; blocks are numbered in the order in which
-/// they are first named.
+/// An event. Times are nanoseconds since the start, `start..end`; blocks are numbered in the order in which they first
+/// appear.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-#[allow(missing_docs)] // The fields are those of the columns in docs/timeline.md.
 pub enum Event {
-    /// A process has referenced blocks, found as `outcome` says.
+    /// A process has referenced blocks, with `outcome`.
     Reference { start_ns: u64, process: u32, blocks: Vec<u32>, outcome: &'static str },
-    /// A process has waited, `time_ns` of it without doing work for the driver. What it waited for was there at `ready_ns`.
+    /// A process has waited, for `time_ns` without doing driver work. The data was ready at `ready_ns`.
     Wait { start_ns: u64, ready_ns: u64, end_ns: u64, time_ns: u64, process: u32, outcome: &'static str },
-    /// A processor has been at a prefetch action, which may end after the run.
+    /// A processor has performed a prefetch action, which may end after the run.
     Action { start_ns: u64, end_ns: u64, process: u32, blocks: Vec<u32> },
-    /// A process has waited for the structures that look-ups share, and held them.
+    /// A process has waited for the structures shared by look-ups, and held them.
     Hold { start_ns: u64, end_ns: u64, process: u32 },
     /// A disk has served a request, which was issued at `issued_ns`.
     Service {
@@ -33,11 +32,11 @@ pub enum Event {
         sector: u64,
         sectors: u32,
     },
-    /// A disk was at a request when the run ended.
+    /// A disk was serving a request when the run ended.
     Unfinished { start_ns: u64, end_ns: u64, disk: u32 },
-    /// Blocks have gone up the link above `level`.
+    /// Blocks have been transferred up the link above `level`.
     Link { start_ns: u64, end_ns: u64, level: u32, count: u32 },
-    /// A level has evicted a block.
+    /// A level has evicted blocks.
     Eviction { start_ns: u64, blocks: Vec<u32> },
 }
 
@@ -65,19 +64,18 @@ struct Open {
     blocks: Vec<Block>,
 }
 
-/// What the disks do.
+/// The journal of the disks.
 #[derive(Default)]
 pub struct DiskJournal {
-    /// By disk, sector and tag, in the order in which they came.
+    /// By disk, sector and tag, in order of arrival.
     open: BTreeMap<(u32, u64, u64), VecDeque<Open>>,
-    /// What is in service: disk, end, start.
+    /// Requests in service: disk, end, start.
     serving: BTreeSet<(u32, Nanos, Nanos)>,
-    /// What has happened.
     pub events: Vec<Event>,
 }
 
 impl DiskJournal {
-    /// A request has been queued.
+    /// A request was queued.
     #[cold]
     pub fn queued(&mut self, from: From, disk: Disk, (sector, tag): (u64, u64), kind: Kind, blocks: &[Block]) {
         let open = Open { from, kind, blocks: blocks.to_vec() };
@@ -126,7 +124,7 @@ impl DiskJournal {
         });
     }
 
-    /// What is still in service at the `end` of the run has taken until then.
+    /// Truncates requests still in service at the `end` of the run.
     pub fn cut(&mut self, end: Nanos) {
         for (disk, _, start) in std::mem::take(&mut self.serving) {
             if start < end {
@@ -136,7 +134,7 @@ impl DiskJournal {
     }
 }
 
-/// As events name blocks.
+/// Block numbers as in events.
 #[must_use]
 pub fn numbers(blocks: &[Block]) -> Vec<u32> {
     blocks.iter().map(|block| block.0).collect()

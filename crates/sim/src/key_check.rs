@@ -1,7 +1,7 @@
-//! Wrong keys are found before a trace is read: the device, and the policy of every level, are built once for nothing.
+//! Finds wrong keys before a trace is read, by building the device and the policy of every level once.
 //!
-//! A policy's keys are known to its constructor alone. It gets a workload of no references here, and the facts of some
-//! drive, so that only its keys can be at fault: whether it fits the device and the trace shows when they are known.
+//! Only a policy's constructor knows its keys. Here it gets an empty workload and the facts of some drive, so that only
+//! its keys can be wrong: whether it fits the device and the trace is checked when they are known.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use crate::storage::Storage;
 use crate::surroundings::Surroundings;
 use crate::Error;
 
-/// Disks built for a look at most: all are alike.
+/// Maximum number of disks built for the check: all are alike.
 const DISKS_MAX: u32 = 4;
 
-/// Blocks of a cache whose size depends on the trace: any number that is large enough for every policy's keys.
+/// Blocks of a cache whose size depends on the trace: large enough for every policy's keys.
 const FRAMES: u32 = 1 << 14;
 
 /// Finds wrong keys and values of the device and of the policies. The trace is not read.
 ///
 /// # Errors
-/// The key at fault.
+/// The offending key.
 pub fn check_keys(scenario: &Scenario) -> Result<(), Error> {
     keys_are_right(scenario).map_err(|error| scenario.as_written(error))
 }
@@ -67,7 +67,7 @@ fn keys_are_right(scenario: &Scenario) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the policy can be built, given all that it could want to know.
+/// Builds the policy with everything that it could need.
 fn policy_is_right(scenario: &Scenario, keys: &PolicyKeys, frames: u32, asking: bool) -> Result<(), KeyError> {
     let program = Program {
         blocks: Arc::new([]),
@@ -97,7 +97,7 @@ fn policy_is_right(scenario: &Scenario, keys: &PolicyKeys, frames: u32, asking: 
         mean_compute: Nanos(1_000_000),
         constant_compute: true,
     };
-    // Building a disk takes longer than all other checks: only for those that ask about it.
+    // Building a disk takes longer than all other checks, so only for policies that need one.
     let asks = keys.needs() == Needs::Drive;
     let device = asks.then(|| build_device("hp97560", Table::new()).ok()).flatten();
     let drive = device.and_then(|device| device.drive_facts());

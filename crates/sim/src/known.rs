@@ -1,4 +1,4 @@
-//! What the processes of a trace are going to read, for policies that know it beforehand.
+//! The future reads of a trace's processes, for policies that need them in advance.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::build;
 use crate::workload::{References, KNOWN_REFERENCES_MAX};
 use crate::Error;
 
-/// What the processes of a trace are going to read, each a string of its own that is one portion; and each one's chunk.
+/// The future reads of a trace's processes, each a separate string that is one portion; and each one's chunk.
 ///
 /// # Errors
-/// The trace is wrong somewhere, or there are too many references to number.
+/// An error of the trace, or too many references to number.
 pub fn told(
     scenario: &Scenario,
     references: &mut References,
@@ -46,7 +46,7 @@ pub fn told(
 /// All references of each process of a trace.
 ///
 /// # Errors
-/// The trace is wrong somewhere.
+/// An error of the trace.
 pub fn each(scenario: &Scenario, references: &References, places: &Places) -> Result<Vec<Chunk>, Error> {
     let mut most = KNOWN_REFERENCES_MAX;
     let known = references.pids.iter().map(|pid| {
@@ -57,7 +57,7 @@ pub fn each(scenario: &Scenario, references: &References, places: &Places) -> Re
     known.collect()
 }
 
-/// Whether the references of all processes can be numbered.
+/// Checks that the references of all processes can be numbered.
 fn number(chunks: &[Chunk]) -> Result<(), Error> {
     if chunks.iter().map(|chunk| chunk.blocks.len()).sum::<usize>() < NEVER as usize {
         return Ok(());
@@ -66,12 +66,12 @@ fn number(chunks: &[Chunk]) -> Result<(), Error> {
     Err(KeyError::new("workload.limit", problem, "fewer than 4294967295 references").into())
 }
 
-/// The order in which the references of several processes are expected: one of each process in turn, as long as it has
-/// any, of those that `discloses` says disclose theirs. Returns them as one string that all share, and by process the
-/// positions of its references in it: none of a process that does not disclose them.
+/// The expected order of the references of several processes: round-robin over the processes for which `discloses`
+/// holds, as long as they have any. Returns them as one shared string, and by process the positions of its references
+/// in it: none for a process that does not disclose them.
 ///
 /// # Errors
-/// There are too many references to number.
+/// Too many references to number.
 pub fn merge(chunks: &[Chunk], discloses: impl Fn(usize) -> bool) -> Result<(Program, Vec<Vec<Position>>), Error> {
     number(chunks)?;
     let mut positions = vec![Vec::new(); chunks.len()];
@@ -99,7 +99,6 @@ pub fn merge(chunks: &[Chunk], discloses: impl Fn(usize) -> bool) -> Result<(Pro
     Ok((program, positions))
 }
 
-/// The mean of times.
 #[must_use]
 pub fn mean(times: impl ExactSizeIterator<Item = Nanos>) -> Nanos {
     let count = times.len().max(1) as u128;

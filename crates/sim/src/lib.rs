@@ -1,7 +1,7 @@
-//! The simulator: one of the hosts that drive policies. It owns virtual time; drives, processes and workloads are
+//! The simulator: one of the hosts of the policies. It controls virtual time; drives, processes and workloads are
 //! simulated, levels and policies are the real ones.
 //!
-//! [`simulate()`] takes a [`Scenario`] to a [`Report`]; everything else is on the way.
+//! [`simulate()`] turns a [`Scenario`] into a [`Report`].
 
 mod build;
 mod checked;

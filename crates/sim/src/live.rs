@@ -1,8 +1,8 @@
-//! A scenario for the live testbed: the same sections, read and built as for the simulator, go there as what it plays,
-//! and what it measures comes back in the words of the simulator's result.
+//! A scenario for the live testbed: the sections are read and built as for the simulator, played there, and the
+//! measurements are reported in the simulator's format.
 //!
-//! Not everything can be played: disks take a constant time and serve first come first served, and every process and
-//! disk is a thread.
+//! Not everything can be played: disks have a constant service time and serve first come, first served, and every
+//! process and disk is a thread.
 
 use headstart_device::Statistics;
 use headstart_engine::parallel::{DiskTimes, Member, Outcome as Played, Setup};
@@ -17,14 +17,14 @@ use crate::report::{DeviceReport, LevelReport, ProcessReport, Report};
 use crate::simulate::{hash_input, prepare, ready, report, Facts};
 use crate::Error;
 
-/// Threads of a run at most.
+/// Maximum number of threads of a run.
 const THREADS_MAX: u64 = 2_048;
-/// References of a run at most: each takes its time.
+/// Maximum number of references of a run: each takes real time.
 const REFERENCES_MAX: usize = 1_000_000;
-/// Bytes of all disks together at most.
+/// Maximum size of all disks together.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// What of a scenario the live testbed does not need, and its result does.
+/// The parts of a scenario that the live testbed does not need, but its report does.
 pub struct Description {
     facts: Facts,
     frames: Vec<u32>,
@@ -33,10 +33,10 @@ pub struct Description {
     block_sectors: u32,
 }
 
-/// What the live testbed is to play, and where its blocks lie.
+/// The input of the live testbed, and the places of its blocks.
 ///
 /// # Errors
-/// A key is at fault, or asks for what cannot be played.
+/// A key that is wrong, or asks for something that cannot be played.
 pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Error> {
     let keys = can_be_played(scenario)?;
     let (parts, facts) = ready(scenario, prepare(scenario)?)?;
@@ -46,7 +46,7 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
     let block_bytes = scenario.workload.block_bytes();
     let Some(program) = context.program.clone() else { return Err(no_program().into()) };
     if program.blocks.len() > REFERENCES_MAX {
-        let problem = format!("{} reads, each of which takes its time", program.blocks.len());
+        let problem = format!("{} reads, each of which takes real time", program.blocks.len());
         return Err(refused("process.pattern", problem, format!("at most {REFERENCES_MAX} reads")).into());
     }
     let blocks = context.disk_of.len() as u64;
@@ -84,31 +84,31 @@ fn no_program() -> KeyError {
     refused("process.pattern", "there is no parallel program to play", "[process] with a pattern")
 }
 
-/// What can be said before anything is built.
+/// The checks that precede building anything.
 fn can_be_played(scenario: &Scenario) -> Result<&ProcessKeys, KeyError> {
     let Some(keys) = &scenario.process else { return Err(no_program()) };
     let (Some(pattern), Input::Pattern) = (&keys.pattern, &scenario.workload.input) else { return Err(no_program()) };
     let device = &scenario.device;
     if device.model != "uniform" {
-        let problem = format!("\"{}\" does not take a constant time", device.model);
+        let problem = format!("\"{}\" does not have a constant service time", device.model);
         return Err(refused("device.model", problem, "{name = \"uniform\", fetch_time = ...}"));
     }
     if device.scheduler != "fcfs" || device.commands.is_some() {
-        let problem = format!("\"{}\" is not the order in which disks are played", device.scheduler);
+        let problem = format!("\"{}\" is not the scheduler of played disks", device.scheduler);
         return Err(refused("device.scheduler", problem, "\"fcfs\""));
     }
     if !device.array.is_independent() || device.array.name == "mirror" {
-        let problem = format!("\"{}\" is not played", device.array.name);
+        let problem = format!("\"{}\" cannot be played", device.array.name);
         return Err(refused("device.array", problem, "\"stripe\" or \"concat\""));
     }
     if keys.io_processors > 0 {
-        return Err(refused("process.io_processors", "I/O processors are not played", "0"));
+        return Err(refused("process.io_processors", "I/O processors cannot be played", "0"));
     }
     if keys.remote_cost > Nanos::ZERO {
-        return Err(refused("process.remote_cost", "all memory is alike", "0s"));
+        return Err(refused("process.remote_cost", "memory is uniform", "0s"));
     }
     if scenario.spread().is_some() {
-        return Err(refused("level.servers", "servers are not played", "1"));
+        return Err(refused("level.servers", "servers cannot be played", "1"));
     }
     if scenario.host.driver_overhead > Nanos::ZERO {
         let problem = "there is no driver whose work could be played";
@@ -122,10 +122,10 @@ fn can_be_played(scenario: &Scenario) -> Result<&ProcessKeys, KeyError> {
     Ok(keys)
 }
 
-/// The result of a live run of `scenario`.
+/// The report of a live run of `scenario`.
 ///
 /// # Panics
-/// What has been counted does not add up: a bug.
+/// If the counts do not add up, which is a bug.
 #[must_use]
 pub fn played(scenario: &Scenario, description: Description, outcome: &Played) -> Report {
     let Description { facts, frames, first, trace_sha256, block_sectors } = description;
@@ -153,7 +153,7 @@ pub fn played(scenario: &Scenario, description: Description, outcome: &Played) -
     report(scenario, of, &facts, trace_sha256)
 }
 
-/// A process as the simulator accounts for one; what the machine takes to do all this is overhead.
+/// A process in the simulator's accounting; the machine's own work for the testbed is overhead.
 fn of_process(member: &Member, elapsed: Nanos) -> ProcessReport {
     of_member(&member.process, member.references, &member.found, Some(&member.node), elapsed)
 }
@@ -162,7 +162,7 @@ fn of_disk(disk: &DiskTimes, elapsed: Nanos, block_sectors: u32) -> DeviceReport
     let DiskTimes { requests, blocks, service, busy, queue, response } = *disk;
     let sectors = blocks * u64::from(block_sectors);
     let parts = requests;
-    // A constant time is all transfer, as the uniform device says of itself.
+    // A constant time is all transfer, as for the uniform device.
     let transfer = service;
     let (queue_ns, response_ns) = (u128::from(queue.0), u128::from(response.0));
     let of_all = Statistics { requests, parts, sectors, busy, transfer, service, ..Statistics::default() };

@@ -1,27 +1,26 @@
-//! How many files are open on each disk, for a buffer that has as many segments.
+//! The number of open files on each disk, for a buffer with as many segments.
 //!
-//! Shriver, Small and Smith (USENIX 1999, section 6) propose that the file system set the number of a drive's cache
-//! segments to the number of files that are read from it at the time. A trace says nothing of opening and closing: a
-//! process has the file open of which the disks were last asked to read for it, until that is another one, or until the
-//! disks were asked for its last block. Two processes that read one file have it open twice: they are two streams.
-//! Metadata belong to no file that is open, and written data need no segment to be read from.
+//! Shriver, Small and Smith (USENIX 1999, section 6) propose that the file system set a drive's number of cache
+//! segments to the number of files being read from it. A trace does not tell when files are opened and closed: a
+//! process has the file open that the disks last read for it, until it reads another, or until its last block was read.
+//! Two processes that read one file have it open twice: they are two streams. Metadata do not belong to an open file,
+//! and written data need no segment to be read from.
 //!
-//! Ours: a change costs what the buffer holds, so that segments are added when there are more open files, but taken away
-//! only when fewer than half of them are in use.
+//! Our choice: a change costs the buffer's contents, so segments are added when there are more open files, but only
+//! removed when fewer than half of them are in use.
 //!
-//! Cost: two look-ups for each order. Memory: 40 bytes a process, and a disk's number for each disk of an open file.
+//! Cost: two look-ups per request. Memory: 40 bytes per process, and a disk's number for each disk of an open file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Segments at most: the paper's drive can be set to 1 to 16 (section 4.2).
+/// Maximum number of segments: the paper's drive can be set to 1 to 16 (section 4.2).
 pub(crate) const SEGMENTS_MAX: u32 = 16;
 
-/// The open files of all disks.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     /// By process: its file, and the disks that it is read from.
     of: BTreeMap<u32, (u32, BTreeSet<u32>)>,
-    /// By disk: how many are open, and how many segments its buffer has.
+    /// By disk: the number of open files, and the number of its buffer's segments.
     disks: Vec<Counted>,
     least: u32,
 }
@@ -33,12 +32,12 @@ struct Counted {
 }
 
 impl OpenFiles {
-    /// None, on `disks` disks whose buffers have `segments` segments now, and `least` at least.
+    /// No open files, on `disks` disks whose buffers now have `segments` segments, and at least `least`.
     pub fn new(disks: usize, segments: u32, least: u32) -> Self {
         Self { of: BTreeMap::new(), disks: vec![Counted { open: 0, segments }; disks], least }
     }
 
-    /// `disk` is asked to read from `file` for `process`; up to its last block, if `to_end`.
+    /// `disk` reads from `file` for `process`; up to the file's last block, if `to_end`.
     pub fn read(&mut self, process: u32, file: u32, disk: u32, to_end: bool) {
         if self.of.get(&process).is_some_and(|(open, _)| *open != file) {
             self.close(process);
@@ -56,14 +55,14 @@ impl OpenFiles {
         disks.iter().for_each(|disk| self.disks[*disk as usize].open -= 1);
     }
 
-    /// The number of segments that the buffer of `disk` should have, if it has another.
+    /// The number of segments that the buffer of `disk` should have, if it differs.
     pub fn wanted(&self, disk: u32) -> Option<u32> {
         let Counted { open, segments } = self.disks[disk as usize];
         let wanted = open.clamp(self.least, SEGMENTS_MAX);
         (open > 0 && (wanted > segments || 2 * wanted < segments)).then_some(wanted)
     }
 
-    /// The buffer of `disk` has been divided.
+    /// The buffer of `disk` was divided.
     pub fn divided(&mut self, disk: u32, segments: u32) {
         self.disks[disk as usize].segments = segments;
     }
@@ -83,7 +82,7 @@ mod tests {
         files.divided(0, 1);
         files.read(0, 7, 0, false);
         assert_eq!(files.wanted(0), None);
-        // A second process reads the same file; the first goes to another one, on both disks.
+        // A second process reads the same file; the first switches to another one, on both disks.
         files.read(1, 7, 0, false);
         assert_eq!(files.wanted(0), Some(2));
         files.read(0, 8, 1, false);

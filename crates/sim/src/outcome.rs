@@ -1,4 +1,4 @@
-//! What a run has come to: checked, and put into the words of the result.
+//! Checks a run's invariants and builds its report.
 
 use headstart_device::{Drive, Statistics};
 use headstart_engine::parallel::{Ended, Node};
@@ -11,35 +11,30 @@ use crate::run::Machine;
 use crate::storage::Storage;
 use crate::workload::Supplied;
 
-/// A finished run.
 pub struct Outcome {
-    /// When everybody was done.
+    /// When all processes were done.
     pub elapsed: Nanos,
     /// Requests of the application.
     pub requests: u64,
-    /// Their response times.
     pub responses: Summary,
-    /// Time without a request, of open arrivals.
+    /// Time without a request, for open arrivals.
     pub idle: Nanos,
     /// The application's counts: of all first levels together.
     pub counts: CountsReport,
-    /// Each level.
     pub levels: Vec<LevelReport>,
-    /// Each disk.
     pub devices: Vec<DeviceReport>,
-    /// Each process.
     pub processes: Vec<ProcessReport>,
-    /// From one meeting of a parallel program's processes to the next.
+    /// From one barrier of a parallel program's processes to the next.
     pub intervals: Vec<IntervalReport>,
-    /// Bytes that were asked for.
+    /// Bytes requested.
     pub bytes: u128,
 }
 
 impl Outcome {
-    /// Of a run.
+    /// From a finished run.
     ///
     /// # Panics
-    /// What is counted does not add up: a bug.
+    /// If the counts do not add up, which is a bug.
     #[must_use]
     pub fn new(scenario: &Scenario, machine: &Machine, frames: &[u32], elapsed: Nanos) -> Self {
         machine.stack.tiers.iter().for_each(|tier| check(tier.level.counts()));
@@ -87,10 +82,10 @@ pub fn intervals(ended: &[Ended]) -> Vec<IntervalReport> {
     ended.iter().map(IntervalReport::from).collect()
 }
 
-/// The identities of a level's counts.
+/// Checks the identities of a level's counts.
 ///
 /// # Panics
-/// They do not hold: a bug.
+/// If they do not hold, which is a bug.
 pub fn check(counts: &Counts) {
     assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
     assert!(counts.prefetches_used <= counts.prefetches);
@@ -98,7 +93,7 @@ pub fn check(counts: &Counts) {
     assert!(counts.demand_fetches + counts.write_misses <= counts.misses, "nothing is fetched on demand unasked");
 }
 
-/// The name of each level, those of a tier numbered where they are several.
+/// The name of each level; levels of a tier are numbered if there are several.
 #[must_use]
 pub fn names(scenario: &Scenario, first: usize) -> Vec<String> {
     let mut count = first;
@@ -120,7 +115,7 @@ fn of_level(level: &Level, (name, frames): (&str, u32), link: Nanos, block_bytes
     LevelReport { dirty_blocks: level.dirty_blocks() as u64, link_ns: link.0, ..report }
 }
 
-/// A level of `frames` frames that has nothing to say beside its counts.
+/// A level of `frames` frames with nothing but counts.
 #[must_use]
 pub fn of_counts(counts: &Counts, (name, frames): (&str, u32), block_bytes: u64) -> LevelReport {
     LevelReport {
@@ -143,14 +138,14 @@ fn of_devices(storage: &Storage, elapsed: Nanos) -> Vec<DeviceReport> {
     storage.drives().iter().map(of_drive).collect()
 }
 
-/// The operational laws of a disk: of what it has counted to the nanosecond, and of what is reported of it.
+/// Checks the operational laws of a disk, for its exact statistics and for the report.
 ///
 /// # Panics
-/// They do not hold: a bug.
+/// If they do not hold, which is a bug.
 fn check_device(statistics: &Statistics, report: &DeviceReport, elapsed: Nanos, concurrency: u32) {
     statistics.check(elapsed, concurrency).unwrap_or_else(|law| panic!("{law}"));
     if concurrency == 1 {
-        // Utilisation is throughput times mean service time: of what has ended, and but for the mean's rounding.
+        // Utilisation is throughput times mean service time: for completed requests, and up to the mean's rounding.
         let ended_ns = report.utilization * elapsed.0 as f64 - statistics.unfinished.service_ns as f64;
         let by_mean_ns = report.requests as f64 * report.service_ns_mean as f64;
         let rounding_ns = 1.0 + elapsed.0 as f64 * 1e-12;
@@ -159,7 +154,7 @@ fn check_device(statistics: &Statistics, report: &DeviceReport, elapsed: Nanos, 
     }
 }
 
-/// What a process has referenced, and how that was found.
+/// A process's references by outcome.
 fn found(counts: &Counts) -> ProcessReport {
     ProcessReport {
         references: counts.references,
@@ -179,10 +174,10 @@ fn of_client(machine: &Machine, index: usize, client: &Client<Supplied>, elapsed
     of_member(&client.process, client.references, &client.found, node, elapsed)
 }
 
-/// A process that made `references`, with its processor where it is part of a parallel program.
+/// A process that made `references`, with its processor if it is part of a parallel program.
 ///
 /// # Panics
-/// What is counted does not add up: a bug.
+/// If the counts do not add up, which is a bug.
 #[must_use]
 pub fn of_member(
     process: &Process,
@@ -205,7 +200,7 @@ pub fn of_member(
     report
 }
 
-/// A processor that runs no process. It is idle but for the driver's work, of which what lies beyond the end is left out.
+/// A processor that runs no process. It is idle except for the driver's work, which is cut at the end of the run.
 fn of_io_processor(process: &Process, node: &Node, elapsed: Nanos) -> ProcessReport {
     let driver = process.driver - process.free_at.saturating_sub(elapsed);
     ProcessReport {
@@ -218,7 +213,7 @@ fn of_io_processor(process: &Process, node: &Node, elapsed: Nanos) -> ProcessRep
     }
 }
 
-/// A process that was done `after` before the end, and has `found` what it referenced.
+/// A process that ended `after` before the end of the run; `found` is its references by outcome.
 fn of_process(process: &Process, found: ProcessReport, elapsed: Nanos, after: Nanos) -> ProcessReport {
     let idle = process.idle + after;
     let parts = process.compute + process.driver + process.overhead + process.stall + process.barrier + idle;
@@ -240,7 +235,7 @@ fn of_process(process: &Process, found: ProcessReport, elapsed: Nanos, after: Na
     }
 }
 
-/// Arrivals by the clock as one process: it stalls while anything is outstanding.
+/// Open arrivals as one process: it stalls while any request is outstanding.
 fn by_the_clock(counts: &Counts, elapsed: Nanos, idle: Nanos) -> ProcessReport {
     let stall = (elapsed - idle).0;
     ProcessReport {
@@ -260,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// Three reads of 16 sectors of an HP 97560, the last of which has not ended when the run does.
+    /// Three reads of 16 sectors of an HP 97560; the last one has not ended when the run does.
     fn drive() -> (Drive, Nanos) {
         let device = build_device("hp97560", Table::new()).expect("shipped");
         let mut drive = Drive::new(device, build_scheduler("fcfs", Table::new()).expect("there"));

@@ -6,19 +6,18 @@ use headstart_engine::{CountsReport, LevelCountsReport, Summary};
 use serde::Serialize;
 use toml::Table;
 
-/// Version of the result's shape.
+/// Version of the result's schema.
 pub const SCHEMA: u32 = 1;
 
-/// What a run gives.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)] // The names are the contract's, and say what they are.
 pub struct Report {
     pub schema: u32,
     pub version: &'static str,
     pub scenario: Table,
     pub seed: u64,
     pub trace_sha256: String,
-    /// What a user must know of the trace or the run; empty if nothing.
+    /// Notes on the trace or the run; empty if there are none.
     pub notes: Vec<String>,
     pub elapsed_ns: u64,
     pub compute_ns: u64,
@@ -38,9 +37,7 @@ pub struct Report {
     pub intervals: Vec<IntervalReport>,
 }
 
-/// One level.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
 pub struct LevelReport {
     pub name: String,
     pub blocks: u32,
@@ -55,12 +52,11 @@ pub struct LevelReport {
 
 /// One disk. Sums are over completed requests, `busy_ns` up to the end of the run.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
 pub struct DeviceReport {
     pub requests: u64,
-    /// The part of `requests` that wrote.
+    /// Writes among `requests`.
     pub writes: u64,
-    /// Requests that a scheduler joined to another one.
+    /// Requests that a scheduler merged with another one.
     pub merged: u64,
     pub blocks: u64,
     pub busy_ns: u64,
@@ -104,16 +100,15 @@ impl DeviceReport {
 
 /// One process. Compute, driver, overhead, stall, barrier and idle sum to `elapsed_ns`.
 #[derive(Debug, Clone, Default, Serialize)]
-#[allow(missing_docs)]
 pub struct ProcessReport {
     pub references: u64,
     pub hits_ready: u64,
     pub hits_unready: u64,
     pub misses: u64,
-    /// Mean wait for a block that was on its way, until it was there; of requests asked for as wholes, the mean wait of
-    /// those none of whose blocks was missing, per such block.
+    /// Mean wait for an outstanding block until it was ready; for requests issued as a whole, the mean wait per such
+    /// block of requests without a missing block.
     pub hit_wait_ns_mean: u64,
-    /// Mean time from asking for a block to having it, its cost and overrun included.
+    /// Mean time from requesting a block to having it, including its cost and overrun.
     pub read_ns_mean: u64,
     pub elapsed_ns: u64,
     pub compute_ns: u64,
@@ -122,34 +117,33 @@ pub struct ProcessReport {
     pub stall_ns: u64,
     pub barrier_ns: u64,
     pub idle_ns: u64,
-    /// The part of `stall_ns` on I/O of its own. Of a process that is part of no parallel program, all of it.
+    /// The part of `stall_ns` on the process's own I/O; all of it for a process that is not part of a parallel program.
     pub own_io_ns: u64,
-    /// The part of `stall_ns` on blocks that were on their way already, for a prefetch or for another process.
+    /// The part of `stall_ns` on blocks already outstanding for a prefetch or another process.
     pub other_io_ns: u64,
-    /// Prefetch actions of its processor, and what they take.
+    /// Number of prefetch actions of its processor, and their durations.
     pub actions: u64,
     pub action_ns: u64,
-    /// The part of `overhead_ns` in which actions held up the process though it could have gone on.
+    /// The part of `overhead_ns` in which actions delayed the process although it could have continued.
     pub overrun_ns: u64,
-    /// How often that was so.
+    /// Number of such delays.
     pub overruns: u64,
-    /// Blocks read from buffers at other processors' nodes; absent where there are none.
+    /// Blocks read from buffers at other processors' nodes; absent if there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub remote_reads: u64,
-    /// Idle periods by kind: how many, until what was waited for was there (necessary), and until the process went on
-    /// (actual).
+    /// Idle periods by kind: their number, their length until the awaited event (necessary), and until the process
+    /// continued (actual).
     #[serde(flatten)]
     pub periods: PeriodsReport,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde's way
+#[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
 /// Idle periods of a process that is part of a parallel program.
 #[derive(Debug, Clone, Default, Serialize)]
-#[allow(missing_docs)]
 pub struct PeriodsReport {
     pub own_io_periods: u64,
     pub own_io_necessary_ns: u64,
@@ -202,15 +196,14 @@ impl From<&Ended> for IntervalReport {
     }
 }
 
-/// The time from one meeting of a parallel program's processes to the next.
+/// The time from one barrier of a parallel program's processes to the next.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
 pub struct IntervalReport {
     pub start_ns: u64,
     pub end_ns: u64,
-    /// The process that came last.
+    /// The process that arrived last.
     pub critical: u32,
-    /// By how much it came later than the one before it.
+    /// By how much it arrived later than the one before it.
     pub slack_ns: u64,
     /// Of all processes together.
     pub references: u64,
@@ -220,7 +213,7 @@ pub struct IntervalReport {
     pub read_ns_mean: u64,
     pub action_ns: u64,
     pub overrun_ns: u64,
-    /// Where the critical process's time has gone.
+    /// How the critical process spent its time.
     pub critical_compute_ns: u64,
     pub critical_own_io_ns: u64,
     pub critical_other_io_ns: u64,

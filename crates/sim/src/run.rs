@@ -1,4 +1,4 @@
-//! The simulator's clock: it goes from one instant at which something happens to the next.
+//! The simulator's clock: it advances from one event to the next.
 
 use headstart_engine::System;
 use headstart_layout::Places;
@@ -13,17 +13,17 @@ use crate::Error;
 /// The machine as the simulator drives it.
 pub type Machine = System<Storage, Places, Supplied>;
 
-/// Steps between two reports of progress, at least: few, so that a run whose steps are slow can be stopped at once. The caller
-/// passes on as many as it wants to.
+/// Minimum number of steps between two progress reports: small, so that a run whose steps are slow can be stopped
+/// quickly. The caller may report fewer.
 const REPORT_EVERY: u64 = 1 << 10;
 
-/// Runs until everybody is done and returns the time at which that was.
+/// Runs until all processes are done and returns that time.
 ///
 /// # Errors
-/// The trace is wrong somewhere, or `on_progress` asked to stop.
+/// An error of the trace, or that `on_progress` asked to stop.
 ///
 /// # Panics
-/// A policy lets a process wait for a block that nothing will bring: a bug.
+/// If a policy lets a process wait for a block that is never fetched, which is a bug.
 pub fn finish(machine: &mut Machine, on_progress: OnProgress<'_>) -> Result<Nanos, Error> {
     finish_with(machine, on_progress, |_, _| Ok(()))
 }
@@ -31,14 +31,14 @@ pub fn finish(machine: &mut Machine, on_progress: OnProgress<'_>) -> Result<Nano
 /// The same; `after` is called after each instant.
 ///
 /// # Errors
-/// As for [`finish`], or that of `after`.
+/// As for [`finish`], or an error of `after`.
 #[inline(always)]
 pub fn finish_with(
     machine: &mut Machine,
     on_progress: OnProgress<'_>,
     mut after: impl FnMut(&mut Machine, Nanos) -> Result<(), Error>,
 ) -> Result<Nanos, Error> {
-    // How far they are takes a look at each process.
+    // Computing the progress visits each process.
     let report_every = REPORT_EVERY.max(machine.clients.len() as u64);
     let mut steps = 0u64;
     while let Some(now) = machine.next_instant() {
@@ -53,7 +53,7 @@ pub fn finish_with(
         }
     }
     let end = machine.end();
-    // A report has the times of all processes in one sum.
+    // A report has the sum of the times of all processes.
     if end > TIME_MAX || end.0.checked_mul(machine.clients.len() as u64).is_none() {
         return Err(too_long());
     }

@@ -1,5 +1,5 @@
-//! A level that a block server puts before a backing: from the keys of a scenario's `[[level]]`, built as for the simulator,
-//! and reported in the words of its result.
+//! A level that a block server puts in front of a backing: built from the keys of a scenario's `[[level]]` as for the
+//! simulator, and reported in its format.
 
 use headstart_engine::{Counts, Link, Tier};
 use headstart_policy::readahead::Needs;
@@ -13,25 +13,24 @@ use crate::outcome::{check, of_counts};
 use crate::report::LevelReport;
 use crate::surroundings::Surroundings;
 
-/// What is measured of the storage before a level is built for it.
+/// The assumed service time of the storage while a level is built for it.
 const SERVICE: Nanos = Nanos::from_millis(1);
 
 /// A level for a server.
 pub struct Served {
-    /// The level, with its coordinator; its prefetches leave in requests of their own unless the keys say otherwise.
+    /// The level with its coordinator; its prefetches are separate requests by default.
     pub tier: Tier,
-    /// What each reply to a client takes beside the real network; nothing by default.
+    /// The added time of each reply to a client, in addition to the real network; zero by default.
     pub link: Link,
-    /// Its frames.
     pub frames: u32,
     /// Its keys with all defaults.
     pub keys: Table,
 }
 
-/// The level that `section`, the keys of a `[[level]]`, describes, over a backing whose blocks are of `block_bytes`.
+/// The level that `section`, the keys of a `[[level]]`, describes, over a backing with blocks of `block_bytes`.
 ///
 /// # Errors
-/// A key is at fault, or asks for what is not known of clients or of the backing.
+/// A key that is wrong, or needs information about clients or the backing that is not available.
 pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> {
     let refused = |key: &str, problem: &str, allowed: &str| KeyError::new(key, format!("{problem} (serve)"), allowed);
     section.entry("separate_prefetch").or_insert(Value::Boolean(true));
@@ -40,16 +39,16 @@ pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> 
         return Err(refused("clients", "the clients are real", "no such key"));
     }
     if section.contains_key("servers") || section.contains_key("unit") {
-        return Err(refused("servers", "the backing is one", "no such key"));
+        return Err(refused("servers", "there is only one backing", "no such key"));
     }
     let (lower, mut keys) = read_level(section, 1, &[], block_bytes, &BuiltIn)?;
     keys.remove("clients");
     let LowerSize::Own(CacheSize::Blocks(frames)) = lower.size else {
-        return Err(refused("size", "how much clients are going to use is not known", "a size in bytes or blocks"));
+        return Err(refused("size", "the data that clients will use is not known", "a size in bytes or blocks"));
     };
     if lower.policy.needs() != Needs::Nothing || lower.policy.parallel() {
         let problem = format!("{} needs to know the drive or the program", lower.policy.name);
-        return Err(refused("policy.name", &problem, "a read-ahead that works from the requests alone"));
+        return Err(refused("policy.name", &problem, "a read-ahead that only needs the requests"));
     }
     let row = lower.policy.replacement;
     let context = Context {
@@ -63,10 +62,10 @@ pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> 
     Ok(Served { tier: lower_tier(&lower, frames, &context, &surroundings, 1)?, link: lower.link, frames, keys })
 }
 
-/// What a level of `frames` frames, called `name`, has counted, as results say it.
+/// The report of a level of `frames` frames called `name`.
 ///
 /// # Panics
-/// The counts do not add up: a bug.
+/// If the counts do not add up, which is a bug.
 #[must_use]
 pub fn level_report(counts: &Counts, name: &str, frames: u32, block_bytes: u64) -> LevelReport {
     check(counts);

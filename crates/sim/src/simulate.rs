@@ -33,13 +33,13 @@ use crate::Error;
 /// Runs a scenario.
 ///
 /// # Errors
-/// A key, the trace or the device's profile is at fault, or `on_progress` asked to stop.
+/// An offending key, an error of the trace or the device's profile, or that `on_progress` asked to stop.
 pub fn simulate(scenario: &Scenario, on_progress: OnProgress<'_>) -> Result<Report, Error> {
     let report = report_of(scenario, &mut |machine| run::finish(machine, on_progress));
     report.map_err(|error| scenario.as_written(error))
 }
 
-/// The report of a scenario whose machine `finish` drives until its end.
+/// The report of a scenario whose machine `finish` runs to its end.
 pub(crate) fn report_of(
     scenario: &Scenario,
     finish: &mut dyn FnMut(&mut run::Machine) -> Result<Nanos, Error>,
@@ -47,7 +47,7 @@ pub(crate) fn report_of(
     report_with(scenario, finish, &mut |_| ())
 }
 
-/// The same; `end` sees the machine when everything has been counted.
+/// The same; `end` gets the machine after everything was counted.
 pub(crate) fn report_with(
     scenario: &Scenario,
     finish: &mut dyn FnMut(&mut run::Machine) -> Result<Nanos, Error>,
@@ -94,7 +94,7 @@ pub(crate) fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
     Ok(Prepared { references, places, storage })
 }
 
-/// Processes that read.
+/// Number of reading processes.
 fn processes(scenario: &Scenario, references: &References) -> u64 {
     match scenario.process.as_ref().and_then(|process| process.pattern.as_ref()) {
         Some(pattern) => u64::from(pattern.count),
@@ -102,18 +102,20 @@ fn processes(scenario: &Scenario, references: &References) -> u64 {
     }
 }
 
-/// What the trace or generator of a scenario carries; `None` where the scenario names or places its blocks itself.
+/// The fields that the trace or generator of a scenario carries; `None` if the scenario labels or places its blocks
+/// itself.
 ///
 /// # Errors
-/// The trace cannot be read, or a generator's key is wrong.
+/// If the trace cannot be read, or a generator's key is wrong.
 pub fn carries(scenario: &Scenario) -> Result<Option<Carries>, Error> {
     Opened::new(scenario).map(|opened| opened.carries()).transpose()
 }
 
-/// Whether the processes of a scenario's trace read at once; the trace is read to its end if it can tell.
+/// Whether the processes of a scenario's trace read concurrently; the trace is read to its end if it distinguishes
+/// them.
 ///
 /// # Errors
-/// The trace cannot be read.
+/// If the trace cannot be read.
 pub fn reads_at_once(scenario: &Scenario) -> Result<bool, Error> {
     let Some(opened) = Opened::new(scenario) else { return Ok(false) };
     let mut records = opened.read()?;
@@ -128,10 +130,10 @@ pub fn reads_at_once(scenario: &Scenario) -> Result<bool, Error> {
     Ok(found.is_parallel())
 }
 
-/// A lower bound on the elapsed time of a scenario, whatever its policy.
+/// A lower bound on the elapsed time of a scenario under any policy.
 ///
 /// # Errors
-/// A key, the trace or the device's profile is at fault.
+/// An offending key, or an error of the trace or the device's profile.
 pub fn lower_bound(scenario: &Scenario) -> Result<LowerBound, Error> {
     bound_of(scenario).map_err(|error| scenario.as_written(error))
 }
@@ -146,14 +148,14 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
         process.served(Nanos::ZERO, chunk.think.after(at), chunk.ends_request(at), chunk.bytes_of(at));
     }
     let any_order = in_any_order(scenario, &chunk);
-    // Before the first read there may be thought about writes.
+    // Think times before the first read may follow writes.
     let thinking = if chunk.writes.is_empty() { process.compute } else { Nanos::ZERO };
     let last_think = chunk.think.after(count.saturating_sub(1));
     let blocks: Arc<[Block]> = if chunk.writes.is_empty() { chunk.blocks.into() } else { first_reads(&chunk) };
     let drive = &storage.drives()[0];
-    // A merged request brings several blocks, and takes no less than one of them would.
+    // A merged request fetches several blocks, and takes at least as long as one.
     let merged = (drive.merges_up_to() / storage.block_sectors()).max(1);
-    // A read-ahead, and a policy that gathers, bring up to as many blocks with one request as there are frames to take them.
+    // A read-ahead, or a policy that gathers blocks, fetches up to as many blocks with one request as there are frames.
     let by_runs = scenario.needs_places() || scenario.policy.row().gathers();
     let (driver, least_service, together) = match by_runs {
         true => (Nanos::ZERO, least_share(drive, storage.block_sectors(), references.frames), 1),
@@ -164,7 +166,7 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     let runs = runs_to_read(&references.initial, &places, &storage, &blocks);
     let transfer = |disk: usize, misses: u64| {
         let Some(runs) = runs.get(disk).filter(|runs| !runs.is_empty()) else { return Nanos::ZERO };
-        // With one request come as many blocks as `together`, or as there are frames.
+        // One request fetches up to `together` blocks, or as many as there are frames.
         let requests = if by_runs { 1 } else { misses.div_ceil(together.into()) };
         storage.drives()[disk].device().least_reads(&Wanted { runs, requests, at_once })
     };
@@ -188,8 +190,8 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     Ok(bound)
 }
 
-/// The blocks that are read before they are written: each is fetched at least once. Others may be in the cache whenever they
-/// are read, since a write needs no fetch.
+/// The blocks that are read before they are written: each is fetched at least once. Others may be in the cache whenever
+/// they are read, since a write needs no fetch.
 fn first_reads(chunk: &Chunk) -> Arc<[Block]> {
     let mut seen = vec![false; chunk.blocks.iter().map(|block| block.index() + 1).max().unwrap_or(0)];
     let references = chunk.blocks.iter().enumerate();
@@ -222,8 +224,8 @@ fn runs_to_read(initial: &[Block], places: &Places, storage: &Storage, blocks: &
     runs
 }
 
-/// The blocks of a request that is issued whole are served in any order. Whatever order that is, a cache with room for
-/// one more request can serve them in the trace's order with the same fetches: so many blocks is its largest request.
+/// The blocks of a request that is issued whole are served in any order. For any order, a cache with room for one more
+/// request can serve them in the trace's order with the same fetches; the result is the largest request in blocks.
 fn in_any_order(scenario: &Scenario, chunk: &Chunk) -> u32 {
     if scenario.workload.issue != Issue::Whole {
         return 0;
@@ -239,12 +241,12 @@ fn in_any_order(scenario: &Scenario, chunk: &Chunk) -> u32 {
     largest
 }
 
-/// What a block costs at least in a request of up to `blocks` of them: service time over blocks, which is rounded down.
+/// A lower bound of the cost per block in a request of up to `blocks` blocks: service time over blocks, rounded down.
 fn least_share(drive: &Drive, block_sectors: u32, blocks: u32) -> Nanos {
     let most = blocks.min(u32::MAX / block_sectors).max(1);
     let (mut from, mut least) = (1u32, Nanos::MAX);
     while from <= most {
-        // More sectors take no less time: of the lengths up to the next one looked at, none has a smaller share.
+        // More sectors take at least as long, so no length up to the next one inspected has a smaller share.
         let next = from.saturating_add((from / 16).max(1));
         let share = drive.device().least_service(from * block_sectors).0 / u64::from(next - 1);
         least = least.min(Nanos(share));
@@ -253,28 +255,28 @@ fn least_share(drive: &Drive, block_sectors: u32, blocks: u32) -> Nanos {
     least
 }
 
-/// What a lower bound holds for.
+/// Checks that the lower bound applies.
 fn one_process_on_one_level(scenario: &Scenario) -> Result<(), KeyError> {
     let refused = |key: &str, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed));
     if !scenario.lower.is_empty() {
-        return refused("level", "the bound knows one level", "one [[level]], or [cache] and [policy]");
+        return refused("level", "the bound holds for one level", "one [[level]], or [cache] and [policy]");
     }
     if scenario.workload.arrival != Arrival::Closed {
-        return refused("workload.arrival", "the bound is of a process that waits", "\"closed\"");
+        return refused("workload.arrival", "the bound holds for a process that waits", "\"closed\"");
     }
     if scenario.workload.processes != Processes::Merged {
-        return refused("workload.processes", "the bound is of one process", "\"merged\"");
+        return refused("workload.processes", "the bound holds for one process", "\"merged\"");
     }
     Ok(())
 }
 
-/// What the report needs beside the run.
+/// What the report needs besides the run.
 pub(crate) struct Facts {
     pub placement: Option<Placement>,
     notes: Vec<String>,
 }
 
-/// What both kinds of run are built from.
+/// The common input of both kinds of run.
 pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Error> {
     let Prepared { mut references, places, storage } = prepared;
     let hinted = scenario.policy.needs_hints();
@@ -353,7 +355,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     Ok((Parts { references, places, chunks, positions, storage, context, surroundings }, facts))
 }
 
-/// By position in the merged order of all processes: whether the reference writes; empty where none does.
+/// By position in the merged order of all processes: whether the reference writes; empty if none does.
 fn written(chunks: &[Chunk], positions: &[Vec<Position>], references: usize) -> Vec<bool> {
     if chunks.iter().all(|chunk| chunk.writes.is_empty()) {
         return Vec::new();
@@ -365,7 +367,7 @@ fn written(chunks: &[Chunk], positions: &[Vec<Position>], references: usize) -> 
     writes
 }
 
-/// Whether the processes that are said to give hints are among `count`.
+/// Checks that the processes named to give hints are among `count`.
 fn there_are(keys: Option<&HintsKeys>, count: usize) -> Result<(), KeyError> {
     let numbers = keys.and_then(|keys| keys.processes.as_deref()).unwrap_or_default();
     let Some(absent) = numbers.iter().find(|number| **number as usize >= count) else { return Ok(()) };
@@ -373,7 +375,7 @@ fn there_are(keys: Option<&HintsKeys>, count: usize) -> Result<(), KeyError> {
     Err(KeyError::new("policy.hints.processes", problem, format!("0 to {}, the processes of the workload", count - 1)))
 }
 
-/// What one more block of a request takes, at the least.
+/// A lower bound of the time of one more block in a request.
 fn block_transfer(device: &dyn Device, sectors: u32) -> Nanos {
     const BLOCKS: u32 = 64;
     let many = sectors.saturating_mul(BLOCKS);
@@ -381,7 +383,7 @@ fn block_transfer(device: &dyn Device, sectors: u32) -> Nanos {
     Nanos(request.max(device.least_transfer(many.into()).0 / u64::from(BLOCKS)))
 }
 
-/// Whether the fetches of the first level are all that its disks do: no level below has some of its blocks, and there
+/// Whether the fetches of the first level are all that its disks do: no lower level holds some of its blocks, and there
 /// are no writes and no reads of inodes.
 fn only_fetches(scenario: &Scenario) -> bool {
     let Scenario { workload, lower, .. } = scenario;
@@ -399,24 +401,25 @@ fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<Stri
     notes
 }
 
-/// What a user must know of writes that are told from reads.
+/// The note about writes that are distinguished from reads.
 pub(crate) fn note_of_writes(writes: u64, references: u64) -> Option<String> {
     (writes > 0).then(|| {
         let (writes, references) = (grouped(writes), grouped(references));
         format!(
-            "{writes} of {references} references are writes: they take frames, need no fetch and start no read-ahead"
+            "{writes} of {references} references are writes: they use frames, need no fetch and do not trigger \
+            read-ahead"
         )
     })
 }
 
-/// A count with commas between thousands.
+/// A count with thousands separators.
 fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// What one must know of recorded think times that are none.
+/// The note about recorded think times that are not think times.
 fn note_of_think_times(scenario: &Scenario, references: &References) -> Option<String> {
     let Scenario { workload, .. } = scenario;
     let recorded = matches!(workload.compute, ComputeKey::Trace | ComputeKey::Gaps);
@@ -427,10 +430,11 @@ fn note_of_think_times(scenario: &Scenario, references: &References) -> Option<S
     let carries = references.carries;
     let note = match references.recorded {
         RecordedThink::Own | RecordedThink::Rests => return None,
-        RecordedThink::Gaps => "think times are whole gaps between requests, waits for I/O included",
+        RecordedThink::Gaps => "think times are whole gaps between requests, including waits for I/O",
         RecordedThink::Nothing if carries.time => {
-            "the trace says when requests began, not how long they took: think times cannot be told from waits for I/O \
-             and are zero; set workload.compute to a time, or to \"gaps\" for all of the time between requests"
+            "the trace gives when requests began, not how long they took: think times cannot be distinguished from \
+            waits for I/O and are zero; set workload.compute to a time, or to \"gaps\" for the whole time between \
+            requests"
         }
         RecordedThink::Nothing => "the trace carries no times: think times are zero; set workload.compute",
     };
@@ -448,7 +452,7 @@ fn mean_think(chunk: &Chunk) -> Nanos {
     }
 }
 
-/// Whether every think time is the same.
+/// Whether all think times are equal.
 fn thinks_alike(chunk: &Chunk) -> bool {
     match &chunk.think {
         Think::Constant(_) => true,
@@ -456,9 +460,9 @@ fn thinks_alike(chunk: &Chunk) -> bool {
     }
 }
 
-/// Generated and inline references have no file: their description is hashed, which determines them. Every key with
-/// its default, in order of the keys, so that it does not matter how a scenario is written; without the defaults that
-/// results did not list from the first on, so that a workload keeps its hash.
+/// Generated and inline references have no file, so their description, which determines them, is hashed: every key with
+/// its default, sorted by key, so that the order in the scenario does not matter. Defaults that the first results did
+/// not list are omitted, so that a workload keeps its hash.
 pub(crate) fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> String {
     let mut digest = Sha256::new();
     digest.update(format!("seed = {}\n", scenario.seed));
@@ -512,7 +516,7 @@ pub(crate) fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace
     }
 }
 
-/// The scenario with every default, those that the trace decided included.
+/// The scenario with every default, including those that depend on the trace.
 fn resolved(scenario: &Scenario, placement: Option<Placement>) -> Table {
     let mut table = scenario.resolved.clone();
     if let (Some(Value::Table(workload)), Some(placement)) = (table.get_mut("workload"), placement) {

@@ -17,35 +17,34 @@ use crate::journal::DiskJournal;
 use crate::open_files::OpenFiles;
 use crate::Error;
 
-/// A tag with this bit names a group; another one a block, which is the only one of an order of the first level.
+/// A tag with this bit names a group; otherwise a block, the only one of an order of the first level.
 const GROUP: u64 = 1 << 63;
 
 /// The slot of the group.
 const GROUP_SLOT: u64 = GROUP - 1;
 
-/// The disks of a run.
 pub struct Storage {
     drives: Vec<Drive>,
     sectors: u32,
-    /// Orders of several blocks, or of another level than the first.
+    /// Orders of several blocks, or of a level other than the first.
     pieces: Pieces,
     /// By disk: when the first of its requests in service ends.
     ends: Earliest,
-    /// Instants at which a disk's scheduler wants to be asked again: after all completions of that instant.
+    /// Instants at which a disk's scheduler must be called again: after all completions of that instant.
     wakes: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// By disk: the last instant at which its scheduler has asked to be asked again.
+    /// By disk: the last instant for which its scheduler requested a call.
     wakes_at: Vec<Nanos>,
-    /// Orders that needed no fetch and have not been handed over, with their tags.
+    /// Orders that needed no fetch and have not been reported, with their tags.
     allocated: VecDeque<(Ended, u64)>,
-    /// Orders that have ended and have not been handed over, with their tags.
+    /// Orders that have ended and have not been reported, with their tags.
     ended: VecDeque<(Ended, u64)>,
     /// Parts of a merged request; empty between calls.
     parts: Vec<Finished>,
-    /// Disks that have been given requests since they were last looked at.
+    /// Disks that received requests since they were last processed.
     touched: Vec<u32>,
-    /// The files that are open, where buffers have as many segments.
+    /// The open files, if buffers have as many segments.
     open_files: Option<Box<OpenFiles>>,
-    /// What the disks do, for who draws it.
+    /// The disks' journal, for timelines.
     pub(crate) journal: Option<Box<DiskJournal>>,
 }
 
@@ -53,7 +52,7 @@ impl Storage {
     /// Idle disks for blocks of `block_bytes`.
     ///
     /// # Errors
-    /// A key or the profile at fault.
+    /// The offending key or profile.
     pub fn try_new(keys: &DeviceKeys, block_bytes: u64, seed: u64) -> Result<Self, Error> {
         // A profile is parsed once.
         let mut device = build_device(&keys.model, keys.model_keys.clone())?;
@@ -99,10 +98,10 @@ impl Storage {
         })
     }
 
-    /// Divides the buffer of each disk among `segments`, before anything is issued.
+    /// Divides the buffer of each disk into `segments`, before anything is issued.
     ///
     /// # Errors
-    /// `device.cache_segments`: the disks have no segments, or cannot have as many.
+    /// At `device.cache_segments`, if the disks have no segments, or cannot have as many.
     pub fn divide_buffers(&mut self, segments: u64) -> Result<(), Error> {
         let mut drives = self.drives.iter_mut();
         let divided = drives.try_for_each(|drive| drive.divide_buffer(segments));
@@ -112,10 +111,10 @@ impl Storage {
     /// From now on the buffer of each disk has as many segments as files are open on it.
     ///
     /// # Errors
-    /// `device.cache_segments`: the disks have no segments, or cannot have other numbers of them.
+    /// At `device.cache_segments`, if the disks have no segments, or cannot change their number.
     pub fn follow_open_files(&mut self) -> Result<(), Error> {
         let device = self.drives[0].device();
-        // A segment that takes all writes is none that is read from.
+        // A segment for all writes is not available to reads.
         let divides = |segments: u64| device.clone_box().divide_buffer(segments);
         let least = if divides(1).is_ok() { 1 } else { 2 };
         divides(least.into()).map_err(|error| error.within("device.cache_segments"))?;
@@ -124,7 +123,6 @@ impl Storage {
         Ok(())
     }
 
-    /// The disks.
     #[must_use]
     pub fn drives(&self) -> &[Drive] {
         &self.drives
@@ -136,13 +134,13 @@ impl Storage {
         self.sectors
     }
 
-    /// The arm of `disk` is at `sector`, before anything has been asked of it.
+    /// Places the arm of `disk` at `sector`. The caller guarantees that nothing was submitted to it.
     pub fn stand_at(&mut self, disk: Disk, sector: u64) {
         self.drives[disk.index()].stand_at(sector);
     }
 
-    /// Completes what ends next at `now`, if anything does, and starts the next request of its disk. Returns whether there
-    /// was anything, and the order that this ends, with its tag; what else it ends is in `ended`.
+    /// Completes the next request that ends at `now`, if any, and starts the next request of its disk. Returns whether
+    /// there was one, and the order that it completes, with its tag; other completed orders are in `ended`.
     #[inline]
     fn complete(&mut self, now: Nanos) -> (bool, Option<(Ended, u64)>) {
         let (end, wake) = (self.ends.time(), self.next_wake());
@@ -165,10 +163,11 @@ impl Storage {
         (true, over)
     }
 
-    /// A request has ended. Returns the order that this ends, if it does, with its tag.
+    /// A request has ended. Returns the order that it completes, if any, with its tag.
     #[inline]
     fn request_ended(&mut self, now: Nanos, disk: u32, finished: &Finished) -> Option<(Ended, u64)> {
-        // By its parts: a request that is named as a whole is copied about in memory, which takes as long as all else here.
+        // By its fields: binding the whole request copies it in memory, which would take as long as everything else
+        // here.
         let Finished { request: Request { sector, sectors, tag, write, .. }, service_time, arrived, .. } = *finished;
         if let Some(journal) = &mut self.journal {
             journal.finished((now, service_time), disk, (sector, sectors), tag, arrived);
@@ -182,7 +181,7 @@ impl Storage {
         Some((over, tag))
     }
 
-    /// A request that was merged of several has ended.
+    /// A merged request has ended.
     #[cold]
     fn parts_ended(&mut self, now: Nanos, disk: u32) {
         let mut parts = std::mem::take(&mut self.parts);
@@ -194,13 +193,13 @@ impl Storage {
         self.parts = parts;
     }
 
-    /// When the first scheduler wants to be asked again.
+    /// When the first scheduler must be called again.
     #[inline]
     fn next_wake(&self) -> Nanos {
         self.wakes.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Starts what the disk can begin; its next end has changed, or may.
+    /// Starts what the disk can begin, and updates its next end.
     #[inline]
     fn start_disk(&mut self, now: Nanos, disk: u32) {
         self.divide_buffer(now, disk);
@@ -225,7 +224,7 @@ impl Storage {
         self.ends.set(disk, drive.next_end().unwrap_or(Nanos::MAX));
     }
 
-    /// A disk's buffer gets as many segments as files are open, where that is asked for.
+    /// Divides a disk's buffer into as many segments as files are open, if requested.
     #[inline]
     fn divide_buffer(&mut self, now: Nanos, disk: u32) {
         let Some(files) = &mut self.open_files else { return };
@@ -251,7 +250,7 @@ impl Storage {
         }
     }
 
-    /// Notes a request that is queued.
+    /// Records a queued request in the journal.
     #[inline]
     fn note(&mut self, from: From, disk: Disk, place: (u64, u64), kind: Kind, blocks: &[Block]) {
         if let Some(journal) = &mut self.journal {
@@ -259,7 +258,7 @@ impl Storage {
         }
     }
 
-    /// Notes which file is read.
+    /// Records which file is read.
     fn note_file(&mut self, from: From, order: &Order<'_>, space: &Places) {
         let (Some(files), Some(process)) = (&mut self.open_files, from.process) else { return };
         let (Some(last), Kind::Demand | Kind::Prefetch) = (order.blocks.last(), order.kind) else { return };
@@ -270,14 +269,14 @@ impl Storage {
         }
     }
 
-    /// Nothing but an arrival: handed over when this instant comes round again.
+    /// An order without a fetch: it is reported in a later pass over this instant.
     #[cold]
     fn allocate(&mut self, now: Nanos, level: u32, order: &Order<'_>) {
         self.allocated.push_back((Ended { level, what: What::Allocated }, u64::from(order.blocks[0].0)));
         self.wakes.push(Reverse((now, order.disk.0)));
     }
 
-    /// An order of several blocks: one request for each run of sectors on a disk. Returns how many.
+    /// An order of several blocks: one request per run of sectors on a disk. Returns their number.
     fn queue_group(&mut self, now: Nanos, from: From, order: &Order<'_>, space: &Places) -> u32 {
         let mut pieces = 1;
         let slot = self.pieces.open(from.level, order.blocks);
@@ -300,7 +299,7 @@ impl Storage {
         pieces
     }
 
-    /// Where a block lies, and its sectors: of a whole one, or of a fragment.
+    /// The place of a block, and its sectors: of a whole one, or of a fragment.
     #[inline]
     fn lies(&self, block: Block, space: &Places) -> ((Disk, u64), u64) {
         let universe = space.universe();
@@ -321,7 +320,7 @@ impl Storage {
     }
 }
 
-/// Sectors of a request at most, beside the last block's: keeps them within 32 bits.
+/// Maximum number of sectors of a request without the last block's: keeps them within 32 bits.
 const PIECE_SECTORS_MAX: u64 = 1 << 30;
 
 impl Devices<Places> for Storage {

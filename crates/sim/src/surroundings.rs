@@ -1,4 +1,4 @@
-//! What read-aheads know beside the level that they are built for: the disks below, the processes above.
+//! The input of read-aheads besides their level: the disks below, the processes above.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use headstart_types::{Chunk, DriveFacts};
 use crate::storage::Storage;
 use crate::workload::References;
 
-/// What read-aheads are told beside what a policy's context has.
+/// The input of read-aheads besides a policy's context.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     /// Bytes of a block.
     pub block_bytes: u64,
-    /// What is known of the disks; `None` where they have no arms, or where the policy of no level asks for it.
+    /// Facts about the disks; `None` if they have no arms, or if no level's policy needs them.
     pub drive: Option<Arc<DriveFacts>>,
-    /// By process: the streams that it will read; `None` where the first level's policy does not ask for it.
+    /// By process: the streams that it will read; `None` if the first level's policy does not need them.
     pub future: Option<Arc<[Vec<Stream>]>>,
-    /// Files and indexes of the blocks that are in the first level from the start, in the order of its context.
+    /// Files and positions of the blocks that are in the first level from the start, in the order of its context.
     pub initial_places: Arc<[(u32, u64)]>,
 }
 
 impl Surroundings {
-    /// Those of `scenario`, whose processes read `chunks`; needed only where [`foretells`].
+    /// For `scenario`, whose processes read `chunks`, which are only needed if [`foretells`].
     #[must_use]
     pub fn new(
         scenario: &Scenario,
@@ -45,13 +45,13 @@ impl Surroundings {
     }
 }
 
-/// Whether the first level's policy has to be told what the processes will read.
+/// Whether the first level's policy needs the future reads of the processes.
 #[must_use]
 pub fn foretells(scenario: &Scenario) -> bool {
     scenario.policy.needs() == Needs::Future
 }
 
-/// Of a disk, or of an array behind one controller; where independent disks share long runs, at the rate of all.
+/// Of a disk, or of an array behind one controller; if independent disks share long runs, at their combined rate.
 fn drive_facts(storage: &Storage, places: &Places) -> Option<Arc<DriveFacts>> {
     let facts = storage.drives()[0].device().drive_facts()?;
     Some(Arc::new(facts.abreast(places.disks_abreast())))

@@ -1,7 +1,7 @@
-//! A run as a list of events: what each process referenced and waited for, what each disk did and when, what went over
-//! links and what was evicted. The result is that of a run without it.
+//! A run as a list of events: references and waits of each process, service times of each disk, link transfers and
+//! evictions. The result is the same as without it.
 //!
-//! Memory: one entry an event, some 100 bytes. Only [`EVENTS_MAX`] of them are kept.
+//! Memory: one entry per event, some 100 bytes. At most [`EVENTS_MAX`] are kept.
 
 use headstart_engine::{Awaited, Happening};
 use headstart_types::{KeyError, Outcome};
@@ -12,7 +12,7 @@ use crate::run::{self, Machine};
 use crate::simulate::report_of;
 use crate::{Error, Report, Scenario};
 
-/// Events of a timeline at most.
+/// Maximum number of events of a timeline.
 pub const EVENTS_MAX: usize = 1_000_000;
 
 fn word(outcome: Outcome) -> &'static str {
@@ -48,10 +48,10 @@ fn event(happening: Happening) -> Event {
     }
 }
 
-/// Runs a scenario; returns its report, and what has happened, by the time at which it began.
+/// Runs a scenario; returns its report and its events, sorted by start time.
 ///
 /// # Errors
-/// As for [`simulate`](crate::simulate()), or that there are more than `events_max` events.
+/// As for [`simulate`](crate::simulate()), or if there are more than `events_max` events.
 pub fn timeline(
     scenario: &Scenario,
     events_max: usize,

@@ -1,11 +1,11 @@
-//! The stream that defeats a schedule: section 4.2 of the paper, equations (9) to (13), as a program.
+//! The worst-case stream of a schedule: section 4.2 of the paper, equations (9) to (13), as a program.
 //!
-//! A schedule that is to stay within alpha < 2 times the optimum must start with less than a switch's worth of data, (9),
-//! and fetch less each time than the room that (10) leaves. The room shrinks by C_switch R_tr - S_p^k with each prefetch k
-//! and is used up by the time that (13) names, so every schedule breaks one of the two somewhere. The stream ends a little
-//! into the prefetch that does.
+//! A schedule that stays within alpha < 2 times the optimum must start with less than a switch's worth of data, (9),
+//! and always fetch less than the room that (10) leaves. The room shrinks by C_switch R_tr - S_p^k with each prefetch k
+//! and is used up by the time given by (13), so every schedule violates one of the two at some point. The stream ends
+//! shortly after the start of the prefetch that does.
 //!
-//! Cost: a step for each prefetch up to that one; 1 / x of them for a schedule that stays x below a switch's worth.
+//! Cost: a step per prefetch up to that one; 1 / x steps for a schedule that stays x below a switch's worth.
 
 use headstart_types::KeyError;
 
@@ -14,11 +14,11 @@ use super::competitive_depth;
 /// A stream that costs more than alpha times its optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Defeat {
-    /// The prefetch that is too large, from 1: the first breaks equation (9), any other equation (10).
+    /// The prefetch that is too large, from 1: the first violates equation (9), any other equation (10).
     pub prefetch: u64,
-    /// How far into that prefetch the stream goes. Epsilon.
+    /// How far into that prefetch the stream extends. Epsilon.
     pub epsilon_bytes: f64,
-    /// The stream. `S_tot`.
+    /// Length of the stream. `S_tot`.
     pub length_bytes: f64,
     /// What the schedule fetches of it.
     pub fetched_bytes: f64,
@@ -29,21 +29,21 @@ pub struct Defeat {
 }
 
 impl Defeat {
-    /// Above alpha.
+    /// Exceeds alpha.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.total_ns / self.optimum_ns
     }
 }
 
-/// The stream on which `schedule` costs more than `alpha` times the optimum, where switches take `switch_ns` each and data
-/// pass at `bytes_per_second`. `schedule` returns for k = 1, 2, ... in order the size of the k-th prefetch of a stream, in
-/// bytes; it is asked no further than the answer.
+/// The stream on which `schedule` costs more than `alpha` times the optimum, with switches of `switch_ns` and a rate of
+/// `bytes_per_second`. `schedule` returns for k = 1, 2, ... in order the size of the k-th prefetch of a stream, in
+/// bytes; it is called only as far as needed.
 ///
 /// Epsilon is half of what the proof allows, and at most half of the prefetch, so that the stream ends within it.
 ///
 /// # Errors
-/// `alpha` is not between 0 and 2, or the schedule fetches nothing or no number at some k.
+/// If `alpha` is not between 0 and 2, or the schedule fetches nothing, or returns NaN, at some k.
 pub fn defeat(
     mut schedule: impl FnMut(u64) -> f64,
     alpha: f64,
@@ -59,7 +59,7 @@ pub fn defeat(
         size => Err(KeyError::new("schedule", format!("{size} bytes at prefetch {k}"), "more than 0 bytes each time")),
     };
     let mut size = ask(1)?;
-    // What the prefetches before the k-th fetched, and the right-hand side of (9) or (10).
+    // Bytes fetched by the prefetches before the k-th, and the right-hand side of (9) or (10).
     let (mut k, mut before, mut room) = (1, 0.0, switch_bytes);
     while size < room {
         before += size;
@@ -67,8 +67,8 @@ pub fn defeat(
         k += 1;
         size = ask(k)?;
     }
-    // The proof of (9) allows (2 - alpha) C_switch R_tr / alpha, that of (10) T / alpha; T is written so that nothing
-    // cancels.
+    // The proof of (9) allows (2 - alpha) C_switch R_tr / alpha, that of (10) T / alpha; T is written without
+    // cancellation.
     let beyond = if k == 1 { 0.0 } else { size - room };
     let allowed = (beyond + (2.0 - alpha) * (before + switch_bytes)) / alpha;
     let epsilon_bytes = allowed.min(size) / 2.0;
@@ -83,8 +83,8 @@ pub fn defeat(
     })
 }
 
-/// No schedule keeps within alpha beyond this prefetch: the k of equation (13), from what its first prefetch fetches.
-/// Infinite if that is a switch's worth of data or more; such a schedule has broken (9).
+/// No schedule stays within alpha beyond this prefetch: the k of equation (13), from the size of its first prefetch.
+/// Infinite if that is at least a switch's worth of data; such a schedule has violated (9).
 #[must_use]
 pub fn latest_violation(first_bytes: f64, switch_ns: f64, bytes_per_second: f64) -> f64 {
     let switch_bytes = competitive_depth(switch_ns, bytes_per_second);
@@ -98,7 +98,7 @@ pub fn latest_violation(first_bytes: f64, switch_ns: f64, bytes_per_second: f64)
 mod tests {
     use super::*;
 
-    /// Against switches worth 100 bytes, a byte a nanosecond.
+    /// With switches worth 100 bytes, at a byte per nanosecond.
     fn against(schedule: impl FnMut(u64) -> f64, alpha: f64) -> Defeat {
         defeat(schedule, alpha, 100.0, 1e9).expect("a stream")
     }
@@ -114,14 +114,14 @@ mod tests {
 
     #[test]
     fn too_little_each_time_by_hand() {
-        // 80 each time. (10) leaves 80 for the second, which is broken at once: 80 is not less.
+        // 80 each time. (10) leaves 80 for the second, which violates it: 80 is not less.
         let found = against(|_| 80.0, 1.5);
         assert_eq!((found.prefetch, found.fetched_bytes, found.total_ns), (2, 160.0, 360.0));
         // T = 80 + 0.5 x 100 - 0.5 x 80 = 90: a stream of 80 + 30 bytes, 210 ns at best.
         assert!((found.epsilon_bytes - 30.0).abs() < 1e-12, "{found:?}");
         assert!((found.ratio() - 360.0 / 210.0).abs() < 1e-12);
-        // 80, 70, 60: room for 80, then 80 + 70 - 100 = 50. T = 60 + 1.5 x 100 - 0.5 x 150 = 135, so 45 of 60, but not
-        // more than half of them.
+        // 80, 70, 60: room for 80, then 80 + 70 - 100 = 50. T = 60 + 1.5 x 100 - 0.5 x 150 = 135, so 45 of 60, but at
+        // most half of them.
         let found = against(|k| 90.0 - 10.0 * k as f64, 1.5);
         assert_eq!((found.prefetch, found.epsilon_bytes, found.total_ns), (3, 30.0, 510.0));
         assert_eq!(found.optimum_ns, 280.0);

@@ -1,8 +1,8 @@
-//! The depth that balances switches and waste, and what it guarantees: equations (7), (8), (14) and (15).
+//! The depth that balances switches and waste, and its guarantees: equations (7), (8), (14) and (15).
 
 use super::{Schedule, Stream};
 
-/// What passes the head in the time of a switch, seek and rotation. `S_p` of equation (8).
+/// The data that passes the head in the time of a switch (seek and rotation). `S_p` of equation (8).
 #[must_use]
 pub fn competitive_depth(switch_ns: f64, bytes_per_second: f64) -> f64 {
     switch_ns * bytes_per_second / 1e9
@@ -14,8 +14,8 @@ pub fn whole_pages(depth_bytes: f64, page_bytes: f64) -> f64 {
     (depth_bytes / page_bytes).round().max(1.0) * page_bytes
 }
 
-/// Streams that are prefetched to the competitive depth, behind a slow start of so many prefetches, cost less than this
-/// times the optimum. 2 without one, equation (8); 2 + P with it, equation (15).
+/// The ratio to the optimum that streams prefetched to the competitive depth stay below, after a slow start of this
+/// many prefetches. 2 without one, equation (8); 2 + P with it, equation (15).
 #[must_use]
 pub fn competitive_ratio(slow_prefetches: u64) -> f64 {
     2.0 + slow_prefetches as f64
@@ -24,13 +24,13 @@ pub fn competitive_ratio(slow_prefetches: u64) -> f64 {
 /// The two lines of equation (14), for one stream; without a slow start, of equation (7).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpperBounds {
-    /// The stream costs no more.
+    /// The stream costs at most this.
     pub at_most_ns: f64,
-    /// It costs less.
+    /// The stream costs less than this.
     pub less_than_ns: f64,
 }
 
-/// The bounds on what a stream costs, of any depth, competitive or not. The caller guarantees that no prefetch of the
+/// The bounds on the cost of a stream, for any depth, competitive or not. The caller guarantees that no prefetch of the
 /// ramp is larger than the depth.
 #[must_use]
 pub fn upper_bounds(stream: &Stream, schedule: &Schedule, switch_ns: f64) -> UpperBounds {
@@ -60,25 +60,25 @@ mod tests {
     #[test]
     fn the_papers_ibm_drive() {
         assert_eq!(rounded_kb(7.53 + 3.00, 37.3), 393.0);
-        // No other reading of the units gives 393: 411.9, 402.2 and 383.6.
+        // No other interpretation of the units gives 393: 411.9, 402.2 and 383.6.
         let (mib, kib) = (1024.0 * 1024.0, 1024.0);
         for (mega, kilo) in [(mib, KB), (mib, kib), (MB, kib)] {
             let other = competitive_depth(10.53 * MS, 37.3 * mega) / kilo;
             assert!((other - 393.0).abs() > 9.0, "{other}");
         }
-        // Its 37.5 MB/s that are 300 Mb/s say the same.
+        // Its 37.5 MB/s, given as 300 Mb/s, agree.
         assert_eq!(37.5 * MB * 8.0, 300.0 * MB);
     }
 
-    /// Section 5 prints an "average seek time" of 7.98 ms for the Seagate drive and the array. Its depths of 446 KB and 646
-    /// KB come out only if those 7.98 ms are the whole switch; 446 only with all digits that rounding took away, since
-    /// 7.98 ms x 55.8 MB/s are 445.3 KB.
+    /// Section 5 gives an "average seek time" of 7.98 ms for the Seagate drive and the array. Its depths of 446 KB and
+    /// 646 KB only follow if those 7.98 ms are the whole switch; 446 only before rounding, since 7.98 ms x 55.8 MB/s
+    /// are 445.3 KB.
     #[test]
     fn the_papers_seagate_drive_and_array() {
         assert_eq!((rounded_kb(7.98, 55.8), rounded_kb(7.98, 80.9)), (445.0, 646.0));
         let (least, most) = (rounded_kb(7.975, 55.75), rounded_kb(7.985, 55.85));
         assert!((least..=most).contains(&446.0), "{least} to {most}");
-        // As a seek beside half a turn of 3.00 ms.
+        // As a seek plus half a revolution of 3.00 ms.
         assert_eq!((rounded_kb(7.98 + 3.00, 55.8), rounded_kb(7.98 + 3.00, 80.9)), (613.0, 888.0));
     }
 
@@ -90,7 +90,7 @@ mod tests {
         );
     }
 
-    /// Equation (14) with the slow start of section 4.3 in pages, a page a nanosecond.
+    /// Equation (14) with the slow start of section 4.3 in pages, at a page per nanosecond.
     #[test]
     fn bounds_by_hand() {
         let stream = |length_bytes| Stream { length_bytes, bytes_per_second: 1e9 };

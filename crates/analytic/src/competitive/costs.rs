@@ -1,29 +1,29 @@
-//! What streams cost the disk: equations (1) to (4) and (6).
+//! The disk time of streams: equations (1) to (4) and (6).
 
 use std::iter::Sum;
 use std::ops::Add;
 
-/// A stream that is read from its start on.
+/// A stream that is read from its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stream {
-    /// What is read of it. `S_tot`.
+    /// Bytes read. `S_tot`.
     pub length_bytes: f64,
-    /// How fast the disk reads where it lies. `R_tr`.
+    /// Transfer rate at its position. `R_tr`.
     pub bytes_per_second: f64,
 }
 
 impl Stream {
-    /// The time in which `bytes` of it pass the head.
+    /// The transfer time of `bytes`.
     #[must_use]
     pub fn transfer_ns(&self, bytes: f64) -> f64 {
         bytes * 1e9 / self.bytes_per_second
     }
 }
 
-/// How much each prefetch of a stream fetches: first the ramp, then always the depth. `S_p^1`, `S_p^2`, ...
+/// The sizes of a stream's prefetches: first the ramp, then always the depth. `S_p^1`, `S_p^2`, ...
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// The first prefetches, in bytes. Empty if all are alike.
+    /// The first prefetches, in bytes. Empty if all have the same size.
     pub ramp_bytes: Vec<f64>,
     /// Every further one.
     pub depth_bytes: f64,
@@ -44,26 +44,26 @@ impl Schedule {
         Self { ramp_bytes: sizes.take_while(|size| *size < depth_bytes).collect(), depth_bytes }
     }
 
-    /// Prefetches of the slow start. P.
+    /// Number of prefetches of the slow start. P.
     #[must_use]
     pub fn slow_prefetches(&self) -> u64 {
         self.ramp_bytes.len() as u64
     }
 
-    /// What they fetch. T.
+    /// Bytes that they fetch. T.
     #[must_use]
     pub fn slow_bytes(&self) -> f64 {
         self.ramp_bytes.iter().sum()
     }
 
-    /// The k-th prefetch, k from 1.
+    /// The size of the k-th prefetch, k from 1.
     #[must_use]
     pub fn size(&self, k: u64) -> f64 {
         let index = usize::try_from(k - 1).unwrap_or(usize::MAX);
         self.ramp_bytes.get(index).copied().unwrap_or(self.depth_bytes)
     }
 
-    /// How many prefetches a stream of `length_bytes` needs, and what they fetch.
+    /// The number of prefetches that a stream of `length_bytes` needs, and the bytes that they fetch.
     #[must_use]
     pub fn prefetches(&self, length_bytes: f64) -> (u64, f64) {
         let mut fetched = 0.0;
@@ -78,17 +78,17 @@ impl Schedule {
     }
 }
 
-/// What the switches before a stream's prefetches take, seek and rotation.
+/// The times of the switches (seek and rotation) before a stream's prefetches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Switches<'a> {
-    /// Each the same, in nanoseconds: the average, as equations (6) and (7) have it. `C_switch^avg`.
+    /// All equal, in nanoseconds: the average, as in equations (6) and (7). `C_switch^avg`.
     Alike(f64),
-    /// One for each prefetch, in nanoseconds; the last also stands for all that follow it. `C_switch[i, j]`.
+    /// One for each prefetch, in nanoseconds; the last also applies to all that follow it. `C_switch[i, j]`.
     Each(&'a [f64]),
 }
 
 impl Switches<'_> {
-    /// What the first `count` take. Equation (2).
+    /// The sum of the first `count`. Equation (2).
     #[must_use]
     pub fn sum_ns(&self, count: u64) -> f64 {
         match self {
@@ -102,16 +102,16 @@ impl Switches<'_> {
     }
 }
 
-/// Time of the disk, by what it went to. Costs of several streams sum.
+/// Disk time by use. Costs of several streams add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
-    /// How many there were.
+    /// Number of prefetches.
     pub prefetches: u64,
     /// `C_tot_switch`, equation (2).
     pub switch_ns: f64,
-    /// Transfer of what is used.
+    /// Transfer of used data.
     pub transfer_ns: f64,
-    /// Transfer of what is not: exactly, where equation (3) gives a bound. `C_waste`.
+    /// Transfer of unused data: exact, where equation (3) gives a bound. `C_waste`.
     pub waste_ns: f64,
 }
 
@@ -142,7 +142,7 @@ impl Sum for Cost {
     }
 }
 
-/// What a stream costs with a schedule. A term of equation (4), first line.
+/// The cost of a stream with a schedule. A term of equation (4), first line.
 #[must_use]
 pub fn cost(stream: &Stream, schedule: &Schedule, switches: Switches<'_>) -> Cost {
     let (prefetches, fetched) = schedule.prefetches(stream.length_bytes);
@@ -154,7 +154,7 @@ pub fn cost(stream: &Stream, schedule: &Schedule, switches: Switches<'_>) -> Cos
     }
 }
 
-/// What it costs one who knows its length: a switch and the transfer. A term of equations (1) and (6).
+/// The cost if its length is known: a switch and the transfer. A term of equations (1) and (6).
 #[must_use]
 pub fn optimum(stream: &Stream, switch_ns: f64) -> Cost {
     Cost { prefetches: 1, switch_ns, transfer_ns: stream.transfer_ns(stream.length_bytes), waste_ns: 0.0 }
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     const MS: f64 = 1e6;
-    /// 1 MB/s: a kilobyte a millisecond.
+    /// 1 MB/s: a kilobyte per millisecond.
     const SLOW: f64 = 1e6;
 
     fn stream(kilobytes: f64) -> Stream {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_stream_by_hand() {
-        // 25 KB, 10 KB at a time: three switches of 4 ms, 25 ms used, 5 ms not. At best one switch.
+        // 25 KB, 10 KB at a time: three switches of 4 ms, 25 ms used, 5 ms wasted. The optimum has one switch.
         let found = cost(&stream(25.0), &Schedule::constant(1e4), Switches::Alike(4.0 * MS));
         let expected = Cost { prefetches: 3, switch_ns: 12.0 * MS, transfer_ns: 25.0 * MS, waste_ns: 5.0 * MS };
         assert_eq!((found, found.total_ns()), (expected, 42.0 * MS));

@@ -1,27 +1,28 @@
-//! The seek to expect when the scheduler may choose from n requests at random places: equation (5),
-//! Pr[D >= x] = (1 - x / C)^n, so that D / C ~ Beta(1, n).
+//! The expected seek if the scheduler can choose from n requests at random positions: equation (5), Pr[D >= x] = (1 - x
+//! / C)^n, so that D / C ~ Beta(1, n).
 //!
-//! n = 2 gives the mean between two independent places, which the paper prints of its drives. n = 1 is what the equation
-//! says and no more: a request ahead of the arm, at most C away.
+//! n = 2 gives the mean between two independent positions, which the paper gives for its drives. n = 1 is one request
+//! ahead of the arm, at most C away.
 
 use crate::file_system::SeekCurve;
 
-/// Mean seek time by a curve in closed form or a table, exactly. C is the curve's number of cylinders: a data set that
-/// lies on fewer has the part of the table that they make.
+/// Mean seek time of a curve in closed form or a table, exactly. C is the curve's number of cylinders: for a data set
+/// on fewer cylinders, pass the corresponding part of the table.
 ///
-/// In a table each distance d weighs as the chance of d - 1/2 to d + 1/2: for n = 2, as pairs of cylinders do.
+/// In a table each distance d is weighted with the probability of d - 1/2 to d + 1/2: for n = 2, as pairs of cylinders
+/// are.
 #[must_use]
 pub fn expected_seek(curve: &SeekCurve, concurrent: u32) -> f64 {
     curve.mean(1, concurrent.max(1))
 }
 
-/// Evenly probable distances at which a function is asked.
+/// Number of equally probable distances at which a function is evaluated.
 const POINTS: u32 = 1 << 16;
 
-/// Mean seek time by any function of the distance, over a data set that is `span` wide, in the function's own unit.
+/// Mean seek time of any function of the distance, over a data set of width `span`, in the function's own unit.
 ///
-/// The mean of the function at the middles of 2^16 evenly probable distances: a smooth curve, square roots included, comes
-/// out to a hundred-thousandth.
+/// The mean of the function at the midpoints of 2^16 equally probable distances: for a smooth curve, including square
+/// roots, accurate to 1e-5.
 #[must_use]
 pub fn expected_seek_by(curve: impl Fn(f64) -> f64, span: f64, concurrent: u32) -> f64 {
     let root = 1.0 / f64::from(concurrent.max(1));
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_nearest_of_many_is_near() {
-        // Distances drawn as the scheduler meets them: the least of n even numbers, by Weyl's sequences.
+        // Distances as seen by the scheduler: the minimum of n uniform numbers, by Weyl's sequences.
         let primes = [2.0_f64, 3.0, 5.0, 7.0];
         let rounds = 100_000;
         let least =

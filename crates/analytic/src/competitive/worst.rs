@@ -1,24 +1,26 @@
-//! How much more than the optimum a schedule can cost: the supremum over all lengths of a stream. Ours; the paper bounds it.
+//! The worst-case ratio of a schedule's cost to the optimum: the supremum over all lengths of a stream. Our addition;
+//! the paper bounds it.
 //!
-//! The cost jumps where a prefetch begins and stays until the next, while the optimum grows with the length. So the ratio
-//! is largest just above a length at which everything fetched was used. With k prefetches, F_k bytes by the k-th and s bytes
-//! a switch it is (k s + F_k) / (s + F_(k-1)). Behind the ramp that is a quotient of two lines in k, which has its largest
-//! value at the first k or in the limit 1 + s / depth: as many values to compare as the ramp has prefetches, and two.
+//! The cost jumps at the start of a prefetch and is constant until the next, while the optimum grows with the length.
+//! The ratio is therefore largest just above a length at which everything fetched was used. With k prefetches, F_k
+//! bytes by the k-th and s bytes per switch it is (k s + F_k) / (s + F_(k-1)). After the ramp that is a quotient of two
+//! linear functions of k, whose maximum is at the first k or in the limit 1 + s / depth: the values to compare are the
+//! ramp's prefetches and two more.
 
 use super::{competitive_depth, Schedule};
 
-/// The worst that can happen to a schedule.
+/// The worst case of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Worst {
-    /// Least upper bound of cost over optimum; not reached, but approached as closely as one likes.
+    /// Least upper bound of cost over optimum; not reached, but approached arbitrarily closely.
     pub ratio: f64,
     /// By streams just longer than this, in bytes; infinite if by ever longer ones.
     pub above_bytes: f64,
-    /// The prefetch that such a stream hardly uses, from 1; `None` of ever longer ones.
+    /// The prefetch of which such a stream uses almost nothing, from 1; `None` for ever longer ones.
     pub prefetch: Option<u64>,
 }
 
-/// The supremum for streams where switches take `switch_ns` each and data pass at `bytes_per_second`.
+/// The supremum over streams, with switches of `switch_ns` and a rate of `bytes_per_second`.
 #[must_use]
 pub fn worst(schedule: &Schedule, switch_ns: f64, bytes_per_second: f64) -> Worst {
     let switch_bytes = competitive_depth(switch_ns, bytes_per_second);
@@ -50,10 +52,10 @@ mod tests {
 
     #[test]
     fn constant_depths_by_hand() {
-        // The competitive depth: 2 for a stream of hardly anything, and for every whole number of prefetches.
+        // The competitive depth: 2 for a stream of almost zero length, and for every whole number of prefetches.
         let competitive = Worst { ratio: 2.0, above_bytes: 0.0, prefetch: Some(1) };
         assert_eq!(in_pages(&Schedule::constant(98.0)), competitive);
-        // Twice as deep wastes two switches' time: 3. Half as deep switches twice as often: 3 in the end.
+        // Twice as deep wastes two switches' time: 3. Half as deep switches twice as often: 3 in the limit.
         assert_eq!(in_pages(&Schedule::constant(196.0)), Worst { ratio: 3.0, ..competitive });
         let endless = Worst { ratio: 3.0, above_bytes: f64::INFINITY, prefetch: None };
         assert_eq!(in_pages(&Schedule::constant(49.0)), endless);
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_long_ramp_is_worst_before_its_end() {
-        // From a thousandth of the depth: by the eighth of ten prefetches.
+        // From a thousandth of the depth: at the eighth of ten prefetches.
         let found = worst(&Schedule::slow_start(1.0, 1024.0), 1024.0, 1e9);
         let at = |k: u64| {
             let fetched = |k: u64| ((1_u64 << k) - 1) as f64;

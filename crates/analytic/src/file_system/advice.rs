@@ -1,8 +1,8 @@
-//! Which parameter to change, and its gain by the model.
+//! Which parameter to change, and the gain according to the model.
 //!
-//! Each parameter is tried alone, at every value of a short list; the best value of each is kept if it gains at all. The
-//! last piece of advice is all of them together. A gain is of the time that a file's requests take in sum, not of one
-//! request's: larger requests take longer each.
+//! Each parameter is varied alone, over a short list of values; the best value of each is kept if it gains anything.
+//! The last suggestion combines all of them. A gain refers to the sum of the times of a file's requests, not to one
+//! request's time: larger requests take longer each.
 
 use headstart_types::{Bytes, KeyError};
 
@@ -10,22 +10,22 @@ use super::equations::response;
 use super::parameters::{FileSystem, Parameters, Prefetch, Scheduler};
 use super::seeks::Seeks;
 
-/// A change that helps.
+/// A suggested change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// What to set.
+    /// The settings to change.
     pub set: Settings,
     /// Sum of the response times of a file's requests afterwards.
     pub total_ns: f64,
-    /// By how much that is less than before, as a share of it: 0 to 1.
+    /// The reduction as a share of the time before: 0 to 1.
     pub gain: f64,
 }
 
-/// Gains below this are not worth a line.
+/// Minimum gain to report.
 const LEAST_GAIN: f64 = 0.001;
-/// Clusters and read-ahead are tried up to here: what later file systems take for them at the most.
+/// Maximum cluster and read-ahead size to try: the largest in later file systems.
 const CLUSTER_BYTES_MAX: u64 = 1 << 20;
-/// Requests of the application are tried up to here.
+/// Maximum size of the application's requests to try.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
 /// Keys of Python's `headstart.model.file_system` with their values.
@@ -34,7 +34,7 @@ type Candidate = (Parameters, Settings);
 /// Values of one parameter to try.
 type Family = fn(&Parameters) -> Vec<Candidate>;
 
-/// By the parameter that they change first of all.
+/// By the main parameter that they change.
 const FAMILIES: [(&str, Family); 7] = [
     ("prefetch_first", firsts),
     ("prefetch_limit", limits),
@@ -45,11 +45,11 @@ const FAMILIES: [(&str, Family); 7] = [
     ("request", requests),
 ];
 
-/// Changes that help, best first; where that helps more, all of them together last, found by trying each parameter
-/// again on top of the others. Parameters `but` are left alone.
+/// Suggested changes, best first; if it gains more, the combination of all comes last, found by varying each parameter
+/// again on top of the others. Parameters in `but` are not changed.
 ///
 /// # Errors
-/// A parameter out of range, to begin with.
+/// If a parameter is out of range.
 pub fn advise(parameters: &Parameters, seeks: &mut Seeks, but: &[&str]) -> Result<Vec<Advice>, KeyError> {
     let before = response(parameters, seeks)?.total_ns;
     let mut alone: Vec<(Advice, Family)> = Vec::new();
@@ -65,7 +65,7 @@ pub fn advise(parameters: &Parameters, seeks: &mut Seeks, but: &[&str]) -> Resul
     Ok(alone.into_iter().map(|(advice, _)| advice).chain(more).collect())
 }
 
-/// The change that leaves the least time, if one gains on `before`.
+/// The change with the least time, if it gains compared to `before`.
 fn best(
     candidates: Vec<Candidate>,
     before: f64,
@@ -75,7 +75,7 @@ fn best(
     let mut enough = before * (1.0 - LEAST_GAIN);
     for (changed, set) in candidates {
         let total_ns = response(&changed, seeks)?.total_ns;
-        // Of equals the first, which changes less.
+        // Among equals the first, which changes less.
         if total_ns < enough {
             enough = total_ns - before * LEAST_GAIN;
             best = Some((changed, set, total_ns));
@@ -109,7 +109,7 @@ fn text(bytes: u64) -> String {
     Bytes(bytes).to_string()
 }
 
-/// A larger limit, up to the cluster; of a file system that reads nothing ahead, that it does.
+/// A larger limit, up to the cluster; for a file system without read-ahead, enables it.
 fn limits(now: &Parameters) -> Vec<Candidate> {
     let FileSystem { block_bytes, cluster_bytes, prefetch, .. } = now.file_system;
     let most = cluster_bytes.min(CLUSTER_BYTES_MAX);
@@ -126,7 +126,7 @@ fn limits(now: &Parameters) -> Vec<Candidate> {
     }
 }
 
-/// A larger first request, up to the limit: with limit and cluster equal the whole cluster at once (section 6).
+/// A larger first request, up to the limit: if limit and cluster are equal, the whole cluster at once (section 6).
 fn firsts(now: &Parameters) -> Vec<Candidate> {
     let Prefetch::Doubling { first_bytes, limit_bytes } = now.file_system.prefetch else { return Vec::new() };
     let only_first = |first| {
@@ -173,8 +173,8 @@ fn read_ahead(now: &Parameters) -> Vec<Candidate> {
     vec![(changed, vec![("read_ahead", "true".to_owned())])]
 }
 
-/// Never first come, first served: that the tables' form lets it gain for 2 or 3 streams, where the way back is all
-/// that the order of the queue costs, is the form's weakness.
+/// First come, first served is never suggested: in the tables' form it seems to gain for 2 or 3 streams, because the
+/// way back is then the whole cost of the queue's order; this is a weakness of that form.
 fn clook(now: &Parameters) -> Vec<Candidate> {
     let mut changed = *now;
     changed.disk.scheduler = Scheduler::Clook;

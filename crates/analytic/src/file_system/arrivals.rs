@@ -1,22 +1,24 @@
-//! Requests that arrive at a disk by the clock: the response time of an open queue. Ours, not the paper's, which lists
-//! arrival processes and run lengths (Table 2) but validates closed readers of whole files.
+//! Open arrivals at a disk: the response time of an open queue. Our addition; the paper lists arrival processes and run
+//! lengths (Table 2) but validates closed readers of whole files.
 //!
-//! Requests lie in runs of contiguous ones, whose lengths are geometric: each goes on where the last ended with the same
-//! chance, so that service times are drawn independently of each other. The first of a run is equation (2), with the seek
-//! between two places at random and a wait drawn from a turn; one that goes on is equation (3) where the disk reads ahead,
-//! else it waits for its place to come round. First come, first served, W being the wait in the queue:
+//! Requests form contiguous runs with geometric lengths: each continues the previous one with the same probability, so
+//! that service times are independent. The first of a run follows equation (2), with the seek between two random
+//! positions and a rotational latency uniform over a revolution; a continuing request follows equation (3) if the disk
+//! reads ahead, otherwise it waits until its sectors come round. First come, first served, with W the wait in the
+//! queue:
 //!
 //! ```text
 //! Poisson    W = l E[S^2] / 2 (1 - r)                                             Pollaczek and Khinchine
-//! bursts     W = l E[S^2] / 2 (1 - r) + E[X (X - 1)] E[S] / 2 E[X] (1 - r)        X requests of one instant
+//! bursts     W = l E[S^2] / 2 (1 - r) + E[X (X - 1)] E[S] / 2 E[X] (1 - r)        X simultaneous requests
 //! constant   W = r E[S] c / 2 (1 - r)  exp(-2 (1 - r) / 3 r c)                    c = Var S / E[S]^2
 //! ```
 //!
-//! l requests a second, r = l E[S] below 1. The first two are exact for such service times. The third is Kraemer and
+//! l requests per second, r = l E[S] below 1. The first two are exact for such service times. The third is Kraemer and
 //! Langenbach-Belz's approximation ("Approximate formulae for the delay in the queueing system GI/G/1", ITC 8, 1976).
-//! Whether the disk was idle decides how far a place has gone by: the mean over both, r being what comes out.
+//! The angle since the previous request depends on whether the disk was idle: we use the mean over both cases, weighted
+//! with the resulting r.
 //!
-//! Left out: zones, and tracks that end within a request. Cost: some dozen steps, each a few divisions.
+//! Not modelled: zones, and tracks that end within a request. Cost: some dozen steps of a few divisions each.
 
 use headstart_types::KeyError;
 
@@ -24,42 +26,42 @@ use super::disk_costs::Cost;
 use super::parameters::Disk;
 use super::seeks::Seeks;
 
-/// When requests arrive.
+/// The arrival process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Timing {
-    /// One after each interval.
+    /// Constant intervals.
     Constant,
-    /// With exponential intervals.
+    /// Exponential intervals.
     Poisson,
-    /// Several at one instant, as a geometric number of this mean; with exponential intervals between bursts.
+    /// Simultaneous requests, geometric in number with this mean; exponential intervals between bursts.
     Bursty(f64),
 }
 
-/// What arrives.
+/// The arriving requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Arrivals {
-    /// When.
+    /// The arrival process.
     pub timing: Timing,
     /// Mean time between two requests, in nanoseconds; above zero.
     pub interval_ns: f64,
-    /// Bytes of a request; at least 1.
+    /// Bytes per request; at least 1.
     pub request_bytes: u64,
     /// Mean length of a run, in requests; at least 1.
     pub run_length: f64,
-    /// Requests that the span has room for, at least 1: at its end a run is over.
+    /// Number of requests that fit in the span, at least 1: a run ends at the span's end.
     pub places: f64,
 }
 
-/// What the model says of the mean request.
+/// The model's results for the mean request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpenResponse {
     /// From arrival to completion: the wait and the service.
     pub response_ns: f64,
-    /// In the queue.
+    /// Wait in the queue.
     pub wait_ns: f64,
     /// The parts of its service.
     pub service: Cost,
-    /// The disk's share of busy time, below 1.
+    /// The disk's utilisation, below 1.
     pub busy: f64,
 }
 
@@ -71,14 +73,14 @@ struct Moments {
 }
 
 impl Moments {
-    /// Of a constant time and others that vary independently of each other.
+    /// Of the sum of a constant time and independent random ones.
     fn of(constant: f64, varying: &[Moments]) -> Self {
         let mean = constant + varying.iter().map(|part| part.mean).sum::<f64>();
         let variance: f64 = varying.iter().map(|part| part.square - part.mean * part.mean).sum();
         Self { mean, square: mean * mean + variance }
     }
 
-    /// Evenly from nothing to `most`.
+    /// Of a uniform time from zero to `most`.
     fn even(most: f64) -> Self {
         Self { mean: most / 2.0, square: most * most / 3.0 }
     }
@@ -87,20 +89,20 @@ impl Moments {
         Self { mean: time, square: time * time }
     }
 
-    /// This one with a chance, else the other.
+    /// A mixture: this one with probability `chance`, else the other.
     fn or(self, chance: f64, other: Self) -> Self {
         let mix = |this: f64, other: f64| chance * this + (1.0 - chance) * other;
         Self { mean: mix(self.mean, other.mean), square: mix(self.square, other.square) }
     }
 }
 
-/// Rounds in which the disk's share of busy time, which decides how far places have gone by, settles.
+/// Iterations until the disk's utilisation, which determines the angles, converges.
 const ROUNDS: u32 = 60;
 
-/// The mean response of requests that arrive at a disk by themselves.
+/// The mean response time of requests in an open queue.
 ///
 /// # Errors
-/// `interval`: they arrive faster than the disk serves them.
+/// At `interval`, if they arrive faster than the disk serves them.
 pub fn open_response(disk: &Disk, arrivals: &Arrivals, seeks: &mut Seeks) -> Result<OpenResponse, KeyError> {
     let seek = Moments { mean: seeks.moments(1).next, square: seeks.curve().squared().mean(1, 2) };
     let begins = begins(arrivals);
@@ -119,19 +121,19 @@ pub fn open_response(disk: &Disk, arrivals: &Arrivals, seeks: &mut Seeks) -> Res
     Ok(OpenResponse { response_ns: wait_ns + all.mean, wait_ns, service: parts, busy })
 }
 
-/// The chance that a request begins a run.
+/// The probability that a request begins a run.
 fn begins(arrivals: &Arrivals) -> f64 {
     let over = 1.0 / arrivals.run_length;
     over + (1.0 - over) / arrivals.places.max(1.0)
 }
 
-/// Pollaczek and Khinchine's wait, with what bursts add; or that of constant intervals.
+/// Pollaczek and Khinchine's wait, plus the term for bursts; or the wait for constant intervals.
 fn wait(arrivals: &Arrivals, service: Moments, busy: f64) -> f64 {
     let free = 2.0 * (1.0 - busy);
     let poisson = service.square / arrivals.interval_ns / free;
     match arrivals.timing {
         Timing::Poisson => poisson,
-        // Of a geometric number of mean b, E[X (X - 1)] / E[X] = 2 (b - 1).
+        // For a geometric number with mean b, E[X (X - 1)] / E[X] = 2 (b - 1).
         Timing::Bursty(burst) => poisson + 2.0 * (burst - 1.0) * service.mean / free,
         Timing::Constant => {
             let variation = service.square / (service.mean * service.mean) - 1.0;
@@ -143,7 +145,7 @@ fn wait(arrivals: &Arrivals, service: Moments, busy: f64) -> f64 {
     }
 }
 
-/// A request's service, and the means of its parts, with the disk `busy` for a share of the time.
+/// A request's service time, and the means of its parts, at a utilisation of `busy`.
 fn service(disk: &Disk, arrivals: &Arrivals, begins: f64, seek: Moments, busy: f64) -> (Moments, Cost) {
     let bytes = arrivals.request_bytes as f64;
     let (surface, bus) = (bytes * 1e9 / disk.disk_bytes_per_second, bytes * 1e9 / disk.bus_bytes_per_second);
@@ -151,7 +153,8 @@ fn service(disk: &Disk, arrivals: &Arrivals, begins: f64, seek: Moments, busy: f
     let turn = Moments::even(disk.revolution_ns);
     let first = Moments::of(disk.miss_overhead_ns + moved, &[seek, turn]);
     let first_cost = Cost { overhead: disk.miss_overhead_ns, seek: seek.mean, rotation: turn.mean, transfer: moved };
-    // The place has just gone by when the last request ends, and comes round; of an idle disk it is anywhere.
+    // The position has just passed when the last request ends, and comes round again; if the disk was idle, its angle
+    // is uniform.
     let late = disk.miss_overhead_ns + (bus - surface).max(0.0);
     let passed = if disk.revolution_ns > 0.0 { late % disk.revolution_ns } else { 0.0 };
     let round = Moments::constant(disk.revolution_ns - passed).or(busy, turn);
@@ -160,7 +163,7 @@ fn service(disk: &Disk, arrivals: &Arrivals, begins: f64, seek: Moments, busy: f
     let held = bus.max(surface - disk.hit_overhead_ns);
     let hit = Moments::constant(disk.hit_overhead_ns + held);
     let hit_cost = Cost { overhead: disk.hit_overhead_ns, transfer: held, ..Cost::default() };
-    // Of those that go on: the share that the disk's cache has nothing of.
+    // Share of the continuing requests that the disk's cache does not hold at all.
     let misses = match (disk.read_ahead && disk.cache_segments > 0, disk.read_ahead_on_sequence) {
         (false, _) => 1.0,
         (true, true) => begins,
@@ -183,7 +186,7 @@ mod tests {
 
     const MS: f64 = 1e6;
 
-    /// No arm, no turn: each request takes `ms`.
+    /// No arm, no rotation: each request takes `ms`.
     fn flat(ms: f64) -> Disk {
         Disk { revolution_ns: 0.0, miss_overhead_ns: ms * MS, hit_overhead_ns: ms * MS, ..still() }
     }
@@ -207,13 +210,13 @@ mod tests {
 
     #[test]
     fn queues_by_hand() {
-        // M/D/1, half busy: half of a service is waited for. Bursts of 3 add twice 2 services over twice a half.
+        // M/D/1, half busy: the wait is half a service. Bursts of 3 add twice 2 services over twice a half.
         let poisson = on(&flat(2.0), &arrivals(Timing::Poisson, 4.0));
         assert!((poisson.wait_ns - 1.0 * MS).abs() < 1.0 && (poisson.busy - 0.5).abs() < 1e-9, "{poisson:?}");
         let bursty = on(&flat(2.0), &arrivals(Timing::Bursty(3.0), 4.0));
         assert!((bursty.wait_ns - 9.0 * MS).abs() < 1.0, "{bursty:?}");
         assert_eq!(on(&flat(2.0), &arrivals(Timing::Constant, 4.0)).wait_ns, 0.0);
-        // A turn of 6 ms alone: evenly 0 to 6, E[S] = 3, E[S^2] = 12. Every 6 ms: 12 / 6 / 2 / (1 - 1/2) = 2.
+        // Only a revolution of 6 ms: uniform 0 to 6, E[S] = 3, E[S^2] = 12. Every 6 ms: 12 / 6 / 2 / (1 - 1/2) = 2.
         let turning = Disk { miss_overhead_ns: 0.0, hit_overhead_ns: 0.0, ..still() };
         let found = on(&turning, &arrivals(Timing::Poisson, 6.0));
         assert!((found.wait_ns - 2.0 * MS).abs() < 1.0 && (found.response_ns - 5.0 * MS).abs() < 1.0, "{found:?}");
@@ -230,8 +233,8 @@ mod tests {
     }
 
     proptest! {
-        /// What anybody expects of a queue: parts sum to the response, waits grow with the load and with bursts, are less at a
-        /// constant rate, and longer runs, a faster bus and more read-ahead cost nothing.
+        /// General properties of a queue: parts sum to the response, waits grow with the load and with bursts, are
+        /// smaller at a constant rate, and longer runs, a faster bus and more read-ahead never slow it down.
         #[test]
         fn queues_behave(
             overhead in 0.1f64..2.0, interval in 20.0f64..200.0, run in 1.0f64..50.0, burst in 1.0f64..20.0,

@@ -1,16 +1,16 @@
-//! Reading a file as 4.4BSD's code does: which disk requests there are, when each is issued, and what is waited for.
-//! Ours, not the paper's, whose equations only count requests.
+//! Reading a file as 4.4BSD's code does: the disk requests, when each is issued, and the waits for them. Our addition;
+//! the paper's equations only count requests.
 //!
-//! After 4.4BSD-Lite, sys/kern/vfs_cluster.c, `cluster_read`, as the simulated file system has it: a block that is absent is
-//! fetched together with the window behind it; a block that is there makes the file system fetch the blocks from one
-//! window further on, while the application goes on. The window begins with nothing, is one block with the first
-//! prefetch, and doubles with each fetch as long as more blocks than it holds lie together. So 64 KB are read in requests of
-//! 8, 16, 24 and 16 KB. An indirect block is read when the blocks behind it are to be prefetched, and those wait for it.
+//! After 4.4BSD-Lite, sys/kern/vfs_cluster.c, `cluster_read`, as in the simulated file system: an absent block is
+//! fetched together with the window after it; a resident block triggers the fetch of the blocks one window further on,
+//! while the application continues. The window begins empty, is one block with the first prefetch, and doubles with
+//! each fetch as long as more blocks are contiguous than it holds. 64 KB are thus read in requests of 8, 16, 24 and 16
+//! KB. An indirect block is read when the blocks it leads to are to be prefetched, and these wait for it.
 //!
-//! The recursion goes through the application's references with two clocks: the application's, which costs and think
-//! times move on, and the end of the last fetch. A fetch ends when the disk has served it, by itself at the earliest, and
-//! not before the disk has been round all streams since the last one: exact where the disk never rests and where it
-//! hardly works, in between it errs on the side of waiting. Cost: constant for each reference and disk request.
+//! The recursion follows the application's references with two clocks: the application's, which costs and think times
+//! advance, and the end of the last fetch. A fetch ends when the disk has served it, at the earliest as if it were
+//! alone, and not before the disk has served all streams once since the last one: exact if the disk is always busy and
+//! if it is mostly idle; in between it overestimates the waits. Cost: constant per reference and disk request.
 
 use super::parameters::{FileSystem, Prefetch, Work};
 use super::requests::indirect_before;
@@ -18,24 +18,24 @@ use super::requests::indirect_before;
 /// A disk request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fetch {
-    /// Of so many bytes of the file; the first of all of them.
+    /// For this many bytes of the file; the first of all.
     First(u64),
-    /// Of so many bytes behind what has been read.
+    /// For this many bytes after what has been read.
     Further(u64),
-    /// Of so many indirect blocks, one after another.
+    /// For this many indirect blocks, one after another.
     Indirect(u64),
 }
 
-/// How long a disk request takes, in nanoseconds.
+/// The time of a disk request, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Served {
     /// With no other stream.
     pub alone: f64,
-    /// When all streams ask at once.
+    /// With all streams requesting at once.
     pub contended: f64,
 }
 
-/// Reads a file from start to end; `serve` gets each disk request in order. Returns what is waited for, in
+/// Reads a file from start to end; `serve` gets each disk request in order. Returns the sum of the waits, in
 /// nanoseconds.
 pub(super) fn read_through(file_system: &FileSystem, work: &Work, serve: impl FnMut(Fetch) -> Served) -> f64 {
     let (first, limit) = match file_system.prefetch {
@@ -65,13 +65,13 @@ pub(super) fn read_through(file_system: &FileSystem, work: &Work, serve: impl Fn
 /// Where the blocks of a file lie.
 struct Map<'a> {
     file_system: &'a FileSystem,
-    /// Whole blocks of the file, and the bytes of the fragment behind them.
+    /// Whole blocks of the file, and the bytes of the fragment after them.
     full: u64,
     fragment: u64,
 }
 
 impl Map<'_> {
-    /// 0 for direct blocks, from 1 on for those behind an indirect block; and the place in there.
+    /// 0 for direct blocks, from 1 on for those of an indirect block; and the position in it.
     fn region(&self, block: u64) -> (u64, u64) {
         match block.checked_sub(self.file_system.direct_blocks) {
             None => (0, block),
@@ -79,7 +79,7 @@ impl Map<'_> {
         }
     }
 
-    /// Whole blocks that lie together from `block` on.
+    /// Number of contiguous whole blocks from `block` on.
     fn together(&self, block: u64) -> u64 {
         let (region, place) = self.region(block);
         let cluster = self.file_system.cluster_bytes / self.file_system.block_bytes;
@@ -87,7 +87,7 @@ impl Map<'_> {
         (cluster - place % cluster).min(size - place).min(self.full - block.min(self.full))
     }
 
-    /// Bytes that a request for `count` blocks from `block` on reads. A fragment is one alone.
+    /// Bytes of a request for `count` blocks from `block` on. A fragment is read alone.
     fn bytes(&self, block: u64, count: u64) -> u64 {
         if block < self.full {
             count * self.file_system.block_bytes
@@ -103,23 +103,23 @@ struct Fetched {
     first: u64,
     /// The block after the last.
     end: u64,
-    /// When it has ended.
+    /// When it ends.
     at: f64,
 }
 
 struct Reader<'a, Serve> {
     map: Map<'a>,
-    /// Blocks of the largest request; 0: nothing is read ahead.
+    /// Blocks of the largest request; 0: no read-ahead.
     limit: u64,
     window: u64,
-    /// The last block of the latest fetch; nothing is taken for evicted that lies beyond.
+    /// The last block of the latest fetch; blocks beyond it cannot have been evicted.
     reached: u64,
-    /// The last region whose indirect block has been requested, and when it is there.
+    /// The last region whose indirect block was requested, and when it is available.
     known: u64,
     mapped_at: f64,
     /// Where the prefetch begins that waits for an indirect block.
     put_off: Option<u64>,
-    /// Requests with blocks from the one on that is being read: a few.
+    /// Requests with blocks from the current one on: a few.
     fetched: Vec<Fetched>,
     /// The end of the last request.
     last_end: f64,
@@ -163,7 +163,7 @@ impl<Serve: FnMut(Fetch) -> Served> Reader<'_, Serve> {
         self.fetched.iter().any(|fetched| (fetched.first..fetched.end).contains(&block))
     }
 
-    /// Fetches `block` with the window behind it.
+    /// Fetches `block` with the window after it.
     fn read_absent(&mut self, block: u64, moved: bool) {
         self.put_off = None;
         let (region, _) = self.map.region(block);
@@ -178,13 +178,13 @@ impl<Serve: FnMut(Fetch) -> Served> Reader<'_, Serve> {
             self.resize(block, behind, moved);
         }
         self.fetch_window(block, behind);
-        // The last of those that lie together: what comes next is fetched beside it.
+        // The last of a contiguous run: the next blocks are fetched with it.
         if block > 0 && block < self.map.full && behind == 0 && self.limit > 1 && !self.is_fetched(block + 1) {
             self.prefetch(block, block + 1, moved);
         }
     }
 
-    /// `block` is there: fetches what lies one window further on.
+    /// `block` is resident: fetches what lies one window further on.
     fn look_ahead(&mut self, block: u64, moved: bool) {
         let put_off = self.put_off.take().filter(|put_off| *put_off > block);
         let from = put_off.unwrap_or(block + self.window.max(1));
@@ -193,7 +193,7 @@ impl<Serve: FnMut(Fetch) -> Served> Reader<'_, Serve> {
         }
     }
 
-    /// Fetches the window from `from` on, if its indirect block is there.
+    /// Fetches the window from `from` on, if its indirect block is available.
     fn prefetch(&mut self, block: u64, from: u64, moved: bool) {
         if from >= self.map.full {
             return;
@@ -213,7 +213,7 @@ impl<Serve: FnMut(Fetch) -> Served> Reader<'_, Serve> {
         self.fetch_window(from, behind);
     }
 
-    /// Adapts the window to a fetch from `from`, behind which `behind` blocks lie.
+    /// Adapts the window to a fetch from `from`, which is followed by `behind` contiguous blocks.
     fn resize(&mut self, from: u64, behind: u64, moved: bool) {
         if behind == 0 {
             return;
@@ -225,7 +225,7 @@ impl<Serve: FnMut(Fetch) -> Served> Reader<'_, Serve> {
         }
     }
 
-    /// Fetches `from` and what lies behind it up to the window, but for what has been fetched.
+    /// Fetches `from` and the following blocks of the window that have not been fetched.
     fn fetch_window(&mut self, from: u64, behind: u64) {
         self.reached = from + behind.min(self.window);
         let end = self.reached + 1;
@@ -241,7 +241,7 @@ impl<Serve: FnMut(Fetch) -> Served> Reader<'_, Serve> {
         }
     }
 
-    /// Reads what is needed to know where the blocks of `region` lie.
+    /// Reads the indirect blocks of `region`.
     fn fetch_indirect(&mut self, region: u64) {
         self.fetch(Fetch::Indirect(indirect_before(region, self.map.file_system.pointers())));
         self.known = region;
@@ -271,11 +271,11 @@ mod tests {
     }
 
     fn file_system(prefetch: Prefetch) -> FileSystem {
-        // What lies behind one another is no longer cut into clusters.
+        // Contiguous data is no longer divided into clusters.
         FileSystem { prefetch, form: Form::Bsd, cluster_bytes: 1 << 20, ..tables::file_system() }
     }
 
-    /// Disk requests, in KB and "i" for an indirect block, and what is waited for in ms, on a disk that takes 2 ms.
+    /// Disk requests, in KB and "i" for an indirect block, and the waits in ms, on a disk that takes 2 ms.
     fn read(file_system: &FileSystem, file_kib: f64, request_kib: u64, think_ms: f64) -> (String, f64) {
         let work = Work {
             streams: 1,
@@ -301,18 +301,19 @@ mod tests {
         let on = file_system(doubling(8, 64));
         assert_eq!(read(&on, 64.0, 8, 0.0), ("8 16 24 16".into(), 8.0));
         assert_eq!(read(&on, 64.0, 64, 0.0), ("8 16 24 16".into(), 8.0));
-        // 7 to 11 are five blocks, 12 the last direct one; the blocks behind wait for theirs.
+        // 7 to 11 are five blocks, 12 the last direct one; the following blocks wait for their indirect block.
         assert_eq!(read(&on, 128.0, 8, 0.0), ("8 16 24 40 8 i 32".into(), 14.0));
         assert_eq!(read(&file_system(doubling(64, 64)), 160.0, 8, 0.0).0, "64 32 i 64");
         assert_eq!(read(&file_system(Prefetch::Off), 112.0, 8, 0.0), ("8 8 8 8 8 8 8 8 8 8 8 8 i 8 8".into(), 30.0));
-        // Requests smaller than a block read it again: block 1 is prefetched then, and the window does not grow for that.
+        // Requests smaller than a block read it again: block 1 is prefetched then, and the window does not grow.
         assert_eq!(read(&on, 64.0, 4, 0.0), ("8 8 16 24 8".into(), 10.0));
     }
 
     #[test]
     fn clusters_cut_requests() {
         let cut = FileSystem { cluster_bytes: 32 * KIB, ..file_system(doubling(8, 64)) };
-        // Blocks 3 and 7 end clusters and are fetched alone; of the clusters of four behind them three come, and four.
+        // Blocks 3 and 7 end clusters and are fetched alone; of the following clusters of four, three blocks are
+        // fetched, then four.
         assert_eq!(read(&cut, 96.0, 8, 0.0).0, "8 16 8 24 8 32");
     }
 
@@ -321,7 +322,7 @@ mod tests {
         let on = file_system(doubling(8, 64));
         assert_eq!(read(&on, 20.5, 8, 0.0).0, "8 8 5");
         assert_eq!(read(&on, 3.0, 8, 0.0).0, "3");
-        // Behind an indirect block there are none.
+        // After an indirect block there are no fragments.
         assert_eq!(read(&on, 98.0, 8, 0.0).0, "8 16 24 40 8 i 8");
     }
 
@@ -329,7 +330,7 @@ mod tests {
     fn the_disk_works_while_the_reader_thinks() {
         // As the simulation's test of that name: 5 ms of 8 are waited for.
         assert_eq!(read(&file_system(doubling(8, 64)), 64.0, 8, 1.0).1, 5.0);
-        // A reader that thinks long enough waits for the first two only: neither was prefetched.
+        // A reader with long think times only waits for the first two, which were not prefetched.
         assert_eq!(read(&file_system(doubling(8, 64)), 64.0, 8, 100.0).1, 4.0);
     }
 }

@@ -1,23 +1,22 @@
-//! What a disk request costs by the equations, its parts kept apart: see `equations.rs` for the terms.
+//! The cost of a disk request by the equations, by parts: see `equations.rs` for the terms.
 
 use super::parameters::{Disk, Form, Scheduler, Work};
 use super::seeks::Seeks;
 
-/// What one disk request, or several, cost, in nanoseconds.
+/// The cost of one or several disk requests, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
     /// Fixed times.
     pub overhead: f64,
-    /// Moving the arm.
+    /// Arm movement.
     pub seek: f64,
-    /// Waiting for the first sector.
+    /// Rotational latency.
     pub rotation: f64,
-    /// Moving data.
+    /// Data transfer.
     pub transfer: f64,
 }
 
 impl Cost {
-    /// All of it.
     #[must_use]
     pub fn sum(self) -> f64 {
         self.overhead + self.seek + self.rotation + self.transfer
@@ -31,19 +30,19 @@ impl Cost {
     }
 }
 
-/// What single requests cost at a number of streams.
+/// The costs of single requests at a number of streams.
 pub(super) struct DiskCosts {
     pub(super) miss_overhead: f64,
     pub(super) hit_overhead: f64,
     pub(super) rotation: f64,
-    /// Nanoseconds a byte.
+    /// Nanoseconds per byte.
     pub(super) bus: f64,
     pub(super) surface: f64,
     pub(super) track: f64,
     pub(super) seeks: FileSeeks,
-    /// The disk's cache has read ahead.
+    /// Whether the disk's cache has read ahead.
     pub(super) cached: bool,
-    /// It has, but not behind the first of requests that lie together.
+    /// Whether it has done so except after the first of contiguous requests.
     pub(super) on_sequence: bool,
     pub(super) read_during_overhead: bool,
     pub(super) rate_spread: f64,
@@ -55,17 +54,17 @@ pub(super) struct DiskCosts {
 pub(super) struct FileSeeks {
     /// Of its first request.
     pub(super) first: f64,
-    /// Of a further one, where the disk's cache has it or would have it.
+    /// Of a later one that the disk's cache holds or would hold.
     pub(super) further: f64,
-    /// Of a further one that the cache should have and has not.
+    /// Of a later one that the cache should hold but does not.
     pub(super) arm: f64,
     /// Of an indirect block.
     pub(super) indirect: f64,
 }
 
 impl FileSeeks {
-    /// As the tables turn out: the first request over a third of the cylinders, further ones from stream to stream; where
-    /// the disk's cache serves these, the n files together pay k ways back.
+    /// As in the paper's tables: the first request over a third of the cylinders, later ones from stream to stream; if
+    /// the disk's cache serves these, the n files together pay for k ways back.
     fn as_tables(disk: &Disk, streams: u32, cached: bool, seeks: &mut Seeks) -> Self {
         let random = seeks.moments(1).next;
         let moments = seeks.moments(streams);
@@ -78,8 +77,8 @@ impl FileSeeks {
         Self { first: random + if cached { further } else { 0.0 }, further, arm: next, indirect: random }
     }
 
-    /// As the queue's order has it: n requests a round, each stream's next behind the arm when it comes. Where the disk's
-    /// cache serves further requests, the arm is not needed.
+    /// By the queue's order: n requests per round, with each stream's next one behind the arm when it arrives. If the
+    /// disk's cache serves later requests, the arm is not needed.
     fn in_rounds(disk: &Disk, streams: u32, cached: bool, seeks: &mut Seeks) -> Self {
         let random = seeks.moments(1).next;
         let moments = seeks.moments(streams);
@@ -137,16 +136,16 @@ impl DiskCosts {
         self.random(bytes, self.seeks.first)
     }
 
-    /// One that goes on where the last ended, of a lone stream whose head has read nothing since: the place has just gone
-    /// by, and comes round again. The disk takes it in `late` after the last sector had passed.
+    /// A request that continues the previous one, of a single stream whose head has read nothing since: the position
+    /// has just passed, and comes round again. The request starts `late` after the last sector had passed.
     pub(super) fn just_gone_by(&self, bytes: u64, late: f64) -> Cost {
         let turn = 2.0 * self.rotation;
         let passed = if turn > 0.0 { (late + self.miss_overhead) % turn } else { 0.0 };
         Cost { rotation: turn - passed, ..self.random(bytes, 0.0) }
     }
 
-    /// A later one: equation (3) where the disk's cache has read ahead. The paper's transfer takes the bus alone; here it
-    /// also waits for what the surface, which turns on during the overhead, has not delivered.
+    /// A later one: equation (3) if the disk's cache has read ahead. The paper's transfer only uses the bus; here it
+    /// also waits for data not yet read from the media, which rotate on during the overhead.
     pub(super) fn further(&self, bytes: u64) -> Cost {
         if !self.cached {
             return self.random(bytes, self.seeks.further);
@@ -156,20 +155,21 @@ impl DiskCosts {
         Cost { overhead: self.hit_overhead, seek: self.seeks.further, rotation: 0.0, transfer }
     }
 
-    /// An indirect block, in a cylinder group of its own.
+    /// An indirect block, in a separate cylinder group.
     pub(super) fn indirect(&self, bytes: u64) -> Cost {
         self.random(bytes, self.seeks.indirect)
     }
 
-    /// What each of n streams waits for when all ask at once, time and again, for what costs one `each`: for all of them,
-    /// or, where fixed times pass at once, until all transfers are through.
+    /// The wait of each of n streams if all repeatedly request at once something that costs `each`: the sum over all,
+    /// or, if fixed times overlap, until all transfers are done.
     #[inline]
     pub(super) fn of_all(&self, each: Cost) -> Cost {
         self.of_others(each, each)
     }
 
-    /// The same of streams that go in step, from one's request to its next: half of the others, on average, are served
-    /// before it with what now costs `each`, half behind it with what cost `before`. Behind the first is nothing.
+    /// The same for streams in step, from one stream's request to its next: on average half of the others are served
+    /// before it at the current cost `each`, and half after it at the previous cost `before`. Nothing follows the
+    /// first.
     #[inline]
     pub(super) fn of_others(&self, each: Cost, before: Cost) -> Cost {
         let others = (self.streams - 1.0) / 2.0;

@@ -1,6 +1,6 @@
-//! Equations (2) to (5), with the parts kept apart.
+//! Equations (2) to (5), by parts.
 //!
-//! With k data requests for each of n files, D the disk's overhead and T half a turn, the tables' form is
+//! With k data requests for each of n files, the disk's overhead D and half a revolution T, the tables' form is
 //!
 //! ```text
 //! FS    = copy of a block + 2 system calls (k + indirect)
@@ -8,9 +8,9 @@
 //! Total = n file + (2 <= n <= segments) k R(n)              FSRT = Total request / span
 //! ```
 //!
-//! (equation (4) is printed upside down). A drive that does not read ahead is one whose segments never suffice, where a
-//! lone stream still pays no seek. First come, first served: every seek is over two places at random, G(1), and there is
-//! no way back. CSCAN: the way back is a full stroke, as the paper says; no table checks it.
+//! (equation (4) is printed upside down). A drive without read-ahead is modelled as one with too few segments, except
+//! that a single stream still pays no seek. First come, first served: every seek is between two random positions, G(1),
+//! and there is no way back. CSCAN: the way back is a full stroke, as in the paper; no table verifies it.
 
 use headstart_types::KeyError;
 
@@ -21,34 +21,32 @@ use super::parameters::{FileSystem, Form, Parameters, Work};
 use super::requests::{for_each_run, Run};
 use super::seeks::Seeks;
 
-/// What the model says of the mean request of the application, and of a file.
+/// The model's results for the mean request of the application, and for a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Response {
     /// Mean time from a request to its data: the sum of the six terms that follow. FSRT.
     pub response_ns: f64,
     /// Fixed times of disk requests.
     pub overhead_ns: f64,
-    /// Moving the arm.
+    /// Arm movements.
     pub seek_ns: f64,
-    /// Half a turn for each request that goes to the surface at another place.
+    /// Half a revolution for each request that needs the media at another position.
     pub rotation_ns: f64,
-    /// Moving data off the disk.
+    /// Data transfer from the disk.
     pub transfer_ns: f64,
     /// System calls and copying.
     pub file_system_ns: f64,
-    /// What passes while the application computes, of this stream or of another; never positive, and zero where no stream
-    /// computes.
+    /// Overlap with computation of this stream or of another; never positive, and zero if no stream computes.
     pub hidden_ns: f64,
     /// Sum of the response times of a file's requests. `TotalFSRT`.
     pub total_ns: f64,
-    /// From the first request of a file to its end, thinking included.
+    /// From the first request of a file to its end, including think times.
     pub elapsed_ns: f64,
-    /// Requests of the application for each file: span / request as in equation (4), or whole ones with
-    /// [`Form::Bsd`].
+    /// Requests of the application per file: span / request as in equation (4), or whole ones with [`Form::Bsd`].
     pub requests: f64,
-    /// Disk requests of a file, indirect blocks included.
+    /// Disk requests of a file, including indirect blocks.
     pub disk_requests: f64,
-    /// The disk's share of busy time, 0 to 1.
+    /// The disk's utilisation, 0 to 1.
     pub busy: f64,
 }
 
@@ -89,16 +87,16 @@ impl Response {
     }
 }
 
-/// What reading a file takes.
+/// The costs of reading a file.
 #[derive(Debug, Default)]
 struct Reading {
-    /// Of the disk, for this stream alone.
+    /// Disk time, for this stream alone.
     disk: Cost,
-    /// The same as this stream sees it if all ask at once, and nothing hides anything.
+    /// The same as seen by this stream if all request at once, and nothing overlaps.
     seen: Cost,
-    /// What it waits for.
+    /// The sum of its waits.
     waits: f64,
-    /// Disk requests, indirect blocks included.
+    /// Disk requests, including indirect blocks.
     disk_requests: u64,
 }
 
@@ -111,7 +109,7 @@ pub fn response(parameters: &Parameters, seeks: &mut Seeks) -> Result<Response, 
     Ok(summary(parameters, &read(parameters, seeks)?))
 }
 
-/// What the requests of one file cost the disk, whichever stream waits for it.
+/// The disk time of the requests of one file, regardless of which stream waits.
 ///
 /// # Errors
 /// As for [`response`].
@@ -130,7 +128,7 @@ fn read(parameters: &Parameters, seeks: &mut Seeks) -> Result<Reading, KeyError>
     })
 }
 
-/// Equation (5) without n: what the requests of one file cost.
+/// Equation (5) without n: the cost of the requests of one file.
 #[inline]
 fn read_as_tables(file_system: &FileSystem, work: &Work, costs: &DiskCosts) -> Reading {
     let mut reading = Reading::default();
@@ -187,23 +185,23 @@ fn read_as_bsd(file_system: &FileSystem, work: &Work, costs: &DiskCosts) -> Read
     Reading { waits, ..reading }
 }
 
-/// Zones that a file may lie in, evenly from the slowest to the fastest.
+/// Number of zones that a file may lie in, evenly spaced from the slowest to the fastest.
 const ZONES: usize = 5;
 
-/// What one stream's segment of the disk's cache holds of the data behind its last request, in bytes: by zone that the
-/// file may lie in, since it is by little that a read-ahead is long enough or not.
+/// The content of one stream's segment of the disk's cache after its last request, in bytes: by the file's zone, since
+/// the read-ahead is often just long enough or just too short.
 #[derive(Debug, Default)]
 struct ReadAhead {
     held: [f64; ZONES],
-    /// The head stopped behind the last request, and the bus took so much longer than the surface: `None` where it reads
+    /// The head stopped after the last request, and the bus took this much longer than the media: `None` if it reads
     /// ahead.
     left: Option<f64>,
 }
 
 impl ReadAhead {
-    /// `bytes` have come off the surface. A lone stream's read-ahead goes on until its next request; among several it ends
-    /// when the controller has taken in the request of another. The head reads on while the bus is busy for `busy`
-    /// behind the data, too.
+    /// `bytes` were read from the media. A single stream's read-ahead continues until its next request; among several
+    /// it ends when the controller has processed another stream's request. The head also reads on while the bus is busy
+    /// for `busy` after the data.
     fn fill(&mut self, costs: &DiskCosts, zone: usize, busy: f64) {
         let rate = (1.0 + costs.rate_spread * ((2 * zone + 1) as f64 / ZONES as f64 - 1.0)) / costs.track;
         self.held[zone] = match (costs.cached, costs.streams > 1.0) {
@@ -213,18 +211,18 @@ impl ReadAhead {
         };
     }
 
-    /// `bytes` have been read by a request that the cache had nothing of.
+    /// A request that the cache did not hold has read `bytes`.
     fn restart(&mut self, costs: &DiskCosts, bytes: u64) {
         let busy = bytes as f64 * (costs.bus - costs.surface).max(0.0);
         if costs.on_sequence {
-            // Nothing says yet that the next request goes on from here.
+            // It is not yet known whether the next request continues here.
             *self = Self { held: [0.0; ZONES], left: Some(busy) };
             return;
         }
         (0..ZONES).for_each(|zone| self.fill(costs, zone, busy));
     }
 
-    /// A request behind the last: from the cache, as far as that has it.
+    /// A request that continues the last one: from the cache, as far as it holds it.
     fn further(&mut self, costs: &DiskCosts, bytes: u64) -> Cost {
         let mut mean = Cost::default();
         for zone in 0..ZONES {
@@ -245,7 +243,7 @@ impl ReadAhead {
             _ => costs.random(bytes, costs.seeks.arm),
         };
         if held > 0.0 {
-            // What is there crosses the bus while the arm goes for the rest.
+            // What is in the cache crosses the bus while the arm moves for the rest.
             let left = wanted * costs.bus - cost.seek - cost.rotation;
             cost.transfer = left.max((wanted - held) * costs.surface);
         }

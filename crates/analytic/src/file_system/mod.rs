@@ -1,21 +1,22 @@
-//! How long a 4.4BSD file system takes to read files, in equations.
+//! The time that a 4.4BSD file system takes to read files, in equations.
 //!
-//! E. Shriver, C. Small and K. A. Smith, "Why does file system prefetching work?", USENIX 1999, section 4. A file is read
-//! from start to end by requests of one size; n streams each read a file of their own at the same time. The response time
-//! of a file is the sum of what its disk requests cost ([`Disk`]), plus what the file system's own work costs. The parts
-//! stay apart in the result: overhead, seek, rotation, transfer, file system, and what thinking hides.
+//! E. Shriver, C. Small and K. A. Smith, "Why does file system prefetching work?", USENIX 1999, section 4. A file is
+//! read from start to end by requests of one size; n streams concurrently read one file each. The response time of a
+//! file is the sum of the costs of its disk requests ([`Disk`]) and of the file system's own work. The result keeps the
+//! parts separate: overhead, seek, rotation, transfer, file system, and what overlaps with think times.
 //!
-//! What the paper leaves open was settled by *fitting* the columns "computed" of its Tables 3, 4 and 5: which seeks count,
-//! and that the arm's travel follows Beta(1, n + 1) and Beta(n - 1, 3) (`seeks.rs`), that two system calls are paid for each
-//! disk request and the copy of one block for the whole file ([`Form::Tables`]), that a lone stream pays no seek for its
-//! data, and 7 requests for 128 KB. The tests in `tables.rs` hold the form to the printed numbers. It is evidence of how the
-//! authors computed, not of how disks behave: for that, compare with a simulation.
+//! We *fitted* what the paper leaves open to the columns "computed" of its Tables 3, 4 and 5: which seeks count, and
+//! that the arm's distance follows Beta(1, n + 1) and Beta(n - 1, 3) (`seeks.rs`); that two system calls are charged
+//! for each disk request and the copy of one block for the whole file ([`Form::Tables`]); that a single stream pays no
+//! seek for its data; and 7 requests for 128 KB. The tests in `tables.rs` check the form against the printed numbers.
+//! It shows how the authors computed, not how disks behave: for that, compare with a simulation.
 //!
-//! Ours, not the paper's: open arrivals (`arrivals.rs`), traces (`traced`), think times and what they hide (`overlap.rs`), costs charged request by request
-//! ([`Form::Bsd`]), read-ahead that cannot outrun the surface, double and triple indirect blocks, flash.
+//! Our additions: open arrivals (`arrivals.rs`), traces (`traced`), think times and their overlap (`overlap.rs`), costs
+//! charged request by request ([`Form::Bsd`]), read-ahead limited by the media rate, double and triple indirect blocks,
+//! flash.
 //!
-//! Times are nanoseconds in floating point. Cost of an evaluation: a few divisions for each kind of disk request,
-//! below a microsecond for files of some clusters; no allocation once a number of streams has been seen.
+//! Times are nanoseconds in floating point. Cost of an evaluation: a few divisions per kind of disk request, below a
+//! microsecond for files of some clusters; no allocation once a number of streams has been seen.
 
 mod advice;
 mod arrivals;

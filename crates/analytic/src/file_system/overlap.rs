@@ -1,14 +1,14 @@
-//! How long the application waits for its fetches, when it computes in between. Ours, not the paper's, which has no
-//! think times in its equations.
+//! How long the application waits for its fetches, if it computes in between. Our addition; the paper's equations have
+//! no think times.
 //!
-//! With prefetching the file system has one prefetch under way while the application consumes what it has: coming to the
-//! first block of a fetch, it asks for the next. Without prefetching it asks for a fetch when it needs it. A fetch ends when
-//! the disk has served it, and not before it has been round all streams since the last one; the application waits for
-//! what is left of that when it comes to the fetch's first block. With one stream that is max(0, S - C) of a prefetch that
-//! takes S while the application spends C on the fetch before it.
+//! With prefetching, the file system has one prefetch outstanding while the application uses the previous data: when
+//! the application reaches the first block of a fetch, it issues the next. Without prefetching, it issues a fetch on
+//! demand. A fetch ends when the disk has served it, and not before the disk has served all streams once since the last
+//! one; the application waits for the rest when it reaches the fetch's first block. With one stream that is max(0, S -
+//! C) for a prefetch that takes S while the application spends C on the fetch before it.
 //!
-//! n streams go in step: exact where the disk never rests, and where everything is hidden; in between it errs on the side
-//! of waiting. What thinking does to the length of the queue, and so to seeks, is left out.
+//! n streams run in step: exact if the disk is always busy, and if everything overlaps; in between it overestimates the
+//! waits. The effect of think times on the queue length, and so on seeks, is ignored.
 
 use super::parameters::{FileSystem, Prefetch, Work};
 use super::requests::Run;
@@ -20,7 +20,7 @@ pub(super) struct Overlap {
     prefetching: bool,
     /// Where the next fetch begins in the file.
     next: u64,
-    /// When the application came to the last fetch, and when that ended.
+    /// When the application reached the last fetch, and when that ended.
     came: f64,
     ended: f64,
     waits: f64,
@@ -39,7 +39,7 @@ impl Overlap {
         }
     }
 
-    /// `run.count` fetches of `run.bytes`, each of which takes `contended` when all streams ask, `alone` by itself.
+    /// `run.count` fetches of `run.bytes`, each of which takes `contended` if all streams request, `alone` otherwise.
     #[inline]
     pub(super) fn fetch(&mut self, run: Run, contended: f64, alone: f64) {
         if self.think == 0.0 {
@@ -57,7 +57,7 @@ impl Overlap {
         }
     }
 
-    /// Sum of what is waited for.
+    /// Sum of the waits.
     pub(super) fn waits(&self) -> f64 {
         self.waits
     }

@@ -2,14 +2,11 @@
 
 use headstart_types::{Bytes, KeyError};
 
-/// All parameters but the seek curve, which [`Seeks`](super::Seeks) holds.
+/// All parameters except the seek curve, which [`Seeks`](super::Seeks) holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters {
-    /// The file system.
     pub file_system: FileSystem,
-    /// The disk.
     pub disk: Disk,
-    /// What is read.
     pub work: Work,
 }
 
@@ -18,29 +15,29 @@ pub struct Parameters {
 pub struct FileSystem {
     /// Bytes of a block, at least 4. A pointer in an indirect block takes 4 bytes, as in FFS.
     pub block_bytes: u64,
-    /// Blocks whose addresses stand in the inode; the next ones need an indirect block.
+    /// Blocks whose addresses are in the inode; the next ones need an indirect block.
     pub direct_blocks: u64,
-    /// Bytes that lie contiguously on disk, a multiple of the block.
+    /// Bytes that are contiguous on disk, a multiple of the block.
     pub cluster_bytes: u64,
-    /// The last block of a file without indirect blocks takes only so many of these; divides the block.
+    /// Allocation unit of the last block of a file without indirect blocks; divides the block.
     pub fragment_bytes: u64,
-    /// What is read ahead.
+    /// The read-ahead.
     pub prefetch: Prefetch,
-    /// With [`Form::Tables`]: the first block after an indirect block is a disk request of its own. Inferred from Table 3,
-    /// where 128 KB need 7 requests; doubling plainly gives 6.
+    /// With [`Form::Tables`]: the first block after an indirect block is a separate disk request. Inferred from Table
+    /// 3, where 128 KB need 7 requests; plain doubling gives 6.
     pub first_alone: bool,
-    /// Time of a system call, in nanoseconds: finding out whether data are in the cache.
+    /// Time of a system call, in nanoseconds: a look-up in the cache.
     pub system_call_ns: f64,
     /// Time to copy 1024 bytes from the cache to the application, in nanoseconds.
     pub copy_ns_per_kib: f64,
-    /// By which rules the file is read.
+    /// The rules by which the file is read.
     pub form: Form,
 }
 
-/// What the file system reads ahead.
+/// The read-ahead of the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefetch {
-    /// Nothing: each disk request is one block.
+    /// None: each disk request is one block.
     Off,
     /// Disk requests of `first_bytes`, twice that, and so on to `limit_bytes`, within a cluster.
     Doubling {
@@ -51,46 +48,47 @@ pub enum Prefetch {
     },
 }
 
-/// By which rules files are read.
+/// The rules by which files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As the paper's tables turn out: disk requests that double; two system calls for each of them and one copy of a block
-    /// for each file; streams take turns, so that each waits for the costs of all. Fitted.
+    /// As in the paper's tables: disk requests that double; two system calls for each of them and one copy of a block
+    /// per file; streams take turns, so that each waits for the costs of all. Fitted.
     Tables,
-    /// As 4.4BSD's code reads, with the order of a CLOOK queue: see `bsd.rs`. A system call for each request of the
-    /// application, a copy of every byte, while the disk works for any stream that waits. Our addition.
+    /// As 4.4BSD's code reads, with the order of a CLOOK queue: see `bsd.rs`. A system call per request of the
+    /// application, and a copy of every byte, while the disk works for any stream that waits. Our addition.
     Bsd,
 }
 
 /// The disk (section 4.2 of the paper).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Disk {
-    /// Fixed time of a request that goes to the surface, in nanoseconds.
+    /// Fixed time of a request that needs the media, in nanoseconds.
     pub miss_overhead_ns: f64,
     /// Fixed time of a request that the disk's cache serves. The paper has one number for both.
     pub hit_overhead_ns: f64,
-    /// A turn, in nanoseconds; a request to the surface waits half of it.
+    /// Time of a revolution, in nanoseconds; a request to the media waits half of it.
     pub revolution_ns: f64,
-    /// From the surface, in bytes a second; may be infinite. `DiskTR`.
+    /// Media rate in bytes per second; may be infinite. `DiskTR`.
     pub disk_bytes_per_second: f64,
-    /// The same along a track, without switches of heads and cylinders. [`Form::Bsd`] alone asks for it and for the next.
+    /// The same along a track, without head and cylinder switches. Only [`Form::Bsd`] uses this and the next.
     pub track_bytes_per_second: f64,
-    /// By what share the fastest zone is faster, and the slowest slower; below 1.
+    /// Share by which the fastest zone is faster, and the slowest slower; below 1.
     pub rate_spread: f64,
-    /// From the disk's cache to the host, in bytes a second; may be infinite. `BusTR`.
+    /// Rate from the disk's cache to the host, in bytes per second; may be infinite. `BusTR`.
     pub bus_bytes_per_second: f64,
-    /// For so many streams the disk's cache reads ahead; with more it is of no use to any.
+    /// Maximum number of streams for which the disk's cache reads ahead; with more it helps none.
     pub cache_segments: u32,
-    /// The disk reads ahead at all.
+    /// Whether the disk reads ahead at all.
     pub read_ahead: bool,
-    /// It does so only behind a request that goes on where an earlier one ended: the first of what lies together is
-    /// followed by nothing. [`Form::Bsd`] alone asks.
+    /// Whether it only reads ahead after a request that continues an earlier one, so not after the first of a
+    /// contiguous run. Only [`Form::Bsd`] uses it.
     pub read_ahead_on_sequence: bool,
-    /// It does so while its controller takes in the next request, of another stream too. [`Form::Bsd`] alone asks.
+    /// Whether it reads ahead while its controller processes the next request, including other streams'. Only
+    /// [`Form::Bsd`] uses it.
     pub read_during_overhead: bool,
     /// The order of the driver's queue.
     pub scheduler: Scheduler,
-    /// Fixed times of several streams pass at once, only transfers take turns: flash.
+    /// Whether fixed times of several streams overlap and only transfers take turns: flash.
     pub parallel: bool,
 }
 
@@ -99,30 +97,30 @@ pub struct Disk {
 pub enum Scheduler {
     /// Upward, then back to the lowest request.
     Clook,
-    /// Upward to the last cylinder, then back to the first: a full stroke for each round.
+    /// Upward to the last cylinder, then back to the first: a full stroke per round.
     Cscan,
     /// First come, first served.
     Fcfs,
 }
 
-/// What is read (Table 2 of the paper).
+/// The workload (Table 2 of the paper).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Work {
-    /// Files read at the same time, each by a process of its own; at least 1. n.
+    /// Files read concurrently, each by its own process; at least 1. n.
     pub streams: u32,
-    /// Bytes of a file, all of them read; at least 1.
+    /// Bytes of a file, all of which are read; at least 1.
     pub file_bytes: u64,
-    /// Bytes of a request of the application; at least 1.
+    /// Bytes of an application's request; at least 1.
     pub request_bytes: u64,
-    /// What the application computes after each request, in nanoseconds.
+    /// Think time after each request, in nanoseconds.
     pub think_ns: f64,
-    /// Of one stream: the share of files before which the arm is elsewhere, 0 to 1. In the tables the arm is there, 0; a
-    /// process that reads one file after another finds it at the file before.
+    /// For one stream: the share of files before which the arm is elsewhere, 0 to 1. In the tables the arm is there, 0;
+    /// a process that reads one file after another finds it at the previous file.
     pub lone_seek: f64,
 }
 
 impl Parameters {
-    /// Checks what the equations rely on. Keys are those of Python's `headstart.model.file_system`.
+    /// Checks the assumptions of the equations. Keys are those of Python's `headstart.model.file_system`.
     ///
     /// # Errors
     /// The first parameter out of range.
@@ -136,28 +134,28 @@ impl Parameters {
         in_range("request", work.request_bytes, 1, FILE_BYTES_MAX)?;
         duration("think", work.think_ns)?;
         if !(0.0..=1.0).contains(&work.lone_seek) {
-            return Err(KeyError::new("lone_seek", format!("{} is no share", work.lone_seek), "0 to 1"));
+            return Err(KeyError::new("lone_seek", format!("{} is not a share", work.lone_seek), "0 to 1"));
         }
         Ok(())
     }
 }
 
-/// More streams than this are a mistake in units.
+/// A larger number of streams is an error in units.
 const STREAMS_MAX: u64 = 1 << 16;
 /// 64 TiB: sums of times stay exact to the nanosecond.
 const FILE_BYTES_MAX: u64 = 1 << 46;
-/// A block, a cluster or a read-ahead.
+/// Maximum size of a block, a cluster or a read-ahead.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 impl FileSystem {
-    /// Blocks whose addresses an indirect block holds.
+    /// Number of block addresses in an indirect block.
     #[must_use]
     pub const fn pointers(&self) -> u64 {
         self.block_bytes / 4
     }
 
-    /// The whole blocks of a file of `file_bytes`, and the bytes of the fragment behind them. A file with an indirect block
-    /// has whole blocks alone.
+    /// The whole blocks of a file of `file_bytes`, and the bytes of the fragment after them. A file with an indirect
+    /// block only has whole blocks.
     #[must_use]
     pub const fn blocks_of(&self, file_bytes: u64) -> (u64, u64) {
         let Self { block_bytes, fragment_bytes, direct_blocks, .. } = *self;
@@ -194,13 +192,13 @@ impl Disk {
         duration("overhead", self.miss_overhead_ns)?;
         duration("hit_overhead", self.hit_overhead_ns)?;
         if !(0.0..=3.6e12).contains(&self.revolution_ns) {
-            let problem = format!("a turn of {} ns is out of range", self.revolution_ns);
-            return Err(KeyError::new("rpm", problem, "turns a minute, more than 0"));
+            let problem = format!("a revolution of {} ns is out of range", self.revolution_ns);
+            return Err(KeyError::new("rpm", problem, "revolutions per minute, more than 0"));
         }
         rate("disk_rate", self.disk_bytes_per_second)?;
         rate("disk_rate", self.track_bytes_per_second)?;
         if !(0.0..1.0).contains(&self.rate_spread) {
-            return Err(KeyError::new("rate_spread", format!("{} is no share", self.rate_spread), "0 to below 1"));
+            return Err(KeyError::new("rate_spread", format!("{} is not a share", self.rate_spread), "0 to below 1"));
         }
         rate("bus_rate", self.bus_bytes_per_second)
     }

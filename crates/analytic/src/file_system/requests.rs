@@ -1,18 +1,18 @@
-//! The disk requests that reading a file takes, and how long each is.
+//! The disk requests for reading a file, and the length of each.
 //!
-//! A file is cut into *regions*: the direct blocks, then as many blocks as each indirect block points to. A region starts a
-//! new cluster, in another cylinder group (section 2.1 of the paper). Within a cluster the window doubles with each
-//! request up to its limit; a request ends with its cluster at the latest. So 64 KB take 8 + 16 + 32 + 8 KB, and later
-//! clusters, the window being full, one request each. A fragment at the end of a file is never read ahead.
+//! A file consists of *regions*: the direct blocks, then the blocks of each indirect block. A region starts a new
+//! cluster, in another cylinder group (section 2.1 of the paper). Within a cluster the window doubles with each request
+//! up to its limit; a request ends at the latest with its cluster. 64 KB thus take 8 + 16 + 32 + 8 KB, and each later
+//! cluster, with a full window, one request. A fragment at the end of a file is never read ahead.
 
 use super::parameters::{FileSystem, Prefetch};
 
-/// Disk requests of one length, one after another.
+/// Consecutive disk requests of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     /// Bytes of each.
     pub bytes: u64,
-    /// How many; at least 1.
+    /// Number of requests; at least 1.
     pub count: u64,
     /// Indirect blocks read before the first of them.
     pub indirect: u64,
@@ -48,8 +48,8 @@ pub(super) fn for_each_run(file_system: &FileSystem, file_bytes: u64, emit: impl
     }
 }
 
-/// Indirect blocks to read before the `leaf`-th region behind one (from 1): its own; that which points to it where it is
-/// the first of those of a double indirect block; and that of a triple one.
+/// Indirect blocks to read before the `leaf`-th region of an indirect block (from 1): its own; its parent if it is the
+/// first of a double indirect block; and the triple one likewise.
 pub(super) fn indirect_before(leaf: u64, pointers: u64) -> u64 {
     if leaf == 1 {
         return 1;
@@ -62,10 +62,10 @@ struct Walk<Emit> {
     block_bytes: u64,
     /// Blocks of a cluster.
     cluster: u64,
-    /// The next request's length in blocks, where nothing cuts it.
+    /// The next request's length in blocks, if no boundary cuts it.
     window: u64,
     limit: u64,
-    /// From this window on all clusters are read alike.
+    /// From this window on all clusters are read in the same way.
     full: u64,
     /// Indirect blocks since the last request.
     indirect: u64,
@@ -107,7 +107,7 @@ impl<Emit: FnMut(Run)> Walk<Emit> {
         self.contiguous(last);
     }
 
-    /// `blocks` within one cluster, the window being full.
+    /// `blocks` within one cluster, with a full window.
     fn contiguous(&mut self, blocks: u64) {
         self.put(self.full * self.block_bytes, blocks / self.full);
         let rest = blocks % self.full;
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(in_kib(&on, 3), [3]);
         assert_eq!(in_kib(&on, 61), [8, 16, 32, 5]);
         assert_eq!(lengths(&on, 8 * KIB + 1).0, [8192, 1024]);
-        // Behind an indirect block there are none.
+        // After an indirect block there are no fragments.
         assert_eq!(lengths(&on, 96 * KIB + 1), ([8, 16, 32, 8, 32, 8].map(|kib| kib * KIB).to_vec(), 1));
         assert_eq!(in_kib(&on, 113), [8, 16, 32, 8, 32, 8, 16]);
     }
@@ -175,15 +175,15 @@ mod tests {
             prefetch: Prefetch::Off,
             ..tables::file_system()
         };
-        // Blocks behind: one indirect block; the double and its first; its second; then, of the triple one, three levels
-        // before its first leaf, one before its second, two before its third.
+        // Blocks after the direct ones: one indirect block; the double and its first; its second; then, of the triple
+        // one, three levels before its first leaf, one before its second, two before its third.
         let total = |blocks: u64| lengths(&tiny, 8 * blocks).1;
         let behind: Vec<u64> = [1, 3, 5, 7, 9, 11, 13, 15].map(total).to_vec();
         assert_eq!(behind, [0, 1, 3, 4, 7, 8, 10, 11]);
         assert_eq!(total(2), 1);
     }
 
-    /// Block by block, as slowly as one likes.
+    /// Block by block, without regard to speed.
     fn naive(file_system: &FileSystem, file_bytes: u64) -> Vec<u64> {
         let block = file_system.block_bytes;
         let blocks = file_bytes.div_ceil(block);

@@ -1,17 +1,18 @@
 //! Mean seek times from a seek curve, for n streams whose requests are served in the order of their cylinders.
 //!
-//! The arm travels M X cylinders, M being how many there are. In the tables' form:
-//! - G(n): from one request to the next of n, X ~ Beta(1, n + 1), mean M / (n + 2) as section 4.4 of the paper has it;
-//!   G(1), mean M / 3, between two places at random.
-//! - R(n): back from the last of n requests to the first, X ~ Beta(n - 1, 3), mean M (n - 1) / (n + 2).
+//! The arm moves M X cylinders, where M is their number. In the tables' form:
+//! - G(n): from one request to the next of n, X ~ Beta(1, n + 1), with mean M / (n + 2) as in section 4.4 of the paper;
+//!   G(1), with mean M / 3, between two random positions.
+//! - R(n): back from the last of n requests to the first, X ~ Beta(n - 1, 3), with mean M (n - 1) / (n + 2).
 //!
 //! These distributions were found by fitting Table 4; the paper gives means, and "a large seek time" for the way back.
-//! What n places drawn evenly and apart from each other lead to, in the other form: from one to the next X ~ Beta(1, n), and
-//! back from the last to the first X ~ Beta(n - 1, 2).
+//! In the other form, the n positions are independent and uniform: from one to the next X ~ Beta(1, n), and back from
+//! the last to the first X ~ Beta(n - 1, 2).
 //!
 //! Exact for both kinds of curve. The formula's pieces are powers of the distance, so their expectations are incomplete
-//! beta functions with one whole parameter; a table's are sums over cylinders. Cost: n steps for a formula, two powers a
-//! cylinder for a table, once for each n; afterwards a look-up. Memory: 40 bytes for each n up to the largest.
+//! beta functions with one integer parameter; a table's are sums over cylinders. Cost: n steps for a formula, two
+//! powers per cylinder for a table, once for each n; afterwards a look-up. Memory: 40 bytes for each n up to the
+//! largest.
 
 /// Seek time by distance.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,13 +21,13 @@ pub enum SeekCurve {
     None,
     /// Equation (1): 0, then `a + b sqrt(d)` up to distance `e`, then `c + d d`. In nanoseconds; `e` in cylinders.
     Roots {
-        /// Time of starting and settling, short seeks.
+        /// Constant of short seeks: starting and settling.
         a: f64,
-        /// Times the square root of the distance.
+        /// Factor of the square root of the distance.
         b: f64,
-        /// Time of starting and settling, long seeks.
+        /// Constant of long seeks: starting and settling.
         c: f64,
-        /// Times the distance.
+        /// Factor of the distance.
         d: f64,
         /// The longest short seek, in cylinders.
         e: f64,
@@ -44,13 +45,13 @@ pub(super) struct Moments {
     pub next: f64,
     /// R(n); zero for one stream.
     pub back: f64,
-    /// From one of n places to the next; of one, between two at random.
+    /// From one of n positions to the next; for one, between two random positions.
     pub step: f64,
-    /// From the last of n places to the first; zero for one.
+    /// From the last of n positions to the first; zero for one.
     pub turn: f64,
 }
 
-/// A curve and the mean seek times that have been requested.
+/// A curve and the mean seek times computed so far.
 #[derive(Debug, Clone)]
 pub struct Seeks {
     curve: SeekCurve,
@@ -58,13 +59,11 @@ pub struct Seeks {
 }
 
 impl Seeks {
-    /// The mean seek times of `curve`.
     #[must_use]
     pub fn new(curve: SeekCurve) -> Self {
         Self { curve, known: Vec::new() }
     }
 
-    /// The curve.
     #[must_use]
     pub fn curve(&self) -> &SeekCurve {
         &self.curve
@@ -123,7 +122,7 @@ impl Seeks {
 }
 
 impl SeekCurve {
-    /// Over `distance` cylinders; beyond the last, as far as to it.
+    /// Over `distance` cylinders, capped at the last one.
     pub(crate) fn time(&self, distance: u32) -> f64 {
         match self {
             Self::None => 0.0,
@@ -145,7 +144,7 @@ impl SeekCurve {
         }
     }
 
-    /// Mean seek time over a distance of M X, X ~ Beta(p, q), both whole.
+    /// Mean seek time over a distance of M X, X ~ Beta(p, q), both integers.
     pub(crate) fn mean(&self, p: u32, q: u32) -> f64 {
         match self {
             Self::None => 0.0,
@@ -163,8 +162,8 @@ impl SeekCurve {
     }
 }
 
-/// Each distance d weighs as the chance of d - 1/2 to d + 1/2. With X ~ Beta(1, 2) these are the weights of pairs of
-/// cylinders drawn evenly.
+/// Each distance d is weighted with the probability of d - 1/2 to d + 1/2. With X ~ Beta(1, 2) these are the weights of
+/// uniformly drawn pairs of cylinders.
 fn table_mean(times: &[f64], p: u32, q: u32) -> f64 {
     let all = times.len() as f64;
     let p = f64::from(p);
@@ -184,8 +183,8 @@ fn table_mean(times: &[f64], p: u32, q: u32) -> f64 {
     sum
 }
 
-/// The integral of u^(p-1) (1-u)^(q-1) from 0 to `t`, p > 0, q whole and at least 1. By parts from q = 1 on:
-/// B(t; p, q + 1) = (q B(t; p, q) + t^p (1-t)^q) / (p + q). All terms are positive: nothing cancels.
+/// The integral of u^(p-1) (1-u)^(q-1) from 0 to `t`, p > 0, q an integer of at least 1. By parts from q = 1 on: B(t;
+/// p, q + 1) = (q B(t; p, q) + t^p (1-t)^q) / (p + q). All terms are positive, so there is no cancellation.
 fn incomplete_beta(p: f64, q: u32, t: f64) -> f64 {
     let mut power = libm::pow(t, p);
     let mut integral = power / p;
@@ -205,7 +204,7 @@ mod tests {
         assert!((ours / expected - 1.0).abs() < relative, "{ours} is not {expected}");
     }
 
-    /// The middle rule with a million steps, straight from the definition.
+    /// The midpoint rule with a million steps, directly from the definition.
     fn quadrature(curve: impl Fn(f64) -> f64, density: impl Fn(f64) -> f64) -> f64 {
         const STEPS: u32 = 1_000_000;
         let point = |step: u32| (f64::from(step) + 0.5) / f64::from(STEPS);
@@ -282,7 +281,7 @@ mod tests {
         near(table.full_stroke(), formula.full_stroke(), 1e-12);
     }
 
-    /// Places drawn at random and served upward, straight from the definition.
+    /// Positions drawn at random and served upward, directly from the definition.
     #[test]
     fn a_round_is_that_of_places_drawn_evenly() {
         let mut seeks = Seeks::new(tables::seek_curve());
@@ -295,7 +294,7 @@ mod tests {
                 c + d * distance
             }
         };
-        // Weyl's sequences, one for each place: even, and deterministic.
+        // Weyl's sequences, one for each position: uniform, and deterministic.
         let place = |round: u32, prime: f64| (f64::from(round) * prime.sqrt()).fract();
         let primes = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0];
         for n in [2_u32, 3, 5, 8] {

@@ -1,8 +1,8 @@
 //! Parameters by name, each a number or a column of numbers, for evaluating many at once.
 //!
-//! A [`Sheet`] holds one number for each of [`FIELDS`]; what is not given follows from the others (the read-ahead's limit
-//! from the cluster). [`Sheet::evaluate`] lays the columns' numbers over it, row by row, and writes the terms of each
-//! row. Nothing is allocated for a row; the mean seek times of each number of streams are computed once.
+//! A [`Sheet`] holds one number for each of [`FIELDS`]; missing ones follow from the others (the read-ahead's limit
+//! from the cluster). [`Sheet::evaluate`] overrides them with the columns' numbers, row by row, and writes the terms of
+//! each row. There is no allocation per row; the mean seek times of each number of streams are computed once.
 
 use headstart_types::{Bytes, KeyError, Nanos};
 
@@ -10,20 +10,20 @@ use super::equations::{response, TERMS};
 use super::parameters::{Disk, FileSystem, Form, Parameters, Prefetch, Scheduler, Work};
 use super::seeks::Seeks;
 
-/// How a number is written, where it is text.
+/// The unit of a number written as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// "64KiB"; numbers are bytes.
     Size,
     /// "0.5ms"; numbers are nanoseconds.
     Time,
-    /// "20MB/s"; numbers are bytes a second.
+    /// "20MB/s"; numbers are bytes per second.
     Rate,
     /// No unit.
     Plain,
 }
 
-/// The parameters that are numbers, by their names.
+/// The numeric parameters, by name.
 pub const FIELDS: [(&str, Unit); 19] = [
     ("block_size", Unit::Size),
     ("direct_blocks", Unit::Plain),
@@ -47,18 +47,18 @@ pub const FIELDS: [(&str, Unit); 19] = [
 ];
 const COUNT: usize = FIELDS.len();
 
-/// What is not a number.
+/// The parameters that are not numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
     /// The order of the driver's queue.
     pub scheduler: Scheduler,
-    /// By which rules files are read.
+    /// The rules by which files are read.
     pub form: Form,
-    /// The drive reads ahead; as the drive does if `None`.
+    /// Whether the drive reads ahead; `None`: as the drive does.
     pub read_ahead: Option<bool>,
-    /// It does so only on a sequence; as the drive does if `None`.
+    /// Whether it does so only on a sequence; `None`: as the drive does.
     pub read_ahead_on_sequence: Option<bool>,
-    /// It does so while it takes in the next request; as the drive does if `None`.
+    /// Whether it does so while it processes the next request; `None`: as the drive does.
     pub read_during_overhead: Option<bool>,
     /// See [`FileSystem::first_alone`].
     pub first_alone: bool,
@@ -67,7 +67,7 @@ pub struct Choices {
 /// One number for each parameter.
 #[derive(Debug, Clone)]
 pub struct Sheet {
-    /// By [`FIELDS`]; not a number where nothing is given.
+    /// By [`FIELDS`]; NaN for missing ones.
     values: [f64; COUNT],
     disk: Disk,
     choices: Choices,
@@ -77,7 +77,7 @@ pub struct Sheet {
 pub type Column = (usize, Vec<f64>);
 
 impl Sheet {
-    /// Nothing but the drive's own numbers.
+    /// Only the drive's own numbers.
     #[must_use]
     pub fn new(disk: Disk, choices: Choices) -> Self {
         Self { values: [f64::NAN; COUNT], disk, choices }
@@ -86,7 +86,7 @@ impl Sheet {
     /// The index of a parameter.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// If there is none of that name.
     pub fn index(name: &str) -> Result<usize, KeyError> {
         let found = FIELDS.iter().position(|(field, _)| *field == name);
         found.ok_or_else(|| KeyError::unknown_key(name, FIELDS.iter().map(|(field, _)| *field)))
@@ -95,7 +95,7 @@ impl Sheet {
     /// Sets the parameter `name` from `text`.
     ///
     /// # Errors
-    /// There is no such parameter, or the text is none of its unit.
+    /// If there is no such parameter, or the text has another unit.
     pub fn set_text(&mut self, name: &str, text: &str) -> Result<(), KeyError> {
         let index = Self::index(name)?;
         self.values[index] =
@@ -104,7 +104,7 @@ impl Sheet {
     }
 
     /// Writes the terms of each row: term t of row r at `out[t * rows + r]`, in the order of [`TERMS`]. A row has the
-    /// sheet's numbers with those of the columns laid over them.
+    /// sheet's numbers, overridden by those of the columns.
     ///
     /// The caller guarantees that each column has one number or `rows`, and `out` `TERMS.len()` times as many.
     ///
@@ -119,7 +119,7 @@ impl Sheet {
     ) -> Result<(), (usize, KeyError)> {
         assert_eq!(out.len(), rows * TERMS.len(), "a place for each term of each row");
         for (index, numbers) in columns {
-            // Within a sheet these are what was not given.
+            // Within a sheet, NaN stands for a missing number.
             if let Some(row) = numbers.iter().position(|number| number.is_nan()) {
                 return Err((row, KeyError::new(FIELDS[*index].0, "is not a number", "numbers")));
             }
@@ -136,10 +136,10 @@ impl Sheet {
         Ok(())
     }
 
-    /// What the numbers say.
+    /// The parameters.
     ///
     /// # Errors
-    /// A size or a count that is not whole.
+    /// If a size or a count is not whole.
     pub fn parameters(&self) -> Result<Parameters, KeyError> {
         // In the order of FIELDS.
         let [block_size, direct, cluster, fragment, first, limit, rest @ ..] = self.values;
@@ -169,7 +169,7 @@ impl Sheet {
         };
         let disk = Disk {
             miss_overhead_ns: or(overhead, self.disk.miss_overhead_ns),
-            // One overhead given is for both, as in the paper.
+            // A single given overhead is used for both, as in the paper.
             hit_overhead_ns: or(hit, or(overhead, self.disk.hit_overhead_ns)),
             revolution_ns: if rpm.is_nan() { self.disk.revolution_ns } else { 60e9 / rpm },
             disk_bytes_per_second: or(disk_rate, self.disk.disk_bytes_per_second),
@@ -229,10 +229,10 @@ fn number(unit: Unit, text: &str) -> Result<f64, (String, String)> {
             time.map_err(|problem| (problem, Nanos::ALLOWED.to_owned()))
         }
         Unit::Rate => size(text.strip_suffix("/s").unwrap_or(text))
-            .map_err(|problem| (problem, "a size a second, such as \"20MB/s\"".to_owned())),
+            .map_err(|problem| (problem, "a size per second, such as \"20MB/s\"".to_owned())),
         Unit::Plain => match text.parse() {
             Ok(number) if f64::is_finite(number) => Ok(number),
-            _ => Err((format!("\"{text}\" is no number"), "a number".to_owned())),
+            _ => Err((format!("\"{text}\" is not a number"), "a number".to_owned())),
         },
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 const MS: f64 = 1e6;
 const KIB: u64 = 1024;
 
-/// Table 1, and prefetching as section 2.1 has it.
+/// Table 1, and prefetching as in section 2.1.
 pub(super) fn file_system() -> FileSystem {
     FileSystem {
         block_bytes: 8 * KIB,
@@ -20,7 +20,7 @@ pub(super) fn file_system() -> FileSystem {
     }
 }
 
-/// Section 4.2, the slow platform; 1 MB/s is 1 KB/ms, which the tables show.
+/// Section 4.2, the slow platform; 1 MB/s is 1 KB/ms, as the tables show.
 pub(super) fn disk(overhead_ms: f64) -> Disk {
     Disk {
         miss_overhead_ns: overhead_ms * MS,
@@ -128,7 +128,7 @@ fn table_5_no_prefetching() {
         (32, 128, 12.28),
         (64, 128, 24.56),
     ];
-    // 1.2 ms: the tables fix it, against the text.
+    // 1.2 ms: this value follows from the tables and contradicts the text.
     let rows = ROWS.map(|(request, file, printed)| {
         let mut parameters = parameters(1.2, 1, request, file);
         parameters.file_system.prefetch = Prefetch::Off;
@@ -139,7 +139,7 @@ fn table_5_no_prefetching() {
 
 #[test]
 fn the_terms_by_hand() {
-    // 64 KB, one stream: 4 requests, half a turn, no seek; a block copied, 8 calls.
+    // 64 KB, one stream: 4 requests, half a revolution, no seek; a block copied, 8 calls.
     let lone = run(&parameters(1.8, 1, 64, 64));
     let expected = [4.0 * 1.8, 0.0, 3.0, 64.0 / 9.3, 0.08 + 0.08, 0.0];
     let terms =
@@ -148,7 +148,7 @@ fn the_terms_by_hand() {
         assert!((term / MS - expected).abs() < 1e-9, "{term} is not {expected} ms");
     }
     assert_eq!((lone.disk_requests, lone.requests), (4.0, 1.0));
-    // 8 streams, no read-ahead to be had: each request goes to the surface.
+    // 8 streams, no read-ahead possible: each request needs the media.
     let many = run(&parameters(1.2, 8, 64, 64));
     assert!((many.rotation_ns / MS - 8.0 * 4.0 * 3.0).abs() < 1e-9, "{many:?}");
     // As many segments as streams (the paper's proposal): 40 to 46 % less.
@@ -160,7 +160,7 @@ fn the_terms_by_hand() {
 
 #[test]
 fn the_fast_platform_by_hand() {
-    // Section 4.2: 0.34 ms, 18.2 MB/s over the bus, 18 off the surface; 5 us and 5 us a KB.
+    // Section 4.2: 0.34 ms, 18.2 MB/s over the bus, 18 from the media; 5 us and 5 us per KB.
     let mut fast = parameters(0.34, 1, 64, 64);
     fast.disk.bus_bytes_per_second = 18.2 * 1000.0 * KIB as f64;
     fast.file_system.system_call_ns = 0.005 * MS;
@@ -169,7 +169,7 @@ fn the_fast_platform_by_hand() {
     let expected = 0.04 + 0.04 + 4.0 * 0.34 + 3.0 + 8.0 / 18.0 + 56.0 / 18.2;
     let ours = run(&fast).response_ns / MS;
     assert!((ours - expected).abs() < 1e-9, "{ours} is not {expected}");
-    // A bus that is much faster does not outrun the surface, which turns on during the overhead of 0.34 ms.
+    // A much faster bus is limited by the media, which rotate on during the overhead of 0.34 ms.
     fast.disk.bus_bytes_per_second = f64::INFINITY;
     let surface = 8.0 / 18.0 + (16.0 / 18.0 - 0.34) + (32.0 / 18.0 - 0.34) + (8.0 / 18.0 - 0.34);
     let ours = run(&fast).transfer_ns / MS;

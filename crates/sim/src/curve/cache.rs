@@ -1,21 +1,21 @@
-//! A replacement policy alone: a cache without time, in which a block is there as soon as it is referenced.
+//! A replacement policy alone: a cache without time, in which a block is resident as soon as it is referenced.
 //!
-//! Under demand fetching, one block at a time, that is all that a run does with it, so that hits and misses are those of a run
-//! (`tests/all/curve.rs` compares them). Where objects have sizes it holds bytes: victims leave until the object fits, and an object that
-//! is larger than the cache, or than what is admitted, passes it by.
+//! Under demand fetching, one block at a time, this is all that a run does with the policy, so hits and misses are
+//! those of a run (`tests/all/curve.rs` compares them). If objects have sizes, the cache holds bytes: victims are
+//! evicted until the object fits, and an object that is larger than the cache, or than the admission limit, is not
+//! admitted.
 //!
-//! Cost: that of the policy. Memory: 9 bytes a distinct block, and the policy's.
+//! Cost: that of the policy. Memory: 9 bytes per distinct block, and the policy's.
 
 use headstart_policy::registry::{Context, ReplacementRow};
 use headstart_policy::{BlockState, NoSpace, Replacement, View};
 use headstart_types::{Block, KeyError, Outcome, Position};
 use toml::Table;
 
-/// The cache.
 pub struct Cache {
     replacement: Box<dyn Replacement>,
     states: Vec<BlockState>,
-    /// By block: what it takes of the cache.
+    /// By block: its size in the cache.
     sizes: Vec<u64>,
     capacity: u64,
     admitted_max: u64,
@@ -24,10 +24,10 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache of `capacity` units, a block or a byte each. Nothing larger than `admitted_max` is admitted.
+    /// An empty cache of `capacity` units, which are blocks or bytes. Nothing larger than `admitted_max` is admitted.
     ///
     /// # Errors
-    /// A key of the replacement is wrong.
+    /// If a key of the replacement is wrong.
     pub fn try_new(
         row: &'static ReplacementRow,
         keys: &Table,
@@ -48,7 +48,7 @@ impl Cache {
         })
     }
 
-    /// References `block`, which takes `size` units. Returns whether it was there.
+    /// References `block`, which takes `size` units. Returns whether it was resident.
     pub fn reference(&mut self, block: Block, size: u64) -> bool {
         if block.index() >= self.states.len() {
             let blocks = (block.index() + 1).next_power_of_two();

@@ -1,4 +1,4 @@
-//! What passes an upper cache: a trace of its misses, as the storage below it would see them.
+//! Filters a trace by an upper cache: the result is the trace of its misses, as the storage below sees them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,12 +11,12 @@ use toml::Table;
 
 use super::cache::Cache;
 
-/// Blocks of one request at most.
+/// Maximum number of blocks of one request.
 const REQUEST_BLOCKS_MAX: u64 = 1 << 22;
 
-/// A reader of the requests that miss in a cache of `blocks` blocks, in order. Of a request of which some blocks are in the
-/// cache, each run of the others is a request. Times are those of the requests; think times add up until the next
-/// request that misses, so that the sum stays.
+/// A reader of the requests that miss in a cache of `blocks` blocks, in order. If some blocks of a request are in the
+/// cache, each run of the others becomes a request. Times are those of the requests; think times accumulate until the
+/// next request that misses, so that the sum is preserved.
 pub struct Filtered {
     reader: Box<dyn RecordReader>,
     cache: Cache,
@@ -24,23 +24,22 @@ pub struct Filtered {
     block_bytes: Option<u64>,
     numbers: HashMap<Key, u32, FxBuildHasher>,
     batch: Vec<Record>,
-    /// Those that may be handed out.
+    /// Requests ready to be emitted.
     ready: VecDeque<Record>,
-    /// The request before, whose think time ends with the next.
+    /// The previous request, whose think time is known once the next one is.
     before: Option<Record>,
-    /// The last that missed; it waits for the think times up to the next.
+    /// The last request that missed; it collects the think times up to the next.
     held: Option<Record>,
-    /// References so far.
     pub references: u64,
-    /// Those that missed.
+    /// Misses so far.
     pub misses: u64,
 }
 
 impl Filtered {
-    /// Nothing is in the cache.
+    /// An empty cache.
     ///
     /// # Errors
-    /// A key of the replacement is wrong.
+    /// If a key of the replacement is wrong.
     pub fn try_new(
         reader: Box<dyn RecordReader>,
         (row, keys): (&'static ReplacementRow, &Table),
@@ -61,7 +60,7 @@ impl Filtered {
         })
     }
 
-    /// Think time between two requests, where the trace tells it: as a run takes it.
+    /// Think time between two requests if the trace gives it, computed as in a run.
     fn think(&self, record: &Record, next: Option<&Record>) -> Nanos {
         match (self.reader.carries(), next) {
             (Carries { think: true, .. }, _) => record.think,

@@ -1,14 +1,15 @@
 //! Misses over the size of a cache, in one or two passes over the references, without time.
 //!
-//! LRU needs one pass for all sizes, by stack distances ([`headstart_trace::reuse`]), exactly or from a sample (SHARDS). Other replacement
-//! policies need a second one, with a [cache](Cache) of each size side by side; from a sample these are miniatures: caches
-//! scaled as the blocks are (Waldspurger, Saemundsson, Ahmad and Park, "Cache modeling and optimization using miniature
-//! simulations", USENIX ATC 2017, section 3). Samples of several seeds tell how far to trust the estimate.
+//! LRU needs one pass for all sizes, by stack distances ([`headstart_trace::reuse`]), exactly or from a sample
+//! (SHARDS). Other replacement policies need a second pass, with a [cache](Cache) of each size side by side; on a
+//! sample these are miniatures: caches scaled like the blocks (Waldspurger, Saemundsson, Ahmad and Park, "Cache
+//! modeling and optimization using miniature simulations", USENIX ATC 2017, section 3). Samples of several seeds show
+//! the estimate's spread.
 //!
-//! Where a trace's objects have sizes, a cache holds bytes, and LRU takes the second pass too: an object that does not fit
-//! passes a small cache by and enters a large one, so that the one is not contained in the other.
+//! If a trace's objects have sizes, a cache holds bytes, and LRU needs the second pass too: an object that does not fit
+//! bypasses a small cache and enters a large one, so the small cache's contents are not a subset of the large one's.
 //!
-//! Cost: logarithmic a reference for LRU, constant for each cache. Memory: see `Shards` and `Cache`.
+//! Cost: logarithmic per reference for LRU, constant for each cache. Memory: see `Shards` and `Cache`.
 
 mod cache;
 mod filter;
@@ -33,65 +34,63 @@ use crate::progress::OnProgress;
 use crate::simulate::note_of_writes;
 use crate::Error;
 
-/// A size of the cache.
+/// A cache size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CurveSize {
-    /// Blocks, at least 1; of objects with sizes there are none.
+    /// Blocks, at least 1; not for objects with sizes.
     Blocks(u64),
-    /// Bytes, at least those of a block.
+    /// Bytes, at least one block.
     Bytes(u64),
     /// A share of the distinct blocks, or of the bytes of the distinct objects, above 0.
     Share(f64),
 }
 
-/// What is asked.
+/// The parameters of a curve.
 #[derive(Clone)]
 pub struct CurveKeys {
-    /// The sizes.
     pub sizes: Vec<CurveSize>,
-    /// Which blocks are looked at.
+    /// Which blocks are sampled.
     pub sample: Sample,
-    /// Samples, at least 1. One is enough where all blocks are looked at.
+    /// Number of samples, at least 1. One is enough if all blocks are included.
     pub seeds: u64,
-    /// Objects larger than this many bytes pass the cache by.
+    /// Objects larger than this many bytes are not admitted.
     pub admitted_max: Option<u64>,
-    /// Replacements and their keys. None: only what the references hold.
+    /// Replacements and their keys. Empty: only the statistics of the references.
     pub replacements: Vec<(&'static ReplacementRow, Table)>,
 }
 
-/// What the references hold, and the misses of each cache.
+/// Statistics of the references, and the misses of each cache.
 #[derive(Debug, Clone, Serialize)]
 pub struct Curve {
-    /// Requests.
     pub requests: u64,
-    /// References, without writes that are told from reads.
+    /// References, without writes if they are distinguished from reads.
     pub references: u64,
-    /// Distinct blocks; estimated from a sample.
+    /// Distinct blocks; estimated if sampled.
     pub distinct_blocks: u64,
-    /// Bytes of a block; `None` where objects have sizes.
+    /// Bytes of a block; `None` if objects have sizes.
     pub block_bytes: Option<u64>,
     /// Bytes referenced: those of whole blocks, or of objects.
     pub referenced_bytes: u64,
-    /// Bytes of the distinct blocks or objects; estimated from a sample.
+    /// Bytes of the distinct blocks or objects; estimated if sampled.
     pub distinct_bytes: u64,
-    /// Share of the blocks that were looked at, of the first sample; 1: all.
+    /// Sampled share of the blocks, for the first sample; 1: all.
     pub rate: f64,
-    /// Samples.
+    /// Number of samples.
     pub seeds: u64,
-    /// The sizes in the order asked for.
+    /// The sizes in the requested order.
     pub sizes: Vec<SizeOf>,
-    /// For each replacement.
+    /// One for each replacement.
     pub lines: Vec<Line>,
-    /// Why the misses of this scenario cannot be found without runs; then there are no lines.
+    /// Why the misses of this scenario can only be found by running it; there are then no lines.
     pub needs_runs: Option<&'static str>,
-    /// What a user must know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// A size of the cache, resolved.
+/// A resolved cache size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SizeOf {
-    /// In blocks; `None` where objects have sizes.
+    /// In blocks; `None` if objects have sizes.
     pub blocks: Option<u64>,
     /// In bytes.
     pub bytes: u64,
@@ -100,7 +99,6 @@ pub struct SizeOf {
 /// The misses of one replacement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
-    /// Its name.
     pub replacement: &'static str,
     /// "stack-distances" or "caches"
     pub method: &'static str,
@@ -108,7 +106,7 @@ pub struct Line {
     pub points: Vec<Point>,
 }
 
-/// The misses at one size: the mean over the samples, and the least and the most.
+/// The misses at one size: mean, minimum and maximum over the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
     /// References that miss.
@@ -134,16 +132,16 @@ impl Point {
     }
 }
 
-/// Below this many blocks, a miniature says little of the cache that it stands for. Our choice.
+/// Below this many blocks, a miniature does not represent its cache well. Our choice.
 const MINIATURE_MIN: u64 = 16;
 
-/// Replacements that never ask how many blocks a cache holds, and so can hold bytes.
+/// Replacements that do not depend on the number of blocks in a cache, and so can hold bytes.
 pub const OF_BYTES: [&str; 6] = ["lru", "fifo", "clock", "sieve", "lfu", "mru"];
 
-/// Finds the misses.
+/// Computes the misses.
 ///
 /// # Errors
-/// A key or the trace is at fault, or `on_progress` asked to stop.
+/// An offending key, an error of the trace, or that `on_progress` asked to stop.
 pub fn curve(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> Result<Curve, Error> {
     found(scenario, keys, on_progress).map_err(|error| scenario.as_written(error))
 }
@@ -155,7 +153,7 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
     let mut samples: Vec<Shards> = (1..=seeds).map(|seed| Shards::new(keys.sample, seed)).collect();
     let mut stream = Stream::try_new(scenario)?;
     if keys.admitted_max.is_some() && !stream.is_sized() {
-        let problem = "the trace has no objects with sizes of their own";
+        let problem = "the trace has no objects with individual sizes";
         return Err(KeyError::new("admit", problem, "a trace with objects, or no limit").into());
     }
     let rows = if needs_runs.is_some() { &[][..] } else { &keys.replacements[..] };
@@ -177,12 +175,12 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
                     false => drop(sample.reference(key)),
                 }
             }
-            // Bytes of distinct objects are those of their first references.
+            // Bytes of distinct objects are counted at their first references.
             sampled_bytes += if samples[0].looked_at() > before { u128::from(size) } else { 0 };
             samples[0].looked_at()
         },
     )?;
-    // Objects that are all of one size are blocks of that size.
+    // Objects of one size are blocks of that size.
     let sized = stream.is_sized() && (least < most || keys.admitted_max.is_some());
     if let Some((row, _)) = rows.iter().find(|(row, _)| sized && !OF_BYTES.contains(&row.name)) {
         let problem = format!("{} counts blocks, and the trace's objects have sizes", row.name);
@@ -213,7 +211,7 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
             for (seed, sample) in samples.iter().enumerate() {
                 let capacity = scaled(size.blocks.unwrap_or(size.bytes), sample.rate());
                 let admitted_max = keys.admitted_max.unwrap_or(u64::MAX);
-                // What is admitted depends on the cache that a miniature stands for.
+                // Admission depends on the size of the cache that a miniature represents.
                 let admitted_max = if sized { admitted_max.min(size.bytes) } else { u64::MAX };
                 let cache = Cache::try_new(row, own, capacity, admitted_max)?;
                 caches.all.push(Running { line: index, at, seed, cache, misses: 0, miss_bytes: 0 });
@@ -239,7 +237,8 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
             sizes.iter().filter(|size| size.blocks.is_some_and(|blocks| scaled(blocks, first.rate()) < MINIATURE_MIN));
         if let (true, count @ 1..) = (first.rate() < 1.0, tiny.count()) {
             notes.push(format!(
-                "{count} of the sizes stand on caches of fewer than {MINIATURE_MIN} blocks: a larger sample says more of them"
+                "{count} of the sizes rest on caches of fewer than {MINIATURE_MIN} blocks: a larger sample is more \
+                precise for them"
             ));
         }
     }
@@ -264,13 +263,13 @@ fn scaled(capacity: u64, rate: f64) -> u64 {
     ((capacity as f64 * rate).round() as u64).max(1)
 }
 
-/// A size in blocks of `unit` bytes, or in bytes; `whole` are the distinct ones.
+/// A size in blocks of `unit` bytes, or in bytes; `whole` is the total of the distinct ones.
 fn resolved(size: CurveSize, unit: Option<u64>, whole: u64) -> Result<SizeOf, KeyError> {
     let few = |what: &str| KeyError::new("cache", format!("{what} is less than one block"), "at least one block");
     match (size, unit) {
         (CurveSize::Blocks(0), _) => Err(few("0")),
         (CurveSize::Blocks(_), None) => {
-            let problem = "a number of blocks, where the trace's objects have sizes";
+            let problem = "a number of blocks, but the trace's objects have sizes";
             Err(KeyError::new("cache", problem, "a size such as 10MiB, or a share such as 5%"))
         }
         (CurveSize::Blocks(blocks), Some(unit)) => {
@@ -309,7 +308,7 @@ impl Running {
 }
 
 impl Caches {
-    /// Returns how many blocks there are so far.
+    /// Returns the number of distinct blocks so far.
     fn reference(&mut self, key: Key, size: u64, write: bool, samples: &[Shards]) -> usize {
         if !samples.iter().any(|sample| sample.takes(key)) {
             return self.numbers.len();

@@ -12,30 +12,30 @@ use crate::progress::{OnProgress, Progress};
 use crate::workload::{Cutter, Opened, Records};
 use crate::Error;
 
-/// References between two reports of progress.
+/// References between two progress reports.
 const REPORT_EVERY: u64 = 1 << 16;
 
-/// One reading of the references.
+/// A pass over the references.
 pub struct Stream {
     from: From,
     block_bytes: u64,
     sized: bool,
-    /// Writes are no reads.
+    /// Whether writes are distinguished from reads.
     tells_writes: bool,
 }
 
 enum From {
     Records(Box<Records>, Cutter),
-    /// Named blocks, numbered.
+    /// Labelled blocks, numbered.
     Named(Vec<u64>),
 }
 
-/// Why the misses of a scenario depend on time, so that they take runs.
+/// Why the misses of a scenario depend on time, and so need runs.
 pub fn needs_runs(scenario: &Scenario) -> Option<&'static str> {
     let keys = &scenario.workload;
     match () {
         () if !scenario.lower.is_empty() => Some("there are several levels"),
-        () if keys.arrival != Arrival::Closed => Some("requests arrive by the clock"),
+        () if keys.arrival != Arrival::Closed => Some("arrivals are open"),
         () if keys.processes.are_several() || scenario.process.is_some() => Some("there are several processes"),
         () if matches!(keys.placement, Some(Placement::Ffs(_))) => Some("a file system reads its metadata"),
         () if !scenario.cache.initial.is_empty() => Some("blocks are resident at the start"),
@@ -44,10 +44,10 @@ pub fn needs_runs(scenario: &Scenario) -> Option<&'static str> {
 }
 
 impl Stream {
-    /// From the first reference on.
+    /// Starts at the first reference.
     ///
     /// # Errors
-    /// A key or the trace is at fault.
+    /// An offending key, or an error of the trace.
     pub fn try_new(scenario: &Scenario) -> Result<Self, Error> {
         let keys = &scenario.workload;
         let block_bytes = keys.block_bytes();
@@ -69,9 +69,9 @@ impl Stream {
         let carries = records.carries();
         if keys.block_size == BlockSize::Object && !carries.objects {
             let allowed = "a size such as \"8KiB\"";
-            return Err(KeyError::new("workload.block_size", "the trace has no objects of its own", allowed).into());
+            return Err(KeyError::new("workload.block_size", "the trace has no objects", allowed).into());
         }
-        // As runs tell files apart: where they are placed, and not where offsets are addresses.
+        // Files are distinguished as in runs: where they are placed, and not if offsets are addresses.
         let tell_files = match keys.placement {
             None => carries.files,
             Some(placement) => placement != Placement::Address,
@@ -81,12 +81,12 @@ impl Stream {
         Ok(Self { from, block_bytes, sized, tells_writes: keys.writes.reach_devices() })
     }
 
-    /// Whether the trace's objects have sizes of their own.
+    /// Whether the trace's objects have individual sizes.
     pub fn is_sized(&self) -> bool {
         self.sized
     }
 
-    /// What a user must know of the trace.
+    /// A note for users of the trace.
     pub fn note(&self) -> Option<String> {
         match &self.from {
             From::Records(records, _) => records.reader().note(),
@@ -94,9 +94,9 @@ impl Stream {
         }
     }
 
-    /// Gives each reference in order: its block, how large that is, and whether it is a write that does not count as a read.
-    /// `take` returns how many distinct blocks it remembers. Returns how many requests there were. `share` makes the share of
-    /// this pass one of all.
+    /// Passes each reference to `take` in order: its block, the block's size, and whether it is a write that does not
+    /// count as a read. `take` returns the number of distinct blocks that it remembers. Returns the number of requests.
+    /// `share` converts this pass's progress to the overall progress.
     pub fn each(
         &mut self,
         on_progress: OnProgress<'_>,
@@ -135,7 +135,7 @@ impl Stream {
             }
         }
         if requests == 0 {
-            let problem = "no request is left";
+            let problem = "no requests remain";
             return Err(KeyError::new("workload.writes", problem, "\"as-read\", or a trace with reads").into());
         }
         Ok(requests)

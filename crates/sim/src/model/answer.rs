@@ -1,4 +1,4 @@
-//! What the model says of a scenario, as the command and Python show it.
+//! The model's answer for a scenario, as shown by the command and Python.
 
 use headstart_analytic::file_system::{advise, disk_time, response, Prefetch, Scheduler, TERMS};
 use headstart_scenario::Scenario;
@@ -8,11 +8,11 @@ use serde_json::{json, Map, Value};
 use super::scenario::{model, Model};
 use crate::Error;
 
-/// The response time with its terms, what a file costs the disk, and the parameters that both come from; with `advice`, what to change, as keys of the
-/// scenario, best first.
+/// The response time with its terms, the disk time of a file, and their parameters; with `advice`, suggested changes as
+/// keys of the scenario, best first.
 ///
 /// # Errors
-/// A key of the scenario that the equations know nothing of, or that the simulation refuses.
+/// A key of the scenario that the equations do not cover, or that the simulation refuses.
 pub fn answer(scenario: &Scenario, advice: bool) -> Result<Value, Error> {
     let mut model = model(scenario)?;
     let found = response(&model.parameters, &mut model.seeks)?;
@@ -42,7 +42,7 @@ fn parameters(model: &Model) -> Value {
         Prefetch::Off => (file_system.block_bytes, 0),
         Prefetch::Doubling { first_bytes, limit_bytes } => (first_bytes, limit_bytes),
     };
-    // JSON has no infinity: nothing limits such a rate.
+    // JSON has no infinity: such a rate is unlimited.
     let rate = |rate: f64| rate.is_finite().then_some(rate);
     json!({
         "streams": work.streams,
@@ -75,7 +75,7 @@ fn parameters(model: &Model) -> Value {
 }
 
 fn list(scenario: &Scenario, model: &mut Model) -> Result<Value, KeyError> {
-    // Read-ahead is a key of each profile's own; clusters that lie behind one another have no size.
+    // Read-ahead is a key of each profile; contiguous clusters have no size.
     let mut but = vec!["read_ahead", "cluster"];
     if !model.divides {
         but.push("cache_segments");

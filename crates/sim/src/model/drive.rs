@@ -1,11 +1,11 @@
-//! What the file-system model needs of a device.
+//! A device's parameters for the file-system model.
 //!
-//! - A drive with an arm says it: [`Mechanics`]. Its rate off the surface is that of a long read over all of it, so that
-//!   a place at random is expected to take as long.
+//! - A drive with an arm gives them: [`Mechanics`]. Its media rate is that of a long read over all of it, so that a
+//!   random position has the right expected time.
 //! - A device that always serves the same read in the same time is measured: two reads of different lengths on the idle
-//!   device give a fixed time and a rate. That is `uniform`, whose rate is without bound, and flash. One that serves
-//!   several at once overlaps their fixed times.
-//! - A device whose times are drawn at random has no such numbers: refused.
+//!   device give a fixed time and a rate. This covers `uniform`, whose rate is unlimited, and flash. A device with
+//!   concurrency overlaps the fixed times.
+//! - A device whose times are drawn at random has no such numbers and is refused.
 
 use headstart_analytic::file_system::{Disk, Geometry, Scheduler, SeekCurve, Zone};
 use headstart_device::{Device, Mechanics, Request, SECTOR_BYTES};
@@ -14,7 +14,7 @@ use headstart_types::{KeyError, Nanos};
 /// Sectors of the two reads that measure a device without an arm: 8 KiB and 1 MiB.
 const SHORT: u32 = 16;
 const LONG: u32 = 2048;
-/// Seeds that a device is tried with: one that draws its times gives the same to all of them as good as never.
+/// Seeds that a device is tried with: random times practically always differ among them.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=8;
 
 /// A device in the model's terms.
@@ -22,16 +22,15 @@ const SEEDS: std::ops::RangeInclusive<u64> = 1..=8;
 pub struct Modelled {
     /// Its numbers; the scheduler is CLOOK.
     pub disk: Disk,
-    /// Its seeks.
     pub curve: SeekCurve,
-    /// Where its sectors lie.
+    /// The positions of its sectors.
     pub geometry: Geometry,
 }
 
 /// The model's view of `device`.
 ///
 /// # Errors
-/// At no key: the device's times are random.
+/// Without a key, if the device's times are random.
 pub fn drive(device: &dyn Device) -> Result<Modelled, KeyError> {
     match device.mechanics() {
         Some(mechanics) => Ok(of_mechanics(&mechanics)),
@@ -84,14 +83,14 @@ fn geometry(mechanics: &Mechanics) -> Geometry {
     Geometry { zones: zones.collect(), segment_bytes: mechanics.segment_sectors as f64 * sector, writes_behind: false }
 }
 
-/// The model's view of a device without one.
+/// The model's view of a device without an arm.
 pub(super) fn without_arm(device: &dyn Device) -> Result<Modelled, KeyError> {
     let most = device.capacity_sectors().map_or(u64::from(LONG), |capacity| capacity.min(LONG.into())) as u32;
     let short = idle_read(device, SHORT.min(most), 1);
     let long = idle_read(device, most, 1);
     if SEEDS.into_iter().any(|seed| idle_read(device, SHORT.min(most), seed) != short) {
         let allowed = "a drive with an arm, flash, or \"uniform\"";
-        return Err(KeyError::new("", "its times are random, which the equations have no term for", allowed));
+        return Err(KeyError::new("", "its times are random, for which the equations have no term", allowed));
     }
     let further = f64::from(most - SHORT.min(most)) * SECTOR_BYTES as f64;
     let ns_per_byte = if further > 0.0 { long.saturating_sub(short).0 as f64 / further } else { 0.0 };
@@ -133,7 +132,7 @@ mod tests {
     #[test]
     fn a_drive_says_what_it_is() {
         let Modelled { disk, curve, .. } = modelled("seagate-cheetah-4lp", "").expect("an arm");
-        // 10,033 turns a minute, 3 segments; 131 to 195 sectors a track.
+        // 10,033 revolutions per minute, 3 segments; 131 to 195 sectors per track.
         assert!((disk.revolution_ns - 60e9 / 10_033.0).abs() < 1.0);
         assert_eq!((disk.cache_segments, disk.read_ahead, disk.parallel), (3, true, false));
         let track = |sectors: f64| sectors * 512.0 * 1e9 / disk.revolution_ns;

@@ -1,7 +1,6 @@
-//! The analytic file-system model on the drives and scenarios of this crate.
+//! The analytic file-system model for the drives and scenarios of this crate.
 //!
-//! [`drive()`] turns a device into what the equations need of it, [`model()`] a scenario, and [`sheet()`] what Python asks for.
-//! The equations stand in `headstart_analytic::file_system`.
+//! [`drive()`] converts a device into parameters, [`model()`] a scenario, and [`sheet()`] a question from Python. The equations are in `headstart_analytic::file_system`.
 
 mod answer;
 pub mod competitive;

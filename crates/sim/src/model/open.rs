@@ -1,7 +1,7 @@
-//! From a scenario of open arrivals to the model's parameters: generator `runs` on one disk, first come, first served.
+//! Model parameters of a scenario with open arrivals: generator `runs` on one disk, first come, first served.
 //!
-//! The cache is to serve nothing, since the model has none: it holds at most a hundredth of the span. Everything else that
-//! the equations know nothing of is refused at its key.
+//! The cache must not serve requests, because the model has none: it holds at most a hundredth of the span. Everything
+//! else that the equations do not cover is refused at its key.
 
 use headstart_analytic::file_system::{open_response, Arrivals, OpenResponse, Seeks, Timing};
 use headstart_layout::Placement;
@@ -14,13 +14,13 @@ use super::scenario::{cut, generator_key};
 use crate::storage::Storage;
 use crate::Error;
 
-/// Of the span, what the cache may hold: as many requests are found in it at most.
+/// Maximum size of the cache as a share of the span: at most this share of the requests hit.
 const CACHED_MAX: f64 = 0.01;
 
-/// What the model says of the mean request of `scenario`, as JSON.
+/// The model's answer for the mean request of `scenario`, as JSON.
 ///
 /// # Errors
-/// A key that the equations know nothing of, or one that the simulation refuses; requests that arrive too fast.
+/// A key that the equations do not cover, or that the simulation refuses; requests that arrive too fast.
 pub fn open_answer(scenario: &Scenario) -> Result<Value, Error> {
     let OpenResponse { response_ns, wait_ns, service, busy } = open(scenario)?;
     Ok(json!({
@@ -45,7 +45,7 @@ pub fn open(scenario: &Scenario) -> Result<OpenResponse, Error> {
     let Bytes(request_bytes) = generator_key(scenario, "request")?;
     let block_bytes = scenario.workload.block_bytes();
     if request_bytes % block_bytes != 0 {
-        let problem = format!("{} is no whole number of blocks", Bytes(request_bytes));
+        let problem = format!("{} is not a whole number of blocks", Bytes(request_bytes));
         return Err(KeyError::new("workload.request", problem, format!("a multiple of {}", Bytes(block_bytes))).into());
     }
     uncached(scenario, span)?;
@@ -92,11 +92,11 @@ fn uncached(scenario: &Scenario, span: u64) -> Result<(), KeyError> {
     if u64::from(frames) <= most {
         return Ok(());
     }
-    let problem = format!("{frames} blocks serve requests, which the model does not know");
-    Err(KeyError::new("cache.blocks", problem, format!("{most} at most, a hundredth of the span")))
+    let problem = format!("a cache of {frames} blocks serves requests, which the model does not cover");
+    Err(KeyError::new("cache.blocks", problem, format!("at most {most}, a hundredth of the span")))
 }
 
-/// Refuses what the equations know nothing of.
+/// Refuses what the equations do not cover.
 fn known(scenario: &Scenario) -> Result<(), KeyError> {
     let Scenario { workload, device, policy, .. } = scenario;
     let refuse = |wrong: bool, key: &str, problem: &str, allowed: &str| match wrong {
@@ -105,18 +105,18 @@ fn known(scenario: &Scenario) -> Result<(), KeyError> {
     };
     let runs = matches!(&workload.input, Input::Generator(name, _) if name == "runs");
     refuse(!runs, "workload.generator", "the model of open arrivals has runs of requests", "\"runs\"")?;
-    refuse(workload.arrival == Arrival::Closed, "workload.arrival", "requests arrive by the clock", "\"open\"")?;
+    refuse(workload.arrival == Arrival::Closed, "workload.arrival", "the model has open arrivals", "\"open\"")?;
     let addresses = matches!(workload.placement, None | Some(Placement::Address));
     refuse(!addresses, "workload.placement", "requests have addresses", "\"address\"")?;
-    refuse(!scenario.lower.is_empty(), "level", "the model is of a disk", "one [[level]]")?;
-    refuse(policy.name != "demand", "policy.name", "the model is of a disk alone", "\"demand\"")?;
+    refuse(!scenario.lower.is_empty(), "level", "the model has no levels", "one [[level]]")?;
+    refuse(policy.name != "demand", "policy.name", "the model has only a disk", "\"demand\"")?;
     refuse(device.count > 1, "device.count", "the model has one disk", "1")?;
     refuse(!device.array.is_independent(), "device.array", "the model has one disk", "no array, and count = 1")?;
     let queue = "the model's disk takes one command at a time";
     refuse(device.commands.is_some(), "device.queue_depth", queue, "no queue")?;
     let order = "the model serves requests in the order of their arrival";
     refuse(device.scheduler != "fcfs", "device.scheduler", order, "\"fcfs\"")?;
-    let segments = "a number of segments is all that one stream of requests needs";
+    let segments = "with one stream of requests only a fixed number of segments makes sense";
     let follows = matches!(device.cache_segments, Some(CacheSegments::Streams | CacheSegments::OpenFiles));
     refuse(follows, "device.cache_segments", segments, "a number")?;
     refuse(device.shared_bus.is_some(), "device.shared_bus", "the model has one disk", "no shared bus")

@@ -1,4 +1,4 @@
-//! What Python's `headstart.model.file_system` asks, as the core takes it.
+//! The questions of Python's `headstart.model.file_system`.
 
 use headstart_analytic::file_system::{Choices, Disk, Form, Geometry, Scheduler, SeekCurve, Seeks, Sheet};
 use headstart_device::{build_device, DeviceError};
@@ -9,21 +9,20 @@ use toml::Table;
 use super::drive::{drive, Modelled};
 use crate::Error;
 
-/// A drive, the choices, and the numbers that are written as text.
+/// A drive, the choices, and the numbers written as text.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Which drive.
     pub drive: Asked,
     /// "clook", "cscan" or "fcfs".
     pub scheduler: String,
     /// "tables" or "4.4bsd".
     pub form: String,
-    /// As the drive does if absent.
+    /// By default as the drive does.
     pub read_ahead: Option<bool>,
-    /// The same of reading ahead on a sequence alone.
+    /// By default as the drive does.
     pub read_ahead_on_sequence: Option<bool>,
-    /// The same of reading ahead while the next request is taken in.
+    /// By default as the drive does.
     pub read_during_overhead: Option<bool>,
     /// See the model's parameter of that name.
     pub first_alone: bool,
@@ -32,31 +31,29 @@ pub struct Question {
     pub texts: Table,
 }
 
-/// A drive of the registry, or one in numbers.
+/// A drive of the registry, or one given by numbers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Asked {
-    /// A model's name or a profile's path, and keys laid over it.
+    /// A model's name or a profile's path, with overriding keys.
     Device {
-        /// The name or path.
         name: String,
-        /// Keys.
         #[serde(default)]
         keys: Table,
     },
     /// Equation (1), in nanoseconds and cylinders. The other numbers are parameters.
     Curve {
-        /// Short seeks.
+        /// Constant of short seeks.
         a: f64,
-        /// Times the root of the distance.
+        /// Factor of the square root of the distance.
         b: f64,
-        /// Long seeks.
+        /// Constant of long seeks.
         c: f64,
-        /// Times the distance.
+        /// Factor of the distance.
         d: f64,
         /// The longest short seek.
         e: f64,
-        /// How many there are.
+        /// Number of cylinders.
         cylinders: u32,
     },
 }
@@ -64,7 +61,7 @@ pub enum Asked {
 /// The sheet and the seeks of a question.
 ///
 /// # Errors
-/// The drive, a choice or a text is at fault.
+/// If the drive, a choice or a text is wrong.
 pub fn sheet(question: &Question) -> Result<(Sheet, Seeks), Error> {
     let Modelled { disk, curve, .. } = modelled(&question.drive)?;
     let choices = Choices {
@@ -78,7 +75,7 @@ pub fn sheet(question: &Question) -> Result<(Sheet, Seeks), Error> {
     let mut sheet = Sheet::new(disk, choices);
     for (name, text) in &question.texts {
         let Some(text) = text.as_str() else {
-            return Err(KeyError::new(name, format!("{text} is no text"), "numbers as columns").into());
+            return Err(KeyError::new(name, format!("{text} is not a text"), "numbers as columns").into());
         };
         sheet.set_text(name, text)?;
     }
@@ -105,7 +102,7 @@ fn modelled(asked: &Asked) -> Result<Modelled, Error> {
                 return Err(KeyError::new(name, format!("{value} is out of range"), "a number from 0").into());
             }
             let curve = SeekCurve::Roots { a: *a, b: *b, c: *c, d: *d, e: *e, cylinders: *cylinders };
-            // What is given beside the curve is laid over this.
+            // Values given with the curve override these.
             let disk = Disk {
                 miss_overhead_ns: 0.0,
                 hit_overhead_ns: 0.0,
@@ -129,7 +126,7 @@ fn modelled(asked: &Asked) -> Result<Modelled, Error> {
 /// The model's scheduler of that name.
 ///
 /// # Errors
-/// The model has none of that name.
+/// If the model has none of that name.
 pub(super) fn scheduler(name: &str) -> Result<Scheduler, KeyError> {
     match name {
         "clook" => Ok(Scheduler::Clook),

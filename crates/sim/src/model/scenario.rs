@@ -1,12 +1,12 @@
-//! From a scenario to the model's parameters: what both the simulated file system and the equations know.
+//! Model parameters of a scenario, as far as the simulated file system and the equations overlap.
 //!
-//! Files of one size, each read from start to end, side by side or one after another; an empty file system that lays
-//! clusters one behind the other; one disk. Everything else is refused at its key. The form is that of 4.4BSD's code, by
-//! which the simulated file system reads.
+//! Files of one size, each read from start to end, concurrently or one after another; an empty file system with
+//! contiguous clusters; one disk. Everything else is refused at its key. The form is that of 4.4BSD's code, which the
+//! simulated file system follows.
 //!
-//! Readings. Without a rotational delay what lies behind one another on the disk is not cut into clusters: the size of a
-//! cluster says nothing, and `policy.max` limits requests. One process that reads several files finds the arm at the
-//! file before, but for the first, unless it reads the inode of each: then that has moved the arm.
+//! Interpretations: without a rotational delay, contiguous data is not divided into clusters: the cluster size has no
+//! effect, and `policy.max` limits requests. A single process that reads several files finds the arm at the previous
+//! file, except for the first, unless it reads each inode, which moves the arm.
 
 use headstart_analytic::file_system::{
     Disk, FileSystem, Form, Geometry, Parameters, Prefetch, Scheduler, SeekCurve, Seeks, Work,
@@ -28,21 +28,20 @@ use crate::Error;
 /// A scenario in the model's terms.
 #[derive(Debug)]
 pub struct Model {
-    /// Its parameters.
     pub parameters: Parameters,
     /// Its drive's seeks.
     pub seeks: Seeks,
-    /// The drive's buffer can be divided into as many segments as there are streams.
+    /// Whether the drive's buffer can be divided into as many segments as there are streams.
     pub divides: bool,
 }
 
-/// Contiguous blocks are cut nowhere: as long as the model's parameters go.
+/// The size of contiguous data, practically unlimited: the maximum of the model's parameters.
 const UNCUT_BYTES: u64 = 1 << 30;
 
 /// The model of `scenario`.
 ///
 /// # Errors
-/// A key that the equations know nothing of, or one that the simulation refuses.
+/// A key that the equations do not cover, or that the simulation refuses.
 pub fn model(scenario: &Scenario) -> Result<Model, Error> {
     let placement = known(scenario).map_err(|error| scenario.as_written(error.into()))?;
     let (streams, work) = work(scenario, &placement)?;
@@ -64,7 +63,7 @@ pub(super) struct Machine {
     divides: bool,
 }
 
-/// The machine of `scenario`, for so many streams.
+/// The machine of `scenario`, for this number of streams.
 pub(super) fn machine(scenario: &Scenario, placement: &FfsKeys, streams: u32) -> Result<Machine, Error> {
     let block_bytes = scenario.workload.block_bytes();
     let file_system = FileSystem {
@@ -93,7 +92,7 @@ pub(super) fn machine(scenario: &Scenario, placement: &FfsKeys, streams: u32) ->
     Ok(Machine { file_system, disk, curve, geometry, divides })
 }
 
-/// Refuses what the equations know nothing of.
+/// Refuses what the equations do not cover.
 fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     let files = matches!(&scenario.workload.input, Input::Generator(name, _) if name == "files");
     if !files {
@@ -102,7 +101,7 @@ fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     }
     let placement = known_machine(scenario)?;
     if placement.full > 0.0 {
-        return Err(KeyError::new("workload.placement.full", "the model is of an empty file system", "0"));
+        return Err(KeyError::new("workload.placement.full", "the model has an empty file system", "0"));
     }
     if placement.directory_files > 1 {
         let problem = "the model spreads files over the disk one by one";
@@ -114,7 +113,7 @@ fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     Ok(placement)
 }
 
-/// The same of everything but what is read; the layout of files.
+/// The same checks for everything but the workload; returns the layout of files.
 pub(super) fn known_machine(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     let Scenario { workload, device, host, .. } = scenario;
     let refuse = |wrong: bool, key: &str, problem: &str, allowed: &str| match wrong {
@@ -122,17 +121,17 @@ pub(super) fn known_machine(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
         false => Ok(()),
     };
     let Some(Placement::Ffs(placement)) = workload.placement else {
-        return Err(KeyError::new("workload.placement", "the model is of a Fast File System", "\"ffs\""));
+        return Err(KeyError::new("workload.placement", "the model has a Fast File System", "\"ffs\""));
     };
-    let behind = "the model lays clusters one behind the other";
+    let behind = "the model lays clusters one after another";
     refuse(placement.rotational_delay > Nanos::ZERO, "workload.placement.rotational_delay", behind, "\"0ms\"")?;
     let processes = "\"merged\" or \"per-pid\"";
-    refuse(workload.processes == Processes::Dealt, "workload.processes", "files are read one each", processes)?;
-    refuse(scenario.process.is_some(), "process", "the model's processes read files, no patterns", "no [process]")?;
+    refuse(workload.processes == Processes::Dealt, "workload.processes", "each file has its own process", processes)?;
+    refuse(scenario.process.is_some(), "process", "the model's processes read files, not patterns", "no [process]")?;
     refuse(!scenario.lower.is_empty(), "level", "the model has one cache", "one [[level]]")?;
-    refuse(workload.arrival != Arrival::Closed, "workload.arrival", "the model's readers wait", "\"closed\"")?;
-    refuse(workload.issue == Issue::Whole, "workload.issue", "the model goes block by block", "\"blocks\"")?;
-    let total = "the model's think time is that of each request";
+    refuse(workload.arrival != Arrival::Closed, "workload.arrival", "the model has closed arrivals", "\"closed\"")?;
+    refuse(workload.issue == Issue::Whole, "workload.issue", "the model reads block by block", "\"blocks\"")?;
+    let total = "the model's think time follows each request";
     refuse(workload.compute_total.is_some(), "workload.compute_total", total, "workload.compute")?;
     let none = "\"0ms\": the model has system calls and copies";
     refuse(host.driver_overhead > Nanos::ZERO, "host.driver_overhead", "the model has no such cost", none)?;
@@ -154,10 +153,10 @@ fn work(scenario: &Scenario, placement: &FfsKeys) -> Result<(u32, Work), KeyErro
     let Bytes(file_bytes) = generator_key(scenario, "file_size")?;
     let Bytes(request_bytes) = generator_key(scenario, "request")?;
     let text: String = generator_key(scenario, "compute")?;
-    let constant = |_| KeyError::new("workload.compute", format!("\"{text}\" is no constant"), Nanos::ALLOWED);
+    let constant = |_| KeyError::new("workload.compute", format!("\"{text}\" is not a constant"), Nanos::ALLOWED);
     let think: Nanos = text.parse().map_err(constant)?;
     let several = scenario.workload.processes.are_several();
-    // The arm is at the file before, but for the first file; an inode that is read has moved it.
+    // The arm is at the previous file, except for the first file; reading an inode has moved it.
     let lone_seek = match placement.opens {
         Opens::Read => 0.0,
         Opens::Before if several => 0.0,
@@ -168,7 +167,7 @@ fn work(scenario: &Scenario, placement: &FfsKeys) -> Result<(u32, Work), KeyErro
     Ok((streams, Work { streams, file_bytes, request_bytes, think_ns, lone_seek }))
 }
 
-/// A key of the generator, of which a scenario has all.
+/// A key of the generator, which the scenario always has.
 pub(super) fn generator_key<K: DeserializeOwned>(scenario: &Scenario, key: &str) -> Result<K, KeyError> {
     value(scenario, "workload", key)
 }
@@ -179,7 +178,7 @@ struct Alone<K> {
     value: K,
 }
 
-/// A key of a section, of which a scenario has all.
+/// A key of a section, which the scenario always has.
 pub(super) fn value<K: DeserializeOwned>(scenario: &Scenario, section: &str, key: &str) -> Result<K, KeyError> {
     let table = scenario.resolved.get(section);
     let value = table.and_then(|table| table.get(key)).cloned().unwrap_or(Value::Boolean(false));
@@ -197,13 +196,13 @@ fn prefetch(scenario: &Scenario) -> Result<Prefetch, KeyError> {
             Ok(Prefetch::Doubling { first_bytes: bytes("first")?, limit_bytes: bytes("max")? })
         }
         other => {
-            let problem = format!("the model knows no {other}");
+            let problem = format!("the model does not cover {other}");
             Err(KeyError::new("policy.name", problem, "\"ffs\", or \"demand\" for no prefetching"))
         }
     }
 }
 
-/// The cache holds what is prefetched until it is read: the model evicts nothing.
+/// Checks that the cache holds prefetched blocks until they are read: the model evicts nothing.
 fn fits(scenario: &Scenario, streams: u32, work: &Work, file_system: &FileSystem) -> Result<(), KeyError> {
     let CacheSize::Blocks(frames) = scenario.cache.size else { return Ok(()) };
     let limit = match file_system.prefetch {
@@ -211,17 +210,17 @@ fn fits(scenario: &Scenario, streams: u32, work: &Work, file_system: &FileSystem
         Prefetch::Doubling { limit_bytes, .. } => limit_bytes,
     };
     let request = work.request_bytes.min(work.file_bytes);
-    // Two windows, what a request reads, an indirect block and those above it.
+    // Two windows, a request's blocks, an indirect block and those above it.
     let blocks = (2 * limit + request).div_ceil(file_system.block_bytes) + 4;
     let least = u64::from(streams) * blocks;
     if u64::from(frames) >= least {
         return Ok(());
     }
     let problem = format!("{frames} blocks may not hold what is prefetched until it is read");
-    Err(KeyError::new("cache.blocks", problem, format!("{least} at least")))
+    Err(KeyError::new("cache.blocks", problem, format!("at least {least}")))
 }
 
-/// The device, on the cylinders that the file system has of it.
+/// The device, restricted to the cylinders used by the file system.
 fn drive(device: &dyn Device, placement: &FfsKeys) -> Result<Modelled, KeyError> {
     let Some(mut mechanics) = device.mechanics() else {
         return without_arm(device).map_err(|error| error.within("device.model"));
@@ -234,13 +233,13 @@ fn drive(device: &dyn Device, placement: &FfsKeys) -> Result<Modelled, KeyError>
     Ok(modelled)
 }
 
-/// Whether a write to the idle device has ended once its buffer has it.
+/// Whether a write to the idle device ends once its buffer has it.
 fn writes_behind(device: &dyn Device) -> bool {
     let write = Request { write: true, ..Request::read(0, 1, 0) };
     device.clone_box().serve(Nanos::ZERO, &write).buffer_hit
 }
 
-/// Leaves the zones and seeks that the first `sectors` sectors need.
+/// Keeps the zones and seeks that the first `sectors` sectors need.
 pub(super) fn cut(mechanics: &mut Mechanics, sectors: u64) {
     mechanics.bands.retain(|band| band.first < sectors);
     let Some(last) = mechanics.bands.last_mut() else { return };
@@ -253,7 +252,7 @@ pub(super) fn cut(mechanics: &mut Mechanics, sectors: u64) {
 fn order(scenario: &Scenario) -> Result<Scheduler, KeyError> {
     let keys = &scenario.device;
     let order = scheduler(&keys.scheduler).map_err(|error| error.within("device"))?;
-    // Without the full stroke it goes like CLOOK.
+    // Without the full stroke it equals CLOOK.
     let full_stroke = keys.scheduler_keys.get("full_stroke").and_then(Value::as_bool).unwrap_or(false);
     Ok(if order == Scheduler::Cscan && !full_stroke { Scheduler::Clook } else { order })
 }

@@ -1,8 +1,8 @@
-//! References for a run, read and numbered by a thread of their own where nobody else numbers blocks.
+//! References for a run, read and numbered by a separate thread if the run itself does not number blocks.
 //!
-//! Which block has which number is known to that thread alone; a run whose policy asks by number needs only the places of
-//! those that are new in a chunk, which come with it. What is wrong with the trace comes in its turn too: a run ends at the
-//! same reference, with the same counts, as one that reads for itself.
+//! Only that thread knows the numbers of blocks; a run whose policy acts on numbers only needs the places of the new
+//! blocks of a chunk, which come with it. Errors of the trace also arrive in order: a run ends at the same reference,
+//! with the same counts, as one that reads the trace itself.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
@@ -15,23 +15,24 @@ use headstart_types::Chunk;
 use super::reading::Reading;
 use crate::Error;
 
-/// Chunks that are ready at most, of a batch of records each: enough that neither side waits for the other's every chunk.
+/// Maximum number of ready chunks, of a batch of records each: enough that neither side waits for the other at every
+/// chunk.
 const CHUNKS: usize = 8;
 
 /// The references of a process, for its run.
-#[allow(clippy::large_enum_variant)] // A run has one of them.
+#[allow(clippy::large_enum_variant)] // A run has only one.
 pub enum Supplied {
-    /// Read as they are asked for.
+    /// Read on demand.
     Here(Reading),
-    /// The same, until the second chunk: a trace of one is read before a thread would have begun.
+    /// Read on demand until the second chunk: a trace with one chunk is read faster than a thread starts.
     First(Reading),
     /// Read by a thread.
     Ahead(Ahead),
-    /// Something was wrong with them, or they are at their end.
+    /// At their end, or after an error.
     Ended,
 }
 
-/// What a thread reads.
+/// References read by a thread.
 pub struct Ahead {
     filled: Receiver<Filled>,
     used: Sender<Chunk>,
@@ -39,18 +40,18 @@ pub struct Ahead {
     progress: (u64, u64),
 }
 
-/// What it hands over.
+/// A chunk from the thread.
 struct Filled {
     chunk: Chunk,
-    /// The places of blocks that nobody has asked for before.
+    /// The places of blocks that were not referenced before.
     fresh: Fresh,
-    /// Whether there are more, or what is wrong.
+    /// Whether there are more, or the error.
     more: Result<bool, Error>,
     progress: (u64, u64),
 }
 
 impl Supplied {
-    /// What is left of `reading`. It may be read in advance where the run knows blocks by their numbers alone.
+    /// The rest of `reading`. It may be read in advance if the run only uses block numbers.
     #[must_use]
     pub fn new(reading: Reading, in_advance: bool) -> Self {
         if in_advance {
@@ -108,7 +109,7 @@ impl Ahead {
             return Ok(false);
         };
         let used = std::mem::replace(chunk, filled.chunk);
-        // A thread that has read everything wants no more chunks.
+        // A thread that has read everything needs no more chunks.
         let _ = self.used.send(used);
         places.add(&filled.fresh);
         self.progress = filled.progress;
@@ -116,7 +117,7 @@ impl Ahead {
     }
 }
 
-/// Reads until the end, until something is wrong, or until the run is gone.
+/// Reads until the end, an error, or until the run has ended.
 fn read(mut reading: Reading, places: &Places, to_run: &SyncSender<Filled>, from_run: &Receiver<Chunk>) {
     loop {
         let mut chunk = from_run.try_recv().unwrap_or_else(|_| Chunk::empty());
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
     use crate::workload::References;
 
-    /// The chunks of a scenario's references, its blocks' places, and what ended it.
+    /// The chunks of a scenario's references, its blocks' places, and the final result.
     type Read = (Vec<Chunk>, Vec<(u32, Option<u64>)>, Result<bool, String>);
 
     /// Reads all references.

@@ -1,4 +1,4 @@
-//! From requests in bytes to blocks and recorded think times.
+//! Converts requests in bytes to blocks and recorded think times.
 
 use headstart_scenario::{BlockSize, ComputeKey, WorkloadKeys};
 use headstart_trace::{Carries, Record};
@@ -7,50 +7,50 @@ use headstart_types::{Bytes, Nanos};
 use super::records::Records;
 use crate::Error;
 
-/// More blocks than any application asks for at once; keeps one wrong record from filling the memory.
+/// More blocks than any application requests at once; keeps one wrong record from filling the memory.
 const REQUEST_BLOCKS_MAX: u64 = 1 << 22;
 
 /// A request in blocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
-    /// File, or 0 where files are not told apart.
+    /// The file, or 0 if files are not distinguished.
     pub file: u32,
     /// First block in the file.
     pub first: u64,
-    /// Blocks, at least 1.
+    /// Number of blocks, at least 1.
     pub blocks: u64,
 }
 
-/// Cuts requests into blocks and finds recorded think times.
+/// Divides requests into blocks and computes recorded think times.
 #[derive(Debug, Clone)]
 pub struct Cutter {
     block_size: BlockSize,
     block_bytes: u64,
     /// Its logarithm, if it is a power of two.
     shift: Option<u32>,
-    /// Every record is one block.
+    /// Whether every record is one block.
     pub objects: bool,
     tell_files: bool,
-    /// What recorded think times are made of.
+    /// The source of recorded think times.
     recorded: RecordedThink,
 }
 
-/// What recorded think times are made of.
+/// The source of recorded think times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedThink {
-    /// Nothing: the trace does not say, so that they are zero.
+    /// None: the trace does not carry them, so they are zero.
     Nothing,
     /// The trace's own think times.
     Own,
-    /// Gaps between requests, less the time that requests took.
+    /// Gaps between requests, minus the durations of the requests.
     Rests,
-    /// Whole gaps, waits for I/O included.
+    /// Whole gaps, including waits for I/O.
     Gaps,
 }
 
 impl RecordedThink {
-    /// Of a trace that carries `carries`. Times without durations do not tell thinking from waiting for I/O: they count
-    /// only where the user asks for whole gaps, or gives the sum of what is thought.
+    /// For a trace that carries `carries`. Times without durations do not distinguish thinking from waiting for I/O:
+    /// they are only used if the user asks for whole gaps, or gives the sum of the think times.
     #[must_use]
     pub fn of(keys: &WorkloadKeys, carries: Carries) -> Self {
         match keys.compute {
@@ -64,7 +64,7 @@ impl RecordedThink {
 }
 
 impl Cutter {
-    /// The scenario's rule for a trace that carries `carries`; `tell_files` keeps its files apart.
+    /// The scenario's rule for a trace that carries `carries`; `tell_files` distinguishes its files.
     #[must_use]
     pub fn new(keys: &WorkloadKeys, carries: Carries, tell_files: bool) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Cutter {
         self.block_bytes
     }
 
-    /// The file that a record counts to.
+    /// The file of a record.
     #[inline]
     #[must_use]
     pub fn file(&self, record: &Record) -> u32 {
@@ -94,8 +94,8 @@ impl Cutter {
         }
     }
 
-    /// The block in which `offset` is. A division takes as long as everything else about a request: powers of two do
-    /// without.
+    /// The block that contains `offset`. A division takes as long as everything else about a request, so powers of two
+    /// use a shift.
     #[inline]
     fn block_at(&self, offset: u64) -> u64 {
         match self.shift {
@@ -107,7 +107,7 @@ impl Cutter {
     /// The blocks that a request touches. An object is one block.
     ///
     /// # Errors
-    /// The request is too large to be one.
+    /// If the request is unreasonably large.
     #[inline]
     pub fn cut(&self, record: &Record, records: &Records) -> Result<Cut, Error> {
         let file = self.file(record);
@@ -122,7 +122,7 @@ impl Cutter {
         Ok(Cut { file, first, blocks: last - first + 1 })
     }
 
-    /// Bytes of block `at` that a request touching it asks for; an object is asked for whole.
+    /// Bytes of block `at` that a request touching it reads; an object is read whole.
     #[inline]
     #[must_use]
     pub fn asked(&self, record: &Record, at: u64) -> u64 {
@@ -134,7 +134,7 @@ impl Cutter {
         record.offset.saturating_add(record.size).min(end) - record.offset.max(begin)
     }
 
-    /// Whether a request ends before its last block does. An object is asked for whole.
+    /// Whether a request ends before its last block does. An object is read whole.
     #[inline]
     #[must_use]
     pub fn ends_inside(&self, record: &Record) -> bool {

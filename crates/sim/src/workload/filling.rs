@@ -1,4 +1,4 @@
-//! From records to a chunk of references: blocks, think times, arrival times, marks of writes and of requests' ends.
+//! From records to a chunk of references: blocks, think times, arrival times, write marks and request ends.
 
 use headstart_layout::{Placing, Universe, METADATA};
 use headstart_scenario::TIME_MAX;
@@ -9,45 +9,45 @@ use super::cutting::{Cut, Cutter};
 use super::records::Records;
 use crate::Error;
 
-/// What is told of references beside their blocks.
+/// The data kept of references besides their blocks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Marks {
-    /// Writes are told apart.
+    /// Whether writes are distinguished.
     pub writes: bool,
-    /// Arrival times are kept, multiplied by this.
+    /// Whether arrival times are kept, multiplied by this.
     pub time_scale: Option<f64>,
-    /// It matters how much of a block is asked for.
+    /// Whether the requested size within a block matters.
     pub bytes: bool,
-    /// Files are opened in the run.
+    /// Whether files are opened during the run.
     pub opens: bool,
-    /// Records have think times.
+    /// Whether records have think times.
     pub thinks: bool,
 }
 
 /// References under construction.
 pub struct Filling<'a> {
-    /// How requests become blocks.
+    /// Converts requests to blocks.
     pub cutter: &'a Cutter,
-    /// Where blocks lie.
+    /// The placing rule.
     pub placing: &'a Placing,
     /// Blocks seen so far.
     pub universe: &'a mut Universe,
-    /// What is filled.
+    /// The chunk being filled.
     pub chunk: &'a mut Chunk,
-    /// Kept where think times are as recorded: all after the last block of a request.
+    /// Set if think times are as recorded: all after the last block of a request.
     pub thinks: Option<&'a mut Vec<Nanos>>,
-    /// What is told of them beside their blocks.
+    /// The data kept besides their blocks.
     pub marks: Marks,
-    /// What a file system has looked up last.
+    /// The metadata that a file system read last.
     pub trail: &'a mut Trail,
-    /// Nothing is kept of a request but its blocks and its think time.
+    /// Whether only the blocks and the think time of a request are kept.
     pub plain: bool,
 }
 
-/// Records between one that is numbered and one whose entry is asked for from memory.
+/// Distance in records between prefetching a table entry into the processor's cache and using it.
 const AHEAD: usize = 16;
 
-/// Which metadata the references before have led through: those are looked at once.
+/// The metadata used by the previous references, which are read only once in a row.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trail {
     file: Option<u32>,
@@ -108,8 +108,8 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// A request for a block of `file`: where files are opened in the run and this is another one than before, its
-    /// inode is read first, for itself.
+    /// A request for a block of `file`: if files are opened during the run and this is another file than before, its
+    /// inode is read first, as a separate reference.
     fn open(&mut self, file: u32) -> Result<(), Error> {
         if self.trail.file == Some(file) {
             return Ok(());
@@ -125,8 +125,8 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Block `at` of `file` is going to be read: so are the indirect blocks that lead to it, if they are not those
-    /// that led to the block before.
+    /// Block `at` of `file` is about to be read: the indirect blocks that lead to it are read first, unless the
+    /// previous block used the same ones.
     fn look_up(&mut self, file: u32, at: u64) -> Result<(), Error> {
         let placing = self.placing;
         let Some(ffs) = placing.ffs() else { return Ok(()) };
@@ -147,8 +147,8 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Marks how much of block `at`, which has just been pushed, `record` asks for: from the first that is no whole
-    /// block on, and of files always.
+    /// Records how much of block `at`, which was just pushed, `record` reads: from the first partial block on, and
+    /// always for files.
     #[inline]
     fn mark_bytes(&mut self, record: &Record, at: u64, files: bool) {
         if !self.marks.bytes && !files {
@@ -161,7 +161,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Marks a request whose last block has just been pushed, and which ends before that does.
+    /// Marks a request whose last block was just pushed, and which ends within it.
     #[inline]
     fn mark_end(&mut self, record: &Record) {
         if self.cutter.ends_inside(record) {
@@ -170,8 +170,8 @@ impl Filling<'_> {
         }
     }
 
-    /// Marks whether the block that has just been pushed is written. Where all read there are no marks; from the first write on,
-    /// all are marked. Metadata before it are read.
+    /// Records whether the block just pushed is written. If all references read there are no marks; from the first
+    /// write on, all are marked. Metadata before it are read.
     #[inline]
     fn mark_write(&mut self, write: bool) {
         if self.marks.writes && (write || !self.chunk.writes.is_empty()) {
@@ -180,10 +180,10 @@ impl Filling<'_> {
         }
     }
 
-    /// Cuts one batch. A request's think time is known once the next one is: the last record is held back.
+    /// Processes one batch. A request's think time is known once the next request is: the last record is held back.
     ///
     /// # Errors
-    /// The trace is wrong there, or a block has no place.
+    /// An error of the trace, or a block without a place.
     pub fn pull(&mut self, records: &mut Records, held: &mut Option<Record>) -> Result<(), Error> {
         while self.chunk.blocks.is_empty() {
             records.advance()?;

@@ -1,4 +1,4 @@
-//! `addresses = "auto"`: by address where the trace fits on the device, compacted in chunks where it does not.
+//! `addresses = "auto"`: by address if the trace fits on the device, otherwise compacted in chunks.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::records::Opened;
 use super::survey::survey;
 use crate::Error;
 
-/// The placing of a trace by `place`, with the first pass that it took; and a note where addresses were compacted.
-/// `found` is what is known before.
+/// The placing of a trace by `place`, with the required first pass, and a note if addresses were compacted. `found` is
+/// the pass if it was already made.
 ///
-/// The largest chunks are taken, from [`DEFAULT_CHUNK`] on down, with which all blocks that are referenced have a place:
-/// the smaller they are, the less room they take and the fewer neighbours a read-ahead finds.
+/// The largest chunks are used, from [`DEFAULT_CHUNK`] downwards, with which all referenced blocks have a place:
+/// smaller chunks need less space and leave fewer neighbours to a read-ahead.
 ///
 /// # Errors
-/// The trace is wrong, or its blocks alone are more than the device has.
+/// An error of the trace, or if its blocks alone exceed the device.
 pub fn fitting(
     opened: &Opened,
     cutter: &Cutter,

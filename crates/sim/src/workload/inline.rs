@@ -1,4 +1,4 @@
-//! References that stand in the scenario itself: blocks by name, on disks as `device.layout` lists them.
+//! References given in the scenario itself: blocks by label, on disks as listed by `device.layout`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,23 +9,23 @@ use headstart_types::{Block, Bytes, Disk, KeyError};
 
 use crate::Error;
 
-/// Named references, numbered and placed.
+/// Labelled references, numbered and placed.
 pub struct Inline {
-    /// All blocks that are named.
+    /// All labelled blocks.
     pub universe: Universe,
-    /// What is referenced, in order.
+    /// The references, in order.
     pub references: Vec<Block>,
-    /// What is resident at the start.
+    /// The initially resident blocks.
     pub initial: Vec<Block>,
     /// Blocks of the cache.
     pub frames: u32,
 }
 
 impl Inline {
-    /// The references of a scenario that names them itself, on disks of `capacity` sectors.
+    /// The inline references of a scenario, on disks of `capacity` sectors.
     ///
     /// # Errors
-    /// A key at fault.
+    /// The offending key.
     pub fn try_new(scenario: &Scenario, capacity: Option<u64>) -> Result<Self, Error> {
         let Input::References(names) = &scenario.workload.input else { unreachable!("there are no records") };
         if names.is_empty() {
@@ -58,7 +58,7 @@ impl Inline {
         for (at, name) in order.iter().enumerate() {
             let (server, local) = spread.map_or((0, at as u64), |spread| spread.local(0, at as u64));
             let (disk, sector) = layout.place(local).ok_or_else(|| {
-                KeyError::new("device.layout", format!("block \"{name}\" is nowhere"), "every block once")
+                KeyError::new("device.layout", format!("block \"{name}\" is not listed"), "every block once")
             })?;
             let disk = Disk(disk.0 + server * scenario.device.disks_of_server());
             if capacity.is_some_and(|capacity| sector + sectors > capacity) {
@@ -80,8 +80,8 @@ impl Inline {
     }
 }
 
-/// Where inline blocks lie: as listed, or striped in order of their numbers. Listed blocks that nobody references
-/// have numbers after `numbers`: they only take up room.
+/// The places of inline blocks: as listed, or striped in order of their numbers. Listed blocks without references are
+/// numbered after `numbers`: they only use space.
 fn layout(
     device: &DeviceKeys,
     block: Bytes,

@@ -1,9 +1,6 @@
 //! From a scenario's `[workload]` to chunks of references over densely numbered blocks.
 //!
-//! [`References`] pulls records from a trace or generator, cuts them into blocks, gives each block a number and a
-//! place on a disk on first sight (`Universe`), and works out think times. It streams: memory is one batch and
-//! what is kept per distinct block. What must be known before the first reference (sums, counts, file sizes) is
-//! found by a first pass over the same records, made only when asked for (`survey`).
+//! [`References`] reads records from a trace or generator, divides them into blocks, gives each new block a number and a place on a disk (`Universe`), and computes think times. It streams: memory is one batch and the data per distinct block. What must be known before the first reference (sums, counts, file sizes) is found by a first pass over the same records, made only if needed (`survey`).
 
 mod ahead;
 mod cutting;
@@ -30,10 +27,10 @@ use headstart_layout::{Addresses, Disks, Placement, Placing};
 use headstart_scenario::{Scenario, Survey};
 use headstart_types::{Bytes, KeyError};
 
-/// The rule by which blocks lie on disks like `device`.
+/// The placing rule for disks like `device`.
 ///
 /// # Errors
-/// A key at fault.
+/// The offending key.
 pub fn placing(
     scenario: &Scenario,
     placement: Placement,

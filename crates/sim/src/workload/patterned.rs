@@ -1,4 +1,4 @@
-//! What the processes of a parallel program read: the strings of an access pattern, numbered and placed.
+//! The references of a parallel program: the strings of an access pattern, numbered and placed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +12,17 @@ use crate::{build, Error};
 
 /// A program that reads by a pattern.
 pub struct Patterned {
-    /// Its blocks.
     pub places: Places,
-    /// Its strings.
     pub program: Program,
-    /// Distinct blocks, where somebody asks; else none.
+    /// Number of distinct blocks if needed; else zero.
     pub distinct: usize,
 }
 
 impl Patterned {
-    /// What `[process]` of a scenario says, on disks like `disk`.
+    /// From `[process]` of a scenario, on disks like `disk`.
     ///
     /// # Errors
-    /// A key at fault.
+    /// The offending key.
     pub fn try_new(scenario: &Scenario, disk: &dyn Device) -> Result<Self, Error> {
         let keys = &scenario.workload;
         let pattern = scenario.process.as_ref().and_then(|process| process.pattern.as_ref());
@@ -37,7 +35,7 @@ impl Patterned {
             let blocks: BTreeSet<u32> = strings.blocks.iter().copied().collect();
             found.contents.blocks = blocks.into_iter().map(|at| (0, at.into())).collect();
         }
-        // A pattern's file is as large as its keys say: what does not fit is a mistake in them.
+        // A pattern's file is as large as its keys say: if it does not fit, they are wrong.
         let addresses = if keys.addresses == Addresses::Auto { Addresses::Error } else { keys.addresses };
         let placing = super::placing(scenario, Placement::Address, addresses, disk, &found)?;
         let sizes = BTreeMap::from([(0, u64::from(strings.file_blocks))]);

@@ -10,52 +10,52 @@ use super::records::Records;
 use super::thinking::{after_data, Factor, Thinking};
 use crate::Error;
 
-/// References that can be known in advance. Each costs a run some 20 bytes, which makes 2.7 GB. A guess at what a large
-/// laptop holds.
+/// Maximum number of references that can be known in advance. Each costs a run some 20 bytes, 2.7 GB in all. A guess at
+/// what a large laptop has.
 pub const KNOWN_REFERENCES_MAX: usize = 1 << 27;
 
-/// References of a process at most, with room for a chunk within 32 bits.
+/// Maximum number of references of a process, leaving room for a chunk within 32 bits.
 const GIVEN_MAX: u64 = (u32::MAX - (1 << 30)) as u64;
 
-#[allow(clippy::large_enum_variant)] // A run has one or two of them.
+#[allow(clippy::large_enum_variant)] // A run has only one or two.
 enum Left {
     Records {
         records: Records,
         cutter: Cutter,
         held: Option<Record>,
     },
-    /// Inline references; `None` once they have been handed out.
+    /// Inline references; `None` once they have been returned.
     Inline(Option<Vec<Block>>),
 }
 
-/// The references of a process that are left.
+/// The remaining references of a process.
 pub struct Reading {
     left: Left,
     factor: Factor,
     thinking: Thinking,
     marks: Marks,
     trail: Trail,
-    /// References handed out so far.
+    /// References returned so far.
     given: u64,
 }
 
 impl Reading {
-    /// Blocks that stand in the scenario; none, where processes take theirs from a program.
+    /// Blocks given in the scenario; `None` if processes take theirs from a program.
     #[must_use]
     pub fn inline(blocks: Option<Vec<Block>>, factor: Factor, thinking: Thinking) -> Self {
         Self::new(Left::Inline(blocks), factor, thinking, Marks::default())
     }
 
-    /// What records ask for.
+    /// The references of records.
     #[must_use]
     pub fn of_records(records: Records, cutter: Cutter, factor: Factor, thinking: Thinking, marks: Marks) -> Self {
         Self::new(Left::Records { records, cutter, held: None }, factor, thinking, marks)
     }
 
-    /// What other records of the same trace ask for.
+    /// The references of other records of the same trace.
     ///
     /// # Panics
-    /// These are no records.
+    /// If these are not records.
     #[must_use]
     pub fn of_others(&self, records: Records, thinking: Thinking) -> Self {
         let Left::Records { cutter, .. } = &self.left else { unreachable!("only records have processes") };
@@ -66,7 +66,7 @@ impl Reading {
         Self { left, factor, thinking, marks, trail: Trail::default(), given: 0 }
     }
 
-    /// How far it is: (done, total), in units of the input.
+    /// The progress as (done, total), in units of the input.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         match &self.left {
@@ -75,7 +75,7 @@ impl Reading {
         }
     }
 
-    /// Whether every think time is the same, and which it is.
+    /// The think time, if all are equal.
     #[must_use]
     pub fn constant_think(&self) -> Option<Nanos> {
         match &self.thinking {
@@ -88,7 +88,7 @@ impl Reading {
     /// Fills `chunk` with the next references, numbered in `places`; false, and none, at the end.
     ///
     /// # Errors
-    /// The trace is wrong there, or has more references than can be numbered.
+    /// An error of the trace, or more references than can be numbered.
     pub fn fill(&mut self, chunk: &mut Chunk, places: &Places) -> Result<bool, Error> {
         if self.given > GIVEN_MAX {
             let problem = "more references than positions can number";
@@ -140,7 +140,7 @@ impl Reading {
             }
         };
         if chunk.blocks.is_empty() && places.universe().is_empty() {
-            let problem = "no request is left";
+            let problem = "no requests remain";
             return Err(KeyError::new("workload.writes", problem, "\"as-read\", or a trace with reads").into());
         }
         self.given += chunk.blocks.len() as u64;
@@ -154,12 +154,12 @@ impl Reading {
         }
     }
 
-    /// More references than a policy can know in advance.
+    /// The error for more references than a policy can know in advance.
     #[cold]
     fn too_many(&self) -> Error {
         let problem =
             format!("there are more than {KNOWN_REFERENCES_MAX} references, and the policy needs all in advance");
-        let allowed = "larger blocks, a lower workload.limit, or a policy that is not told the future";
+        let allowed = "larger blocks, a lower workload.limit, or a policy without hints";
         match &self.left {
             Left::Records { records, held: Some(last), .. } => {
                 records.bad(last, &format!("up to here {problem}"), allowed)
@@ -168,15 +168,15 @@ impl Reading {
         }
     }
 
-    /// All references that are left, in one chunk.
+    /// All remaining references, in one chunk.
     ///
     /// # Errors
-    /// The trace is wrong somewhere, or there are too many references to number.
+    /// An error of the trace, or too many references to number.
     pub fn rest(&mut self, places: &Places) -> Result<Chunk, Error> {
         self.rest_within(KNOWN_REFERENCES_MAX, places)
     }
 
-    /// The same, of which there may be `most`.
+    /// The same, for at most `most` references.
     ///
     /// # Errors
     /// As for [`Reading::rest`].
@@ -207,7 +207,7 @@ impl Reading {
                 all.bytes.extend_from_slice(&part.bytes);
                 all.bytes.resize(all.blocks.len() + part.blocks.len(), whole);
             }
-            // A part may have one think time for all of its references where another part has one for each.
+            // Some parts have one think time for all of their references, others have one for each.
             match &part.think {
                 Think::Constant(think) if each.is_empty() => constant = *think,
                 Think::Constant(think) => each.resize(all.blocks.len() + part.blocks.len(), *think),

@@ -1,4 +1,4 @@
-//! Records of a workload, as often as they are needed, with what the scenario leaves out left out.
+//! Records of a workload, which can be read repeatedly, filtered as the scenario says.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,24 +14,24 @@ use toml::Table;
 
 use crate::Error;
 
-/// Blocks after which a batch ends.
+/// Number of blocks after which a batch ends.
 const BATCH_BLOCKS_MAX: u64 = 1 << 20;
 
-/// A trace or generator that can be read from its start again and again.
+/// A trace or generator that can be read repeatedly from its start.
 #[derive(Debug, Clone)]
 pub struct Opened {
     source: Origin,
     traces: Traces,
     seed: u64,
     block_bytes: u64,
-    /// Blocks are the trace's own objects.
+    /// Whether blocks are the trace's own objects.
     objects: bool,
     writes: Writes,
     limit: u64,
     dealer: Option<Dealer>,
-    /// Only requests of this process.
+    /// Restricts reading to this process.
     pid: Option<u32>,
-    /// Only what lies in some extents.
+    /// Restricts reading to a sample of extents.
     sampler: Option<Sampler>,
 }
 
@@ -71,20 +71,20 @@ impl Opened {
         })
     }
 
-    /// The same, of which only the requests of process `pid` are taken; a limit counts all.
+    /// Restricts reading to process `pid`; a limit counts all requests.
     #[must_use]
     pub fn of_process(mut self, pid: u32) -> Self {
         self.pid = Some(pid);
         self
     }
 
-    /// The same, decoded as it is read, whoever else reads it.
+    /// The same, decoded separately from other runs.
     #[must_use]
     pub fn alone(&self) -> Self {
         Self { traces: self.traces.alone(), ..self.clone() }
     }
 
-    /// What other runs of the same trace share with this one; and the trace, if it is one.
+    /// The traces shared with other runs; and the trace, if it is one.
     #[must_use]
     pub fn shared(&self) -> (&Traces, Option<&Path>) {
         let path = match &self.source {
@@ -94,7 +94,7 @@ impl Opened {
         (&self.traces, path)
     }
 
-    /// What the records carry.
+    /// The fields that the records carry.
     ///
     /// # Errors
     /// As for [`Opened::read`].
@@ -105,7 +105,7 @@ impl Opened {
     /// The records from the first on.
     ///
     /// # Errors
-    /// The trace cannot be read, or a generator's key is wrong.
+    /// If the trace cannot be read, or a generator's key is wrong.
     pub fn read(&self) -> Result<Records, Error> {
         let reader = match &self.source {
             Origin::Trace { path, format, request_bytes, selection } => {
@@ -144,14 +144,15 @@ impl Opened {
     }
 }
 
-/// Deals out files to processes in turn, whole, each time that one is begun: what a sampler does that shares the samples
-/// of an epoch among the ranks of a training. A file is begun by a request of a process whose last one was of another.
+/// Deals whole files to processes round-robin, each time a file is begun: as a sampler distributes the samples of an
+/// epoch among the ranks of a training. A file is begun by a request of a process whose last request was to another
+/// file.
 #[derive(Debug, Clone)]
 struct Dealer {
     count: u32,
     /// Files begun so far, modulo `count`.
     next: u32,
-    /// By process of the trace: the file that it is in, and who has got it.
+    /// By process of the trace: its current file, and the process that the file was dealt to.
     in_hand: BTreeMap<u32, (u32, u32)>,
 }
 
@@ -160,7 +161,7 @@ impl Dealer {
         Self { count, next: 0, in_hand: BTreeMap::new() }
     }
 
-    /// Makes a request that of the process that its file is dealt to.
+    /// Changes a request's process to the one that its file is dealt to.
     fn deal(&mut self, record: &mut Record) {
         let in_hand = self.in_hand.get(&record.pid).filter(|(file, _)| *file == record.file);
         let process = match in_hand {
@@ -176,8 +177,8 @@ impl Dealer {
     }
 }
 
-/// Takes the parts of requests that lie in a sample of the extents. What is left of a request is a request for each run of
-/// extents; the think time of what is left out is lost.
+/// Restricts requests to a sample of the extents. Each run of sampled extents in a request becomes a request; the think
+/// time of the rest is lost.
 #[derive(Debug, Clone)]
 struct Sampler {
     keys: SampleKeys,
@@ -228,7 +229,7 @@ impl Sampler {
 /// The keys of [`Selection`].
 const SELECT: [&str; 3] = ["path", "pid", "process"];
 
-/// The error of a reading; of a key, it is what was selected.
+/// Converts a reading error; an error at a key refers to the selection.
 fn not_selected(error: TraceError) -> Error {
     match error {
         TraceError::Key(error) => error.within("workload.select").into(),
@@ -236,15 +237,15 @@ fn not_selected(error: TraceError) -> Error {
     }
 }
 
-/// One reading of the records.
+/// One pass over the records.
 pub struct Records {
     reader: Box<dyn RecordReader>,
     batch: Vec<Record>,
-    /// Those of `batch` that are handed out now.
+    /// The part of `batch` being returned.
     range: Range<usize>,
-    /// Bytes after which a batch ends; `None` where every record is one block.
+    /// Bytes after which a batch ends; `None` if every record is one block.
     bytes_max: Option<u64>,
-    /// Records handed out so far.
+    /// Records returned so far.
     taken: u64,
     skip_writes: bool,
     dealer: Option<Dealer>,
@@ -254,7 +255,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// What they carry.
+    /// The fields that they carry.
     #[must_use]
     pub fn carries(&self) -> Carries {
         self.reader.carries()
@@ -266,11 +267,11 @@ impl Records {
         &*self.reader
     }
 
-    /// Goes on to the next records that the scenario takes; false at the end. Together they are not many more blocks than
-    /// one request may be, so that those can be held in memory.
+    /// Advances to the next selected records; false at the end. Their total size is limited to little more than the
+    /// maximum request, so that their blocks fit in memory.
     ///
     /// # Errors
-    /// The trace is wrong there.
+    /// An error of the trace.
     pub fn advance(&mut self) -> Result<bool, Error> {
         if self.range.end == self.batch.len() {
             self.fill()?;
@@ -291,13 +292,13 @@ impl Records {
         Ok(!self.range.is_empty())
     }
 
-    /// The records that the last call of [`Records::advance`] has come to, in order.
+    /// The records that the last call of [`Records::advance`] found, in order.
     #[must_use]
     pub fn batch(&self) -> &[Record] {
         &self.batch[self.range.clone()]
     }
 
-    /// Goes on and returns the records; empty at the end.
+    /// Advances and returns the records; empty at the end.
     ///
     /// # Errors
     /// As for [`Records::advance`].
@@ -306,16 +307,16 @@ impl Records {
         Ok(self.batch())
     }
 
-    /// The error of `record`, one of those handed out.
+    /// The error for `record`, one of those returned.
     #[cold]
     pub fn bad(&self, record: &Record, problem: &str, allowed: &str) -> Error {
         self.reader.bad(record, problem, allowed).into()
     }
 
-    /// Refuses more distinct blocks than fit in memory, of which `record` has brought the last.
+    /// Refuses more distinct blocks than fit in memory, of which `record` has the last.
     ///
     /// # Errors
-    /// They are too many.
+    /// If there are too many.
     #[inline]
     pub fn check_distinct(&self, count: usize, record: &Record) -> Result<(), Error> {
         Ok(check_distinct(count as u64, self.taken, record, &*self.reader)?)

@@ -1,4 +1,4 @@
-//! The references themselves, a chunk at a time.
+//! The references of a scenario, a chunk at a time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::survey::{pids, survey};
 use super::thinking::{factor, thinking, Factor};
 use crate::Error;
 
-/// What blocks carry that a scenario names or places itself.
+/// The fields that blocks carry if a scenario labels or places them itself.
 const PLACED: Carries = Carries {
     time: false,
     duration: false,
@@ -35,27 +35,27 @@ const PLACED: Carries = Carries {
 
 /// The references of a scenario, in order.
 pub struct References {
-    /// Distinct blocks, where somebody asks; else none.
+    /// Number of distinct blocks if needed; else zero.
     pub distinct: usize,
     /// Blocks of the cache, resolved.
     pub frames: u32,
-    /// Blocks resident at the start.
+    /// Initially resident blocks.
     pub initial: Vec<Block>,
     /// The placement that is used; `None` for inline references.
     pub placement: Option<Placement>,
-    /// What the trace says of itself.
+    /// The fields that the trace carries.
     pub carries: Carries,
-    /// What recorded think times are made of.
+    /// The source of recorded think times.
     pub recorded: RecordedThink,
-    /// What a user must know of the trace and of what was made of it.
+    /// Notes on the trace and its processing.
     pub notes: Vec<String>,
-    /// Processes in order of their first requests, where each asks for its own.
+    /// Processes in order of their first requests, if each issues its own.
     pub pids: Vec<u32>,
-    /// What processes read by a pattern, and whether they share it.
+    /// The strings that processes read by a pattern, and whether they share one.
     pub program: Option<Arc<Program>>,
-    /// The references themselves; of the first process, where there are several.
+    /// The references themselves; of the first process, if there are several.
     pub reading: Reading,
-    /// The file that was opened last before the run.
+    /// The last file opened before the run.
     pub opened_last: Option<u32>,
 }
 
@@ -63,7 +63,7 @@ impl References {
     /// Prepares the references of `scenario` for disks like `disk`, and the places of their blocks.
     ///
     /// # Errors
-    /// A key or the trace is at fault.
+    /// An offending key, or an error of the trace.
     pub fn try_new(scenario: &Scenario, disk: &dyn Device) -> Result<(Self, Places), Error> {
         match Opened::new(scenario) {
             Some(opened) => Self::recorded(scenario, opened, disk),
@@ -74,7 +74,7 @@ impl References {
         }
     }
 
-    /// Nothing but places: processes take what they read from the program's strings.
+    /// Only places: processes take their references from the program's strings.
     fn of_program(scenario: &Scenario, patterned: Patterned) -> (Self, Places) {
         let keys = &scenario.workload;
         let Patterned { places, program, distinct } = patterned;
@@ -99,7 +99,7 @@ impl References {
         let Inline { universe, references, initial, frames } = inline;
         let found = Survey { references: references.len() as u64, ..Survey::default() };
         let thinking = thinking(keys.compute, scenario.seed, 0);
-        // Named blocks have no times.
+        // Inline blocks have no times.
         time_scale(keys, Carries::default())?;
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
         let references = Self {
@@ -124,7 +124,7 @@ impl References {
         let carries = records.carries();
         if keys.block_size == BlockSize::Object && !carries.objects {
             let allowed = "a size such as \"8KiB\"";
-            return Err(KeyError::new("workload.block_size", "the trace has no objects of its own", allowed).into());
+            return Err(KeyError::new("workload.block_size", "the trace has no objects", allowed).into());
         }
         if !carries.addresses {
             without_addresses(scenario)?;
@@ -134,7 +134,7 @@ impl References {
             return Err(KeyError::new("workload.compute", "the trace carries no times", allowed).into());
         }
         if !scenario.cache.initial.is_empty() {
-            let problem = "names blocks, which only inline references have";
+            let problem = "has block labels, which only inline references have";
             return Err(KeyError::new("cache.initial", problem, "workload.references, or no initial").into());
         }
         let by_default = if carries.files { Placement::TableOrder } else { Placement::Address };
@@ -158,7 +158,7 @@ impl References {
             }
             fixed => (place(fixed, &found)?, found),
         };
-        // Counts in a note are known where the records have been read once.
+        // Counts in a note are known if the records have been read once.
         let of_trace = if found.references > 0 { found.note.clone() } else { records.reader().note() };
         notes.splice(0..0, of_trace);
         let frames = scenario.cache.size.frames(found.contents.blocks.len());
@@ -169,7 +169,11 @@ impl References {
         };
         notes.extend(ignored_sizes(scenario, records.reader()));
         if !carries.addresses && disk.drive_facts().is_some() {
-            notes.push("the trace has no addresses: seeks follow the numbers of its objects, and are not those of a real device".to_owned());
+            notes.push(
+                "the trace has no addresses: seeks follow the numbers of its objects, and differ from those of \
+            a real device"
+                    .to_owned(),
+            );
         }
         let thinking = thinking(keys.compute, scenario.seed, 0);
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
@@ -197,10 +201,10 @@ impl References {
         Ok((references, Places::new(Universe::default(), Some(placing), sizes)))
     }
 
-    /// The references of one process of the same trace, from its first on, in the same space.
+    /// The references of one process of the same trace, from its first on, in the same universe of blocks.
     ///
     /// # Errors
-    /// The trace cannot be read again.
+    /// If the trace cannot be read again.
     pub fn of_process(&self, scenario: &Scenario, pid: u32) -> Result<Reading, Error> {
         let opened = Opened::new(scenario).expect("only records have processes");
         let thinking = thinking(scenario.workload.compute, scenario.seed, pid);
@@ -208,12 +212,12 @@ impl References {
     }
 }
 
-/// Refuses what prefetches by position: object numbers say nothing about places.
+/// Refuses policies that prefetch by position: object numbers do not represent positions.
 fn without_addresses(scenario: &Scenario) -> Result<(), KeyError> {
     let refused = |key: String, name: &str| {
         let problem = format!(
-            "{name} reads ahead by position, and the trace has no addresses: its numbers are those of objects or of \
-             blocks in order of first use"
+            "{name} reads ahead by position, and the trace has no addresses: its numbers are objects, or blocks in \
+            order of first use"
         );
         let allowed =
             "a policy without read-ahead (demand, demand:min, forestall, ...), a predictor such as mithril, or a \
@@ -236,7 +240,7 @@ fn without_addresses(scenario: &Scenario) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// What is to be known of a cache that is given in bytes, where the trace's objects are not of the size of a block.
+/// The note for a cache size in bytes if the trace's objects differ in size from a block.
 fn ignored_sizes(scenario: &Scenario, reader: &dyn RecordReader) -> Option<String> {
     let block = scenario.workload.block_bytes();
     let ignored = reader.carries().objects && (reader.sizes_vary() || reader.unit_bytes() != block);
@@ -255,7 +259,7 @@ fn last_to_begin(opened: &Opened, pid: Option<u32>) -> Result<Option<u32>, Error
     Ok(records.next_batch()?.first().map(|record| record.file))
 }
 
-/// The factor on arrival times, where they are asked for.
+/// The factor on arrival times, if they are used.
 fn time_scale(keys: &WorkloadKeys, carries: Carries) -> Result<Option<f64>, KeyError> {
     match keys.arrival {
         Arrival::Closed => Ok(None),

@@ -1,4 +1,4 @@
-//! A first pass over the records: what must be known before the first reference.
+//! A first pass over the records, for what must be known before the first reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use super::cutting::Cutter;
 use super::records::Opened;
 use crate::Error;
 
-/// Goes over the records once; `collect` keeps the distinct blocks, which takes memory.
+/// Passes over the records once; `collect` keeps the distinct blocks, which takes memory.
 ///
 /// # Errors
-/// The trace is wrong somewhere.
+/// An error of the trace.
 pub fn survey(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Arc<Survey>, Error> {
     let (traces, path) = opened.shared();
     traces.survey(path, || format!("{opened:?} {cutter:?} {collect}"), || look(opened, cutter, collect))
 }
 
 fn look(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error> {
-    // What a reader says of its trace once it has read it, only one that decodes it says.
+    // Only a reader that decodes the trace itself has its final note.
     let mut records = opened.alone().read()?;
     let mut sizes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     let mut found = Survey::default();
@@ -63,15 +63,15 @@ fn look(opened: &Opened, cutter: &Cutter, collect: bool) -> Result<Survey, Error
 /// Processes in order of their first requests.
 ///
 /// # Errors
-/// The trace is wrong somewhere, or tells no processes apart, or no files where they are dealt.
+/// An error of the trace; if it does not distinguish processes, or files if these are dealt.
 pub fn pids(opened: &Opened, processes: Processes, carries: Carries) -> Result<Vec<u32>, Error> {
     if processes == Processes::Dealt && !carries.files {
         let allowed = "\"merged\", or a trace with files";
-        return Err(KeyError::new("workload.processes", "the trace tells no files apart", allowed).into());
+        return Err(KeyError::new("workload.processes", "the trace does not distinguish files", allowed).into());
     }
     if processes == Processes::PerPid && !carries.processes {
         let allowed = "\"merged\", or a trace with processes";
-        return Err(KeyError::new("workload.processes", "the trace tells no processes apart", allowed).into());
+        return Err(KeyError::new("workload.processes", "the trace does not distinguish processes", allowed).into());
     }
     let (mut records, mut seen, mut order) = (opened.read()?, BTreeSet::new(), Vec::new());
     loop {

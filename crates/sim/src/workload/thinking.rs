@@ -1,4 +1,4 @@
-//! Think times: where they come from, and what they are multiplied by.
+//! Think times: their source and their scaling.
 
 use headstart_scenario::{ComputeKey, Survey, WorkloadKeys, TIME_MAX};
 use headstart_trace::{Compute, ComputeSampler};
@@ -28,17 +28,17 @@ impl Factor {
     }
 }
 
-/// Think times beside references.
+/// The think times of references.
 pub enum Thinking {
-    /// As the records say.
+    /// As recorded.
     Recorded,
-    /// Always the same.
+    /// Constant.
     Constant(Nanos),
     /// From a distribution.
     Drawn(Box<ComputeSampler>),
 }
 
-/// What the scenario asks for, for one process; each has a stream of its own.
+/// The think times of one process in the scenario; each process has its own random stream.
 #[must_use]
 pub fn thinking(compute: ComputeKey, seed: u64, process: u32) -> Thinking {
     match compute {
@@ -50,10 +50,10 @@ pub fn thinking(compute: ComputeKey, seed: u64, process: u32) -> Thinking {
     }
 }
 
-/// The factor that `compute_scale` or `compute_total` asks for.
+/// The factor given by `compute_scale` or `compute_total`.
 ///
 /// # Errors
-/// There are no think times to scale.
+/// If there are no think times to scale.
 pub fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u64) -> Result<Factor, Error> {
     let Some(total) = keys.compute_total else { return Ok(Factor::Scale(keys.compute_scale)) };
     let sum = match thinking {
@@ -72,7 +72,7 @@ pub fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u6
     Ok(Factor::Ratio(total, sum))
 }
 
-/// Think times beside the references of `chunk`: none after metadata, which no application asks for.
+/// Think times for the references of `chunk`: none after metadata, which no application requests.
 #[must_use]
 pub fn after_data(chunk: &Chunk, mut think: impl FnMut() -> Nanos) -> Vec<Nanos> {
     let after = |at| if chunk.bytes_of(at) == Some(0) { Nanos::ZERO } else { think() };
@@ -86,13 +86,13 @@ pub struct Thinker {
 }
 
 impl Thinker {
-    /// For the process of this number.
+    /// For the process with this number.
     #[must_use]
     pub fn new(keys: &WorkloadKeys, seed: u64, process: u32) -> Self {
         Self { thinking: thinking(keys.compute, seed, process), factor: Factor::Scale(keys.compute_scale) }
     }
 
-    /// The next one.
+    /// The next think time.
     #[inline]
     pub fn next_think(&mut self) -> Nanos {
         match &mut self.thinking {

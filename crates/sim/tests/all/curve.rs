@@ -150,7 +150,7 @@ fn writes_take_frames_and_are_no_misses() {
         let misses: Vec<f64> = curve.lines.iter().map(|line| line.points[0].misses).collect();
         (curve.references, misses, curve.notes)
     };
-    let note = "2 of 6 references are writes: they take frames, need no fetch and start no read-ahead".to_owned();
+    let note = "2 of 6 references are writes: they use frames, need no fetch and do not trigger read-ahead".to_owned();
     let (references, misses, notes) = of("back");
     assert_eq!((references, misses), (4, vec![2.0, 2.0]));
     assert!(notes.contains(&note), "{notes:?}");

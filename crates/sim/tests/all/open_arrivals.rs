@@ -83,8 +83,12 @@ fn what_the_equations_do_not_know_is_refused() {
     let error = |workload: &str, device: &str| modelled(&arrivals(workload, device)).expect_err(workload);
     for (workload, device, expected) in [
         ("", "model = \"seagate-cheetah-4lp\", count = 2", "device.count: the model has one disk; allowed: 1"),
-        (", request = \"12KiB\", span = \"12MiB\"", CHEETAH, "workload.request: 12KiB is no whole number of blocks"),
-        (", span = \"16MiB\"", CHEETAH, "cache.blocks: 64 blocks serve requests, which the model does not know"),
+        (", request = \"12KiB\", span = \"12MiB\"", CHEETAH, "workload.request: 12KiB is not a whole number of blocks"),
+        (
+            ", span = \"16MiB\"",
+            CHEETAH,
+            "cache.blocks: a cache of 64 blocks serves requests, which the model does not cover",
+        ),
         (", interval = \"5ms\"", CHEETAH, "workload.interval: requests arrive faster than the disk serves them"),
         (", interval = \"0ms\"", CHEETAH, "workload.interval: all requests arrive at once"),
     ] {
@@ -93,7 +97,7 @@ fn what_the_equations_do_not_know_is_refused() {
     }
     assert!(error("", "model = \"object-store\"").starts_with("device.model: "));
     let closed = arrivals("", CHEETAH).replace("\"open\"", "\"closed\"");
-    assert!(modelled(&closed).expect_err("closed").starts_with("workload.arrival: requests arrive by the clock"));
+    assert!(modelled(&closed).expect_err("closed").starts_with("workload.arrival: the model has open arrivals"));
     let sorted = arrivals("", CHEETAH).replace("fcfs", "clook");
     assert!(modelled(&sorted).expect_err("sorted").starts_with("device.scheduler: the model serves requests in"));
 }

@@ -222,11 +222,11 @@ fn what_the_model_of_a_trace_does_not_know_is_refused() {
     let trace = trace("traced-refused", [(1, 0), (1, 1), (2, 0)]);
     let text = scenario(&trace, "ffs", "", CHEETAH);
     for (old, new, expected) in [
-        ("\"0ms\"", "\"1ms\"", "workload.compute: the model of a trace has the trace's own think times, or none"),
-        ("{name = \"ffs\"}", "\"table-order\"", "workload.placement: the model is of a Fast File System"),
+        ("\"0ms\"", "\"1ms\"", "workload.compute: the model of a trace uses the trace's think times, or none"),
+        ("{name = \"ffs\"}", "\"table-order\"", "workload.placement: the model has a Fast File System"),
         ("blocks = 20000", "blocks = 2", "cache.blocks: 2 blocks do not hold what is fetched"),
         ("blocks = 20000", "footprint = 0.5", "cache.footprint: the model evicts nothing"),
-        ("policy = \"ffs\"", "policy = \"obl\"", "policy.name: the model knows no obl"),
+        ("policy = \"ffs\"", "policy = \"obl\"", "policy.name: the model does not cover obl"),
         ("compute = \"0ms\"", "compute = \"0ms\", processes = \"per-pid\"", "workload.processes: the model of a trace"),
         ("compute = \"0ms\"", "compute = \"0ms\", writes = \"through\"", "workload.writes: nobody waits for a write"),
         ("blocks = 20000", "blocks = 20000, write_cluster = \"64KiB\"", "cache.write_cluster: nothing stays dirty"),

@@ -1,25 +1,27 @@
-//! The disk under a recorded program: equations (1) to (3) for one request after another. Ours, not the paper's, whose readers
-//! go through whole files.
+//! The disk under a recorded program: equations (1) to (3) for one request after another. Our addition; the paper's
+//! readers read whole files.
 //!
-//! Section 4.4 of the paper says that positioning "depends on the current location of the disk head, which is determined by
-//! the previous request", and Table 2 has the place of a file among the parameters of a workload. Here each request has its
-//! place: its seek is equation (1) of the distance from where the head stands, not of a mean distance. A request that goes to
-//! the surface waits half a turn, as in equation (2); one that the disk's cache has takes equation (3).
+//! Section 4.4 of the paper says that positioning "depends on the current location of the disk head, which is
+//! determined by the previous request", and Table 2 lists the position of a file among the parameters of a workload.
+//! Here each request has its position: its seek is equation (1) of the distance from the head, not of a mean distance.
+//! A request that needs the media waits half a revolution, as in equation (2); one that the disk's cache holds follows
+//! equation (3).
 //!
-//! The cache is what `equations.rs` has of one stream, with a state for each segment: what it holds, and when it was last used.
-//! The head reads on behind a request until the next one for another place breaks that off. So a file that is left for another
-//! and returned to finds in its segment what was read ahead meanwhile, unless as many other places as there are segments have
-//! been read since. A hit in a segment that the head does not read does not start it again.
+//! The cache is that of one stream in `equations.rs`, with a state per segment: its content and its last use. The head
+//! reads ahead after a request until the next one for another position interrupts it. A program that leaves a file for
+//! another and returns to it therefore finds in its segment what was read ahead in the meantime, unless as many other
+//! positions as there are segments have been read since. A hit in a segment that the head is not reading does not
+//! restart its read-ahead.
 //!
-//! A write goes to the surface as a read does, equation (2), and nothing is read ahead behind it. Where the drive takes writes into
-//! its buffer first, the host waits for the bus alone, and for the write before if the buffer still has that; the head writes
-//! behind the host's back, and what needs it next waits. A write that goes on where the last one ends, before that has been
-//! written, follows without a turn.
+//! A write needs the media as a read does, equation (2), without read-ahead after it. If the drive buffers writes, the
+//! host only waits for the bus, and for the previous write if the buffer still holds it; the head writes in the
+//! background, and the next request that needs it waits. A write that continues the previous one before that has been
+//! written follows it without rotational latency.
 //!
-//! Requests are served in the order in which they come: a program that waits has few of them outstanding. Cost: a look at each
-//! segment and zone for each request.
+//! Requests are served in order of arrival: a program that waits has few of them outstanding. Cost: a look at each
+//! segment and zone per request.
 //!
-//! A request counts once it has ended: one that was prefetched for a program that ends before it does not
+//! A request counts once it has ended: one prefetched for a program that ends earlier does not
 //! ([`TracedDisk::count_until`]).
 
 use std::collections::VecDeque;
@@ -28,29 +30,27 @@ use super::disk_costs::Cost;
 use super::parameters::Disk;
 use super::seeks::SeekCurve;
 
-/// Where sectors lie. [`Default`]: nowhere; no request needs an arm.
+/// The positions of sectors. [`Default`]: none; no request needs an arm.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Geometry {
     /// From the first byte on.
     pub zones: Vec<Zone>,
-    /// Bytes of a segment of the disk's cache, and how far the head reads ahead.
+    /// Bytes of a segment of the disk's cache, which is also the read-ahead limit.
     pub segment_bytes: f64,
-    /// A write has ended for the host once it is in the cache.
+    /// Whether a write ends for the host once it is in the cache.
     pub writes_behind: bool,
 }
 
-/// Bytes that pass the head at one rate.
+/// Bytes with one media rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Zone {
-    /// The first byte.
     pub first: f64,
-    /// How many.
+    /// Number of bytes.
     pub bytes: f64,
-    /// The first cylinder.
     pub first_cylinder: f64,
-    /// How many.
+    /// Number of cylinders.
     pub cylinders: f64,
-    /// Nanoseconds a byte, switches of heads and cylinders included.
+    /// Nanoseconds per byte, including head and cylinder switches.
     pub surface: f64,
     /// The same along a track.
     pub track: f64,
@@ -63,20 +63,20 @@ struct Segment {
     end: f64,
     /// Where the last request that it served ended.
     asked: f64,
-    /// Counted in requests; 0: it is empty.
+    /// Sequence number of its last use in requests; 0: it is empty.
     used: u64,
 }
 
-/// The head reads ahead.
+/// A read-ahead in progress.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     segment: usize,
-    /// From which byte on, and since when.
+    /// Its first byte, and its start time.
     from: f64,
     since: f64,
     /// The byte before which it stops.
     stop: f64,
-    /// Nanoseconds a byte along the track, and over tracks.
+    /// Nanoseconds per byte along the track, and over tracks.
     track: f64,
     surface: f64,
 }
@@ -90,7 +90,7 @@ impl Reading {
     }
 }
 
-/// A request that ends.
+/// The end of a request.
 #[derive(Debug, Clone, Copy)]
 struct Ending {
     at: f64,
@@ -107,30 +107,30 @@ pub struct TracedDisk {
     geometry: Geometry,
     segments: Vec<Segment>,
     reading: Option<Reading>,
-    /// The byte behind the last that has passed the head, and when it had; `None`: no byte has.
+    /// The byte after the last that has passed the head, and when it had; `None`: no byte has.
     head: f64,
     passed: Option<f64>,
     /// When the last request ends.
     free: f64,
-    /// Until when the head writes what is in the cache, and the bytes of the run that it writes.
+    /// Until when the head writes the cache's data, and the bytes of the run being written.
     writing: f64,
     run: (f64, f64),
-    /// How many requests have come.
+    /// Number of requests so far.
     asked: u64,
-    /// Those that have not been counted, by their ends.
+    /// Requests that have not been counted, by their ends.
     under_way: VecDeque<Ending>,
-    /// What all counted requests took, how many there are, and how many found their first byte in the cache.
+    /// The total times of all counted requests; their number; and the number whose first byte was in the cache.
     pub total: Cost,
     /// See `total`.
     pub requests: u64,
     /// See `total`.
     pub hits: u64,
-    /// How many of `requests` wrote.
+    /// Writes among `requests`.
     pub writes: u64,
 }
 
 impl TracedDisk {
-    /// With the head at the first byte. Its parameters have been checked.
+    /// With the head at the first byte. The caller has checked the disk's parameters.
     #[must_use]
     pub fn new(disk: &Disk, curve: SeekCurve, geometry: Geometry) -> Self {
         let segments = vec![Segment::default(); disk.cache_segments as usize];
@@ -154,12 +154,12 @@ impl TracedDisk {
         }
     }
 
-    /// Puts the head at byte `first`, before the first request.
+    /// Places the head at byte `first`, before the first request.
     pub fn stand_at(&mut self, first: u64) {
         self.head = first as f64;
     }
 
-    /// A request at time `at`, no earlier than the one before, for `bytes` from `first` on; returns when it ends.
+    /// A request at time `at`, no earlier than the previous one, for `bytes` from `first` on; returns when it ends.
     pub fn read(&mut self, at: f64, first: u64, bytes: u64) -> f64 {
         self.count_until(at);
         self.asked += 1;
@@ -170,7 +170,8 @@ impl TracedDisk {
         self.free
     }
 
-    /// A write at time `at` of `bytes` from `first` on; returns when it ends. For a disk that serves one request at a time.
+    /// A write at time `at` of `bytes` from `first` on; returns when it ends. For a disk that serves one request at a
+    /// time.
     pub fn write(&mut self, at: f64, first: u64, bytes: u64) -> f64 {
         self.count_until(at);
         self.asked += 1;
@@ -191,7 +192,7 @@ impl TracedDisk {
         cost
     }
 
-    /// Into the cache, which holds one run at a time; the head follows.
+    /// Into the cache, which holds one run at a time; the head writes it later.
     fn write_behind(&mut self, now: f64, (first, end): (f64, f64)) -> Cost {
         let ready = now + self.disk.hit_overhead_ns;
         let fits = end - self.run.0 <= self.geometry.segment_bytes;
@@ -218,7 +219,7 @@ impl TracedDisk {
         }
     }
 
-    /// What a request costs that waits for those before it, and whether the cache has its first byte.
+    /// The cost of a request that waits for those before it, and whether the cache holds its first byte.
     fn one_by_one(&mut self, at: f64, (first, bytes): (f64, f64)) -> (Cost, bool) {
         let now = at.max(self.free);
         let ahead = if self.disk.read_during_overhead { self.disk.hit_overhead_ns } else { 0.0 };
@@ -232,7 +233,7 @@ impl TracedDisk {
         (cost, held.is_some())
     }
 
-    /// Fixed times pass at once, transfers take turns.
+    /// Fixed times overlap, transfers take turns.
     fn beside_others(&mut self, at: f64, bytes: f64) -> (Cost, bool) {
         let (overhead, transfer) = (self.disk.miss_overhead_ns, bytes * self.bus());
         self.free = (at + overhead).max(self.free) + transfer;
@@ -243,7 +244,7 @@ impl TracedDisk {
         1e9 / self.disk.bus_bytes_per_second
     }
 
-    /// A stream that has come to its end by `time` is none any more.
+    /// Ends a stream that has reached its stop by `time`.
     fn settle(&mut self, time: f64) {
         let Some(reading) = self.reading.filter(|reading| reading.reached(time) >= reading.stop) else { return };
         self.fill(reading.segment, reading.stop);
@@ -252,7 +253,8 @@ impl TracedDisk {
         self.reading = None;
     }
 
-    /// The segment that has the byte `first` at `time`, and up to where it has been read; of several, the last used.
+    /// The segment that holds the byte `first` at `time`, and up to where it has been read; of several, the most
+    /// recently used.
     fn holds(&self, first: f64, time: f64) -> Option<(usize, f64)> {
         let held = |(index, segment): (usize, &Segment)| {
             let reading = self.reading.filter(|reading| reading.segment == index);
@@ -271,7 +273,7 @@ impl TracedDisk {
         self.touch(index, end);
         let cost = match &mut self.reading {
             Some(reading) if reading.segment == index => {
-                // The paper's transfer takes the bus alone; here it also waits for what the surface has not delivered.
+                // The paper's transfer only uses the bus; here it also waits for data not yet read from the media.
                 let missing = (end - reading.from).max(0.0) * reading.surface - (now + overhead - reading.since);
                 let ahead = if goes_on { self.geometry.segment_bytes } else { 0.0 };
                 reading.stop = reading.stop.max(end + ahead);
@@ -289,7 +291,7 @@ impl TracedDisk {
         cost
     }
 
-    /// The first bytes, up to `held`, cross the bus while the arm goes for the others.
+    /// The first bytes, up to `held`, cross the bus while the arm moves for the others.
     fn rest(&mut self, now: f64, index: usize, held: f64, (first, bytes): (f64, f64)) -> Cost {
         let end = first + bytes;
         let goes_on = self.reading_goes_on(first);
@@ -317,7 +319,7 @@ impl TracedDisk {
         cost
     }
 
-    /// Equation (2), of a request that comes at `now` and needs `first` to `end` off the surface.
+    /// Equation (2), for a request that arrives at `now` and needs `first` to `end` from the media.
     fn surface(&self, now: f64, first: f64, end: f64) -> Cost {
         let start = (now + self.disk.miss_overhead_ns).max(self.writing);
         let (seek, rotation) = self.position(start, first);
@@ -325,12 +327,12 @@ impl TracedDisk {
         Cost { overhead: start - now, seek, rotation, transfer }
     }
 
-    /// How long the arm takes from time `start` on until it is over the byte `first`, and how long that then takes to come by.
+    /// How long the arm takes from time `start` on to reach the byte `first`, and how long the byte then takes to pass.
     fn position(&self, start: f64, first: f64) -> (f64, f64) {
         let turn = self.disk.revolution_ns;
         let distance = (self.cylinder(first) - self.cylinder(self.head)).abs();
         let rotation = match self.passed.filter(|_| first == self.head && turn > 0.0) {
-            // The place has just gone by, and comes round again.
+            // The position has just passed, and comes round again.
             Some(passed) => turn - (start - passed).max(0.0) % turn,
             None => turn / 2.0,
         };
@@ -350,7 +352,7 @@ impl TracedDisk {
         }
     }
 
-    /// Whether the head may read ahead behind a request for `first`.
+    /// Whether the head may read ahead after a request for `first`.
     fn reading_goes_on(&self, first: f64) -> bool {
         !self.disk.read_ahead_on_sequence || self.followed(first).is_some()
     }
@@ -360,7 +362,8 @@ impl TracedDisk {
         self.segments.iter().position(|segment| segment.used > 0 && segment.asked == first)
     }
 
-    /// The segment for what none holds: that of the sequence, where the disk looks for sequences, else the one used longest ago.
+    /// The segment for a request that none serves: that of the sequence if the disk detects sequences, else the least
+    /// recently used.
     fn segment_for(&self, first: f64) -> Option<usize> {
         let followed = self.followed(first).filter(|_| self.disk.read_ahead_on_sequence);
         followed.or_else(|| (0..self.segments.len()).min_by_key(|index| self.segments[*index].used))
@@ -371,14 +374,14 @@ impl TracedDisk {
         (segment.used, segment.asked) = (self.asked, asked);
     }
 
-    /// A segment has been read up to `end`; what it has no room for is overwritten, oldest first.
+    /// Extends a segment to `end`; the oldest data that no longer fit are overwritten.
     fn fill(&mut self, index: usize, end: f64) {
         let segment = &mut self.segments[index];
         segment.end = segment.end.max(end);
         segment.start = segment.start.max(segment.end - self.geometry.segment_bytes);
     }
 
-    /// The head leaves its stream at `time`.
+    /// Interrupts the stream at `time`.
     fn break_off(&mut self, time: f64) {
         let Some(reading) = self.reading.take() else { return };
         let reached = reading.reached(time);
@@ -397,7 +400,7 @@ impl TracedDisk {
         zone.first_cylinder + within.min(zone.cylinders - 1.0).floor()
     }
 
-    /// Nanoseconds a byte at `byte`: over tracks, and along one.
+    /// Nanoseconds per byte at `byte`: over tracks, and along one.
     fn rates(&self, byte: f64) -> (f64, f64) {
         let disk = (1e9 / self.disk.disk_bytes_per_second, 1e9 / self.disk.track_bytes_per_second);
         self.zone(byte).map_or(disk, |zone| (zone.surface, zone.track))

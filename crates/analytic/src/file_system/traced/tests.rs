@@ -2,8 +2,8 @@ use super::*;
 use crate::file_system::tables;
 use proptest::prelude::*;
 
-/// A byte takes 1 ns off the surface and 2 ns over the bus; a turn is 6 ms, an overhead 1 ms, a seek 5 ms but within the
-/// ten cylinders of a megabyte.
+/// A byte takes 1 ns on the media and 2 ns on the bus; a revolution is 6 ms, an overhead 1 ms, a seek 5 ms except
+/// within the ten cylinders of a megabyte.
 fn disk(segments: u32, during: bool) -> TracedDisk {
     let disk = Disk {
         miss_overhead_ns: 1e6,
@@ -21,7 +21,7 @@ fn disk(segments: u32, during: bool) -> TracedDisk {
     TracedDisk::new(&disk, curve, Geometry { zones: vec![zone], segment_bytes: 4e6, writes_behind: false })
 }
 
-/// Reads at `first` when the last has ended; how long it takes, in microseconds.
+/// Reads at `first` when the last has ended; its duration in microseconds.
 fn takes(disk: &mut TracedDisk, first: u64, bytes: u64) -> f64 {
     let before = disk.free;
     (disk.read(before, first, bytes) - before) / 1e3
@@ -29,19 +29,19 @@ fn takes(disk: &mut TracedDisk, first: u64, bytes: u64) -> f64 {
 
 #[test]
 fn two_files_in_turn_by_hand() {
-    // Each file's first request: 1 ms, a seek, half a turn, 0.2 ms over the bus. The arm stands at the first file.
+    // Each file's first request: 1 ms, a seek, half a revolution, 0.2 ms on the bus. The arm is at the first file.
     let mut disk = disk(3, true);
     let far = 50_000_000;
     assert_eq!(takes(&mut disk, 0, 100_000), 4200.0);
     assert_eq!(takes(&mut disk, far, 100_000), 9200.0);
-    // While its last 100 us crossed the bus and the overhead of the other's request, the head read on, 1.1 MB: so there
-    // are ten further requests of the cache for each file.
+    // While its last 100 us crossed the bus and during the overhead of the other's request, the head read on, 1.1 MB:
+    // each file thus has ten more requests served from the cache.
     for nth in 1..=10 {
         for file in [0, far] {
             assert_eq!(takes(&mut disk, file + nth * 100_000, 100_000), 1200.0, "{nth} of {file}");
         }
     }
-    // 0.1 MB are left of the first, and the rest lies 5 ms away: as for a new request, and what is there has crossed.
+    // 0.1 MB of the first are left, and the rest is 5 ms away: as for a new request, and what is there has crossed.
     assert_eq!(takes(&mut disk, 1_100_000, 200_000), 9200.0);
 }
 
@@ -97,9 +97,9 @@ fn a_write_is_equation_2_and_ends_what_is_read_ahead() {
         (disk.write(before, first, 100_000) - before) / 1e3
     };
     assert_eq!(writes(&mut disk, 50_000_000), 9200.0);
-    // Behind it the place has just gone by.
+    // The position after it has just passed.
     assert_eq!(writes(&mut disk, 50_100_000), 1000.0 + 5000.0 + 200.0);
-    // The head has read on for the 100 us that its first request crossed the bus, and no further.
+    // The head has read on for the 100 us in which its first request crossed the bus, and no further.
     assert_eq!(takes(&mut disk, 100_000, 100_000), 1200.0);
     assert_eq!(takes(&mut disk, 200_000, 100_000), 9200.0);
     disk.count_until(disk.free);
@@ -110,21 +110,21 @@ fn a_write_is_equation_2_and_ends_what_is_read_ahead() {
 fn a_drive_that_writes_behind() {
     let mut disk = disk(3, true);
     disk.geometry.writes_behind = true;
-    // 1 ms, and 0.2 ms over the bus. The head is there 1 ms + 5 ms + 3 ms after the request, and done 0.1 ms later.
+    // 1 ms, and 0.2 ms on the bus. The head is there 1 ms + 5 ms + 3 ms after the request, and done 0.1 ms later.
     assert_eq!(disk.write(0.0, 50_000_000, 100_000), 1.2e6);
-    // The next goes on behind it: it crosses the bus at once, and is on the surface 0.1 ms after the first.
+    // The next one continues it: it crosses the bus at once, and is on the media 0.1 ms after the first.
     assert_eq!(disk.write(1.2e6, 50_100_000, 100_000), 2.4e6);
-    // Another place waits until both are: at 9.2 ms.
+    // Another position waits until both are: at 9.2 ms.
     assert_eq!(disk.write(2.4e6, 0, 100_000), 9.4e6);
-    // A read waits for that, at 9.2 ms + 5 ms + 3 ms + 0.1 ms, and goes 5 ms back.
+    // A read waits for that, at 9.2 ms + 5 ms + 3 ms + 0.1 ms, and seeks back for 5 ms.
     assert_eq!(disk.read(9.4e6, 50_200_000, 100_000), 17.3e6 + 5e6 + 3e6 + 0.2e6);
     disk.count_until(1e9);
     assert_eq!((disk.requests, disk.writes, disk.hits), (4, 3, 3));
 }
 
 proptest! {
-    /// A file read alone: after its first request equation (3), whatever the requests, as long as the segment lasts. The
-    /// bus is the slower part.
+    /// A file read alone: after its first request equation (3), for any requests, as long as the segment lasts. The bus
+    /// is the slower part.
     #[test]
     fn a_lone_stream_is_equation_3(sizes in prop::collection::vec(1u64..90_000, 2..40), during in any::<bool>()) {
         let mut disk = disk(3, during);
@@ -138,7 +138,7 @@ proptest! {
         }
     }
 
-    /// No request takes longer than a full seek, a turn and its transfer, and none ends before the bus has had it.
+    /// No request takes longer than a full seek, a revolution and its transfer, and none ends before its bus transfer.
     #[test]
     fn within_bounds(
         requests in prop::collection::vec((0u64..90_000_000, 1u64..500_000, 0u64..3_000_000), 1..100),

@@ -1,4 +1,4 @@
-//! A size, a time or a rate as Python hands it over: a number, or text with a unit.
+//! A size, a time or a rate as passed from Python: a number, or text with a unit.
 
 use headstart_types::{Bytes, KeyError, Nanos};
 use serde::Deserialize;
@@ -7,25 +7,25 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Amount {
-    /// Bytes, nanoseconds or bytes a second.
+    /// Bytes, nanoseconds or bytes per second.
     Number(f64),
     /// Such as "64KiB", "7.53ms" or "37.3MB/s".
     Text(String),
 }
 
-/// What an amount is of.
+/// The kind of an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Bytes.
     Size,
     /// Nanoseconds.
     Time,
-    /// Bytes a second.
+    /// Bytes per second.
     Rate,
 }
 
 impl Kind {
-    /// Larger numbers are a mistake in units: a petabyte, an hour, a petabyte a second.
+    /// Larger numbers are errors in units: a petabyte, an hour, a petabyte per second.
     const fn most(self) -> f64 {
         match self {
             Self::Size | Self::Rate => 1e15,
@@ -37,7 +37,7 @@ impl Kind {
         match self {
             Self::Size => Bytes::ALLOWED,
             Self::Time => Nanos::ALLOWED,
-            Self::Rate => "a size a second, such as \"20MB/s\"",
+            Self::Rate => "a size per second, such as \"20MB/s\"",
         }
     }
 
@@ -54,7 +54,7 @@ impl Amount {
     /// The number.
     ///
     /// # Errors
-    /// At `key`: the text says none, or it is less than `least` or absurdly large.
+    /// At `key`, if the text is not an amount, or it is less than `least` or unreasonably large.
     pub fn at_least(&self, key: &str, kind: Kind, least: f64) -> Result<f64, KeyError> {
         let number = match self {
             Self::Number(number) => *number,

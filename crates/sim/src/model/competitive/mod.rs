@@ -1,5 +1,6 @@
-//! What Python's `headstart.model.competitive` asks: the depth of competitive prefetching on a drive, or of given numbers,
-//! by place and by concurrency, and what it guarantees. The equations stand in `headstart_analytic::competitive`.
+//! The questions of Python's `headstart.model.competitive`: the depth of competitive prefetching on a drive, or for
+//! given numbers, by position and by concurrency, and its guarantees. The equations are in
+//! `headstart_analytic::competitive`.
 
 mod amount;
 mod places;
@@ -18,91 +19,91 @@ use places::{places, Arm, Place, Places};
 
 pub use amount::{Amount, Kind};
 
-/// Requests at once for which depths are told where nobody says.
+/// Default numbers of concurrent requests.
 const CONCURRENCY: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Two random places: the mean that data sheets print, and equation (5) for two requests.
+/// Two random positions: the mean on data sheets, and equation (5) for two requests.
 const TWO: u32 = 2;
-/// More at once than this are a mistake.
+/// A larger concurrency is an error.
 const CONCURRENCY_MAX: u32 = 1 << 16;
-/// What makes a switch.
+/// What defines a switch.
 const ALLOWED: &str = "a drive, or seek, rotation and rate together";
 
-/// A drive or numbers, and what depths are wanted.
+/// A drive or numbers, and the requested depths.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompetitiveQuestion {
     /// A model's name or a profile's path.
     pub drive: Option<String>,
-    /// Keys laid over the drive's.
+    /// Keys that override the drive's.
     #[serde(default)]
     pub keys: Table,
     /// Without a drive: the average seek time.
     pub seek: Option<Amount>,
-    /// Without a drive: the average rotational delay, half a turn.
+    /// Without a drive: the average rotational latency, half a revolution.
     pub rotation: Option<Amount>,
     /// Without a drive: the transfer rate.
     pub rate: Option<Amount>,
-    /// Requests that the scheduler may choose from, one number for each row.
+    /// Numbers of requests that the scheduler can choose from, one per row.
     pub concurrency: Option<Vec<u32>>,
     /// Size of a page.
     pub page: Amount,
     /// The first prefetch of a slow start; 0 for none.
     pub slow_start: Amount,
-    /// The data lie on so much of the drive, from its start on; on all of it if absent.
+    /// Size of the part of the drive, from its start, that holds the data; by default all of it.
     pub dataset: Option<Amount>,
 }
 
-/// What is to be known of competitive prefetching there. Times, sizes and rates are rounded to whole numbers.
+/// The results for competitive prefetching. Times, sizes and rates are rounded to whole numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Bytes of the first prefetch of the slow start; 0 if there is none.
     pub slow_start_bytes: u64,
-    /// Bytes that the data spread over; absent of numbers.
+    /// Bytes over which the data are spread; absent for given numbers.
     pub dataset_bytes: Option<u64>,
-    /// Between two random places.
+    /// Between two random positions.
     pub average: Switch,
-    /// By requests at once; empty of numbers, which have no seek curve.
+    /// By number of concurrent requests; empty for given numbers, which have no seek curve.
     pub concurrency: Vec<Switch>,
-    /// Of the average switch and the mean rate.
+    /// For the average switch and the mean rate.
     pub guarantees: Vec<Guarantee>,
-    /// What else must be known.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// A switch and the depths that it makes.
+/// A switch and the resulting depths.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Switch {
-    /// Requests that the scheduler chooses from.
+    /// Requests that the scheduler can choose from.
     pub requests: u32,
     /// Mean seek.
     pub seek_ns: u64,
-    /// Mean rotational delay.
+    /// Mean rotational latency.
     pub rotation_ns: u64,
-    /// Both.
+    /// Their sum.
     pub switch_ns: u64,
-    /// By place.
+    /// By position.
     pub depths: Vec<Depth>,
 }
 
-/// The competitive depth at a place.
+/// The competitive depth at a position.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Depth {
-    /// "outer", "mean" or "inner"; "given" of numbers.
+    /// "outer", "mean" or "inner"; "given" for given numbers.
     pub place: &'static str,
-    /// Of a long read there.
+    /// Rate of a long read there.
     pub bytes_per_s: u64,
-    /// Exactly.
+    /// Not rounded to pages.
     pub depth_bytes: u64,
     /// In whole pages.
     pub depth_pages: u64,
 }
 
-/// How much more than the optimum a schedule costs.
+/// The worst-case cost of a schedule relative to the optimum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Guarantee {
-    /// The depth is rounded to pages.
+    /// Whether the depth is rounded to pages.
     pub whole_pages: bool,
     /// The depth at which the slow start ends.
     pub depth_bytes: u64,
@@ -110,18 +111,18 @@ pub struct Guarantee {
     pub slow_prefetches: u64,
     /// T.
     pub slow_bytes: u64,
-    /// 2 + P: every stream costs less than so many times the optimum. Absent of rounded depths.
+    /// 2 + P: every stream costs less than this many times the optimum. Absent for rounded depths.
     pub bound: Option<f64>,
-    /// The least number that it costs less than, or no more.
+    /// The least upper bound of the ratio.
     pub worst_ratio: f64,
-    /// By streams just longer than this; absent if by ever longer ones.
+    /// It is approached by streams just longer than this; absent if by ever longer ones.
     pub worst_above_bytes: Option<u64>,
 }
 
 /// Answers a question.
 ///
 /// # Errors
-/// The drive is unknown, or nothing in it moves; a number is out of range, missing, or of no use beside the others.
+/// If the drive is unknown or has no moving parts, or a number is out of range, missing, or not applicable.
 pub fn competitive(question: &CompetitiveQuestion) -> Result<Answer, Error> {
     let page = question.page.at_least("page", Kind::Size, 1.0)?.round();
     let slow_start = question.slow_start.at_least("slow_start", Kind::Size, 0.0)?;
@@ -186,7 +187,7 @@ fn guarantees(switch_ns: f64, bytes_per_second: f64, page: f64, slow_start: f64)
     starts.iter().flat_map(|first| [of(*first, false), of(*first, true)]).collect()
 }
 
-/// The drive's switch and rates, or the numbers.
+/// The drive's switch and rates, or the given numbers.
 fn asked(question: &CompetitiveQuestion) -> Result<Places, Error> {
     let numbers = [("seek", &question.seek), ("rotation", &question.rotation), ("rate", &question.rate)];
     let refused = |key: &str, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed).into());
@@ -208,7 +209,7 @@ fn asked(question: &CompetitiveQuestion) -> Result<Places, Error> {
         return given(question);
     };
     if let Some((key, _)) = numbers.iter().find(|(_, number)| number.is_some()) {
-        return refused(key, "is given beside a drive, which has its own", ALLOWED);
+        return refused(key, "is given together with a drive, which has its own", ALLOWED);
     }
     if question.concurrency.iter().flatten().any(|count| !(1..=CONCURRENCY_MAX).contains(count)) {
         return refused("concurrency", "a number is out of range", &format!("1 to {CONCURRENCY_MAX}"));

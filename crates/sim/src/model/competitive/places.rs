@@ -1,4 +1,4 @@
-//! What competitive prefetching needs of a drive: its seek curve, half a turn, and rates by place.
+//! A drive's parameters for competitive prefetching: its seek curve, half a revolution, and rates by position.
 
 use headstart_analytic::file_system::SeekCurve;
 use headstart_device::{build_device, DeviceError, SECTOR_BYTES};
@@ -7,57 +7,57 @@ use toml::Table;
 
 use crate::Error;
 
-/// A place and how fast a long read passes there.
+/// A position and the rate of a long read there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
     /// "outer", "mean", "inner" or "given".
     pub name: &'static str,
-    /// The media's rate or the bus's, whichever is less.
+    /// The lower of the media's and the bus's rate.
     pub bytes_per_second: f64,
 }
 
-/// How long seeks take.
+/// Seek times.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arm {
-    /// Over the cylinders on which the data lie: C of equation (5) is how many.
+    /// Over the cylinders that hold the data: their number is C of equation (5).
     Curve(SeekCurve),
-    /// On average, in nanoseconds; no more is known.
+    /// The average in nanoseconds, if nothing else is known.
     Mean(f64),
 }
 
 /// The switch and the rates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Places {
-    /// How long seeks take.
+    /// Seek times.
     pub arm: Arm,
-    /// Half a turn.
+    /// Half a revolution.
     pub rotation_ns: f64,
-    /// Outer, mean and inner; or one.
+    /// Outer, mean and inner; or a single one.
     pub rates: Vec<Place>,
-    /// What the data spread over.
+    /// The size over which the data are spread.
     pub dataset_bytes: Option<f64>,
-    /// What a user of them must know.
+    /// A note for users.
     pub note: Option<String>,
 }
 
 impl Places {
-    /// The mean over all places, or the only one.
+    /// The mean over all positions, or the only one.
     pub fn mean(&self) -> Place {
         self.rates[self.rates.len() / 2]
     }
 }
 
-/// Those of a device, whose data lie on `dataset` bytes from its start on, or on all of it.
+/// The parameters of a device whose data lie on its first `dataset` bytes, or on all of it.
 ///
 /// # Errors
-/// There is no such device, nothing in it moves, or it is smaller than the data.
+/// If there is no such device, it has no moving parts, or it is smaller than the data.
 pub fn places(name: &str, keys: &Table, dataset: Option<f64>) -> Result<Places, Error> {
     let device = build_device(name, keys.clone()).map_err(|error| match error {
         DeviceError::Key(error) => Error::Key(error.within("drive")),
         other => other.into(),
     })?;
     let Some(facts) = device.drive_facts() else {
-        let problem = format!("nothing moves in \"{name}\": there is no switch that a deeper prefetch could amortise");
+        let problem = format!("\"{name}\" has no seeks, hence no competitive depth");
         let allowed = "a drive with an arm, or seek, rotation and rate in numbers";
         return Err(KeyError::new("drive", problem, allowed).into());
     };
@@ -73,9 +73,10 @@ pub fn places(name: &str, keys: &Table, dataset: Option<f64>) -> Result<Places, 
 
 fn on(facts: &DriveFacts, dataset: f64) -> Places {
     let used = used(&facts.bands, dataset);
-    // Over places, as streams lie at random: not the rate of one read over all of them, which stays longer where it is slow.
+    // The mean over positions, for streams at random positions: not the rate of one read over all of them, which spends
+    // more time where it is slow.
     let mean = used.iter().map(|(band, bytes, _)| bytes * band.bytes_per_second).sum::<f64>() / dataset;
-    // The data are at least a byte, so that there is a first and a last band.
+    // There is at least one byte of data, so there is a first and a last band.
     let [outer, inner] = [used.first(), used.last()].map(|end| end.map_or(mean, |(band, ..)| band.bytes_per_second));
     let at = |name, bytes_per_second| Place { name, bytes_per_second };
     let cylinders = used.iter().map(|(.., cylinders)| cylinders).sum::<f64>().ceil().max(1.0) as usize;
@@ -89,7 +90,7 @@ fn on(facts: &DriveFacts, dataset: f64) -> Places {
     }
 }
 
-/// The bands that the first `bytes` of a drive lie on: how many bytes, and how many cylinders they take.
+/// The bands that hold the first `bytes` of a drive, with the bytes and cylinders used in each.
 fn used(bands: &[RateBand], bytes: f64) -> Vec<(&RateBand, f64, f64)> {
     let mut left = bytes;
     let mut used = Vec::new();

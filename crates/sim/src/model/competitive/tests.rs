@@ -1,4 +1,5 @@
-//! Questions and their answers; the drives of the paper; the seeks of equation (5) beside those of simulated drives.
+//! Questions and their answers; the drives of the paper; the seeks of equation (5) compared with those of simulated
+//! drives.
 
 use super::*;
 use headstart_device::{build_device, build_scheduler, probe, Load};
@@ -21,7 +22,7 @@ fn near(ours: u64, printed: f64, within: f64) {
     assert!((ours as f64 / printed - 1.0).abs() < within, "{ours} against {printed}");
 }
 
-/// Section 5 of the paper, on the profiles that are made of its averages.
+/// Section 5 of the paper, on the profiles built from its averages.
 #[test]
 fn the_shipped_profiles_have_the_papers_depths() {
     for (drive, seek, rate, depth) in
@@ -43,7 +44,7 @@ fn numbers_alone_by_hand() {
     let average =
         Switch { requests: 2, seek_ns: 7_530_000, rotation_ns: 3_000_000, switch_ns: 10_530_000, depths: vec![given] };
     assert_eq!((found.average, found.concurrency.len(), found.dataset_bytes), (average, 0, None));
-    // 64, 128, 256 KiB, then 96 pages: 2, 2 and a little, 5, 5.
+    // 64, 128, 256 KiB, then 96 pages: 2, slightly above 2, 5, 5.
     let [plain, pages, slow, both] = &found.guarantees[..] else { panic!("four: {:?}", found.guarantees) };
     assert_eq!((plain.bound, plain.worst_ratio, plain.worst_above_bytes), (Some(2.0), 2.0, Some(0)));
     assert_eq!((pages.bound, pages.depth_bytes, pages.slow_prefetches), (None, 393_216, 0));
@@ -63,7 +64,7 @@ fn more_requests_are_nearer_each_other() {
     let depths: Vec<u64> = found.concurrency.iter().map(|row| row.depths[1].depth_bytes).collect();
     assert_eq!(found.concurrency[0], found.average);
     assert!(depths[1] > depths[0] && depths[0] > depths[2] && depths[2] > depths[3], "{depths:?}");
-    // Never less than half a turn and the shortest seek.
+    // Never less than half a revolution and the shortest seek.
     assert!(found.concurrency[3].switch_ns > 3_800_000, "{:?}", found.concurrency[3]);
     assert_eq!(answer(json!({"drive": "ibm-36gb-10k"})).concurrency.len(), CONCURRENCY.len());
 }
@@ -91,7 +92,7 @@ fn mistakes_say_what_is_allowed() {
     };
     begins(json!({}), "drive: is missing; allowed: a drive, or seek, rotation and rate together");
     begins(json!({"seek": 1e6, "rate": 1e6}), "rotation: is missing; allowed: a drive, or ");
-    begins(json!({"drive": "ibm-36gb-10k", "rate": 1e6}), "rate: is given beside a drive, which has its own; ");
+    begins(json!({"drive": "ibm-36gb-10k", "rate": 1e6}), "rate: is given together with a drive, which has its own; ");
     begins(json!({"drive": "nvme"}), "drive: nothing moves in \"nvme\": there is no switch ");
     begins(json!({"drive": "uniform", "keys": {"fetch_time": "2ms"}}), "drive: nothing moves in \"uniform\"");
     begins(json!({"drive": "ibm-36gb"}), "drive.model: unknown ");
@@ -112,7 +113,7 @@ fn mistakes_say_what_is_allowed() {
     begins(json!({"drive": "ibm-36gb-10k", "dataset": "40GB"}), "dataset: 40GB do not fit ");
 }
 
-/// Mean seek of a simulated drive, in milliseconds: 20,000 reads at random places, `depth` of them outstanding.
+/// Mean seek of a simulated drive, in milliseconds: 20,000 reads at random positions, `depth` of them outstanding.
 fn simulated_seek_ms(drive: &str, scheduler: &str, depth: u32) -> f64 {
     let device = build_device(drive, Table::new()).expect("shipped");
     let scheduler = build_scheduler(scheduler, Table::new()).expect("a scheduler");
@@ -120,14 +121,14 @@ fn simulated_seek_ms(drive: &str, scheduler: &str, depth: u32) -> f64 {
     statistics.seek.0 as f64 / statistics.requests as f64 / 1e6
 }
 
-/// Equation (5) takes the requests ahead of the arm for evenly spread. They are not: where the arm has just been there are
-/// few left, where it has not been for long there are many, so the next one is nearer than (5) says.
+/// Equation (5) assumes that the requests ahead of the arm are spread evenly. They are not: few are left where the arm
+/// has just been, many where it has not been for long, so the next one is nearer than in (5).
 #[test]
 fn expected_seeks_beside_simulated_ones() {
     for drive in ["ibm-36gb-10k", "seagate-146gb-10k"] {
         let found = answer(json!({"drive": drive}));
         let expected_ms = |row: &Switch| row.seek_ns as f64 / 1e6;
-        // Any order, first come first served: two random places.
+        // Order of arrival: two random positions.
         let random = expected_ms(&found.average) / simulated_seek_ms(drive, "fcfs", 1);
         assert!((0.99..1.01).contains(&random), "{drive}: {random}");
         for row in &found.concurrency[1..] {

@@ -1,12 +1,12 @@
-//! What the equations say of a recorded program that reads files through the file system.
+//! The equations for a recorded program that reads files through the file system.
 //!
-//! The paper names web servers, scientific programs and databases as what it would like to apply its model to (section 6), and
-//! has a request's size "computed by simulating the algorithm to determine the amount of data prefetched" (section 4.4). So
-//! this goes through the trace once ([`walk`]): the file system's own read-ahead says what is fetched, the layout where that
-//! lies, and equations (1) to (3) how long the disk takes ([`TracedDisk`]). What is mean, not simulated, is the angle of the
-//! disk; what is left out is the order of its queue.
+//! The paper names web servers, scientific programs and databases as future applications of its model (section 6), and
+//! has a request's size "computed by simulating the algorithm to determine the amount of data prefetched" (section
+//! 4.4). We therefore pass over the trace once ([`walk`]): the file system's own read-ahead gives what is fetched, the
+//! layout gives where it lies, and equations (1) to (3) how long the disk takes ([`TracedDisk`]). The disk's angle is
+//! averaged, not simulated; the order of its queue is ignored.
 //!
-//! One process reads with a cache that holds all that is fetched. Everything else is refused at its key.
+//! One process reads with a cache that holds everything fetched. Everything else is refused at its key.
 
 mod walk;
 mod writing;
@@ -26,10 +26,10 @@ use crate::storage::Storage;
 use crate::workload::{placing, survey, Cutter, Opened};
 use crate::Error;
 
-/// What the model says of the mean request of a trace, as JSON.
+/// The model's answer for the mean request of a trace, as JSON.
 ///
 /// # Errors
-/// A key that the equations know nothing of, or one that the simulation refuses; a trace that is wrong or empty.
+/// A key that the equations do not cover, or that the simulation refuses; a trace that is wrong or empty.
 pub fn traced_answer(scenario: &Scenario) -> Result<Value, Error> {
     let keys = known(scenario).map_err(|error| scenario.as_written(error.into()))?;
     let walk = walked(scenario, &keys)?;
@@ -60,12 +60,12 @@ pub fn traced_answer(scenario: &Scenario) -> Result<Value, Error> {
     }))
 }
 
-/// Goes through the trace.
+/// Passes over the trace.
 fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
     let Some(opened) = Opened::new(scenario) else { return Err(no_trace().into()) };
     let carries = opened.read()?.carries();
     if !carries.files {
-        return Err(KeyError::new("workload.trace", "the trace does not tell files apart", "one with files").into());
+        return Err(KeyError::new("workload.trace", "the trace does not distinguish files", "one with files").into());
     }
     let Machine { file_system, disk, curve, geometry, .. } = machine(scenario, keys, 1)?;
     let work = Work { streams: 1, file_bytes: 1, request_bytes: 1, think_ns: 0.0, lone_seek: 0.0 };
@@ -88,7 +88,7 @@ fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
     };
     let writing = writing(scenario);
     if writing.is_some() && disk.parallel {
-        let problem = "the model knows no writes of flash";
+        let problem = "the model does not cover writes of flash";
         return Err(KeyError::new("workload.writes", problem, "\"as-read\" or \"skip\", or a drive with an arm").into());
     }
     let disk = TracedDisk::new(&disk, curve, geometry);
@@ -100,7 +100,7 @@ fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
     Ok(walk)
 }
 
-/// The file system's read-ahead, if the policy is that.
+/// The file system's read-ahead, if it is the policy.
 fn read_ahead(scenario: &Scenario) -> Result<Option<Ffs>, KeyError> {
     if scenario.policy.name != "ffs" {
         return Ok(None);
@@ -111,7 +111,7 @@ fn read_ahead(scenario: &Scenario) -> Result<Option<Ffs>, KeyError> {
     Ok(Some(Ffs::new(blocks("first")?, blocks("max")?, files as usize)))
 }
 
-/// Where writes go, if they do not count as reads.
+/// The write-back state, if writes do not count as reads.
 fn writing(scenario: &Scenario) -> Option<Writing> {
     let block_bytes = scenario.workload.block_bytes();
     let clusters = scenario.cache.write_cluster.map(|blocks| Clusters::new(blocks, block_bytes));
@@ -122,7 +122,7 @@ fn no_trace() -> KeyError {
     KeyError::new("workload", "the model of a trace reads a trace", "workload.trace, or a generator of files")
 }
 
-/// Refuses what the equations know nothing of; the layout of files.
+/// Refuses what the equations do not cover; returns the layout of files.
 fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     let keys = known_machine(scenario)?;
     let workload = &scenario.workload;
@@ -133,7 +133,7 @@ fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
         return Err(KeyError::new("workload.processes", "the model of a trace has one process", "\"merged\""));
     }
     if workload.writes == Writes::Through {
-        let problem = "the model of a trace waits for no write";
+        let problem = "the model of a trace does not wait for writes";
         return Err(KeyError::new("workload.writes", problem, "\"as-read\", \"skip\" or \"back\""));
     }
     if scenario.device.shared_bus.is_some() {
@@ -142,20 +142,24 @@ fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     match workload.compute {
         ComputeKey::Constant(Nanos::ZERO) | ComputeKey::Trace => Ok(keys),
         _ => {
-            let problem = "the model of a trace has the trace's own think times, or none";
+            let problem = "the model of a trace uses the trace's think times, or none";
             Err(KeyError::new("workload.compute", problem, "\"trace\" or \"0ms\""))
         }
     }
 }
 
-/// The cache holds all that is fetched: the model evicts nothing.
+/// Checks that the cache holds everything that is fetched: the model evicts nothing.
 fn fits(scenario: &Scenario, fetched: u64) -> Result<(), KeyError> {
     let CacheSize::Blocks(frames) = scenario.cache.size else {
-        return Err(KeyError::new("cache.footprint", "the model evicts nothing", "cache.blocks, for all that is read"));
+        return Err(KeyError::new(
+            "cache.footprint",
+            "the model evicts nothing",
+            "cache.blocks, as large as all that is read",
+        ));
     };
     if u64::from(frames) >= fetched {
         return Ok(());
     }
     let problem = format!("{frames} blocks do not hold what is fetched, and the model evicts nothing");
-    Err(KeyError::new("cache.blocks", problem, format!("{fetched} at least")))
+    Err(KeyError::new("cache.blocks", problem, format!("at least {fetched}")))
 }

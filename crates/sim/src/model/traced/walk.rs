@@ -1,11 +1,11 @@
 //! One pass over a trace: what the file system fetches, and what the program waits for.
 //!
-//! As the simulation has it (`workload/filling.rs`, the engine's levels): an inode is read when its file is gone to, indirect
-//! blocks before what they lead to; a block that is absent is fetched with those behind it that the read-ahead names; what the
-//! read-ahead names beside it, or for a block that is there, is fetched while the program goes on. A written block needs no fetch:
-//! it is dirty, and leaves with its cluster or when it is due (`writing.rs`). What is under way when the
-//! program ends is not counted. Cost: constant for each block that is read, and the disk's for each request. Memory: 24 bytes a
-//! block that is fetched.
+//! As in the simulation (`workload/filling.rs`, the engine's levels): an inode is read when the program switches to its
+//! file, indirect blocks before the blocks they lead to. An absent block is fetched together with the following blocks
+//! that the read-ahead names; other blocks that it names, including those named for a resident block, are fetched while
+//! the program continues. A written block needs no fetch: it is dirty, and leaves with its cluster or when it is due
+//! (`writing.rs`). Requests outstanding when the program ends are not counted. Cost: constant per block read, and the
+//! disk's per request. Memory: 24 bytes per fetched block.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,37 +21,37 @@ use super::writing::Writing;
 use crate::workload::{Cutter, Opened};
 use crate::Error;
 
-/// What the program's own work costs, in nanoseconds.
+/// The cost of the program's own work, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Costs {
-    /// For each request.
+    /// Per request.
     pub system_call_ns: f64,
-    /// For each KiB handed over.
+    /// Per KiB returned.
     pub copy_ns_per_kib: f64,
-    /// Times the recorded think times.
+    /// Factor on the recorded think times.
     pub think_scale: f64,
-    /// Inodes are read.
+    /// Whether inodes are read.
     pub opens: bool,
 }
 
-/// What the trace is in the terms of the paper's Table 2.
+/// The trace in the terms of the paper's Table 2.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Requests, and their bytes.
     pub requests: u64,
     /// See `requests`.
     pub bytes: u64,
-    /// Distinct blocks that are asked for.
+    /// Distinct blocks requested.
     pub blocks: u64,
-    /// Requests that do not begin where the last one of their file ended.
+    /// Requests that do not begin where the previous one to their file ended.
     pub runs: u64,
-    /// Requests for another file than the last.
+    /// Requests to another file than the previous one.
     pub switches: u64,
     /// Requests that write.
     pub writes: u64,
 }
 
-/// Blocks, and when each is there.
+/// Blocks, and when each becomes resident.
 struct Known {
     placing: Placing,
     sizes: HashMap<u32, u64, FxBuildHasher>,
@@ -91,24 +91,23 @@ pub struct Walk {
     read_ahead: Option<Ffs>,
     writing: Option<Writing>,
     costs: Costs,
-    /// What the trace is.
     pub tally: Tally,
-    /// What the disk has done.
+    /// The disk's times.
     pub disk: TracedDisk,
     /// The program's clock, and the sum of its requests' times.
     pub now: f64,
     /// See `now`.
     pub response_ns: f64,
-    /// The file that is read, and the indirect block that has led there.
+    /// The current file, and the last indirect block used in it.
     trail: Option<(u32, Option<u64>)>,
-    /// Where the last request of each file ended.
+    /// Where the last request to each file ended.
     ends: HashMap<u32, u64, FxBuildHasher>,
     asked: HashSet<(u32, u64), FxBuildHasher>,
     runs: Vec<Run>,
 }
 
 impl Walk {
-    /// Nothing has been read. `writing` is where writes go; `None` where all count as reads.
+    /// The initial state. `writing` is the write-back state; `None` if writes count as reads.
     pub fn new(
         (placing, contents): (Placing, &Contents),
         read_ahead: Option<Ffs>,
@@ -133,15 +132,15 @@ impl Walk {
         }
     }
 
-    /// Blocks that have been fetched.
+    /// Number of fetched blocks.
     pub fn fetched(&self) -> u64 {
         self.known.there.len() as u64
     }
 
-    /// Goes through the trace.
+    /// Passes over the trace.
     ///
     /// # Errors
-    /// The trace is wrong somewhere, or has a block that lies nowhere.
+    /// An error of the trace, or a block without a place.
     pub fn through(&mut self, opened: &Opened, cutter: &Cutter) -> Result<(), Error> {
         let mut records = opened.read()?;
         let mut last: Option<Record> = None;
@@ -179,7 +178,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Where files were opened before the run, the arm is at the inode of the one opened last: as the simulation has it, the
+    /// If files were opened before the run, the arm is at the inode of the one opened last: as in the simulation, the
     /// first to be read.
     fn stand_at(&mut self, file: u32) -> Result<(), KeyError> {
         if let (false, Some(inode)) = (self.costs.opens, self.inode(file)) {
@@ -213,7 +212,7 @@ impl Walk {
         }
     }
 
-    /// Reads the indirect blocks that lead to a block, if they are not those that led to the one before.
+    /// Reads the indirect blocks that lead to a block, unless the previous block used the same ones.
     fn look_up(&mut self, file: u32, at: u64) -> Result<(), KeyError> {
         let Some(ffs) = self.known.placing.ffs() else { return Ok(()) };
         let leaf = ffs.mapped_by(file, at);
@@ -225,7 +224,7 @@ impl Walk {
         leading.into_iter().try_for_each(|address| self.need(METADATA, address))
     }
 
-    /// Fetches a block alone, unless it is there or on its way, and waits for it.
+    /// Fetches a single block, unless it is resident or outstanding, and waits for it.
     fn need(&mut self, file: u32, at: u64) -> Result<(), KeyError> {
         if !self.known.is_cached(file, at) {
             self.fetch(&[(file, at)])?;
@@ -262,13 +261,13 @@ impl Walk {
         self.now = self.known.there.get(&(file, at)).map_or(self.now, |there| there.max(self.now));
     }
 
-    /// Asks for blocks: those that follow one another in a file are there together.
+    /// Fetches blocks: those that are contiguous in a file become resident together.
     fn fetch(&mut self, blocks: &[(u32, u64)]) -> Result<(), KeyError> {
         let follows = |one: &(u32, u64), next: &(u32, u64)| *next == (one.0, one.1 + 1);
         blocks.chunk_by(follows).try_for_each(|order| self.fetch_order(order))
     }
 
-    /// A request of the disk for each run of sectors.
+    /// One disk request per run of sectors.
     fn fetch_order(&mut self, blocks: &[(u32, u64)]) -> Result<(), KeyError> {
         self.write_due()?;
         let mut there = self.now;
@@ -279,7 +278,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Writes `bytes` of a block: it needs no fetch, and nobody waits until it is on the disk.
+    /// Writes `bytes` of a block: it needs no fetch, and the program does not wait for the disk.
     fn write(&mut self, block: (u32, u64), bytes: u64) -> Result<(), KeyError> {
         self.wait_for(block.0, block.1);
         self.write_due()?;
@@ -290,7 +289,7 @@ impl Walk {
         runs.iter().try_for_each(|run| self.write_order(self.now, run))
     }
 
-    /// Writes the blocks that have come to be due.
+    /// Writes the blocks that are due.
     fn write_due(&mut self) -> Result<(), KeyError> {
         while let Some((at, block)) = self.writing.as_mut().and_then(|writing| writing.take_due(self.now)) {
             self.write_order(at, &[block])?;
@@ -305,7 +304,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The runs of sectors that blocks lie in: first byte, and how many.
+    /// The runs of sectors that hold the blocks: first byte and length.
     fn pieces(&self, blocks: &[(u32, u64)]) -> Result<Vec<(u64, u64)>, KeyError> {
         let mut pieces: Vec<(u64, u64)> = Vec::new();
         for block in blocks {
@@ -319,7 +318,7 @@ impl Walk {
         Ok(pieces)
     }
 
-    /// First sector of a block, and how many it has.
+    /// First sector of a block, and its number of sectors.
     fn lies(&self, (file, at): (u32, u64)) -> Result<(u64, u64), KeyError> {
         let placing = &self.known.placing;
         let (_, sector) = placing.place(file, at)?;

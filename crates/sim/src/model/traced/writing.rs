@@ -1,4 +1,4 @@
-//! Written blocks of a trace, and when they go to the disk: as a level of the engine has it.
+//! The written blocks of a trace, and when they go to the disk: as in a level of the engine.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,13 +8,13 @@ use rustc_hash::FxBuildHasher;
 /// A block, by its file and its index in it.
 pub type At = (u32, u64);
 
-/// Where writes go. Cost: constant for each block. Memory: 40 bytes a block that is dirty or has left before it was due.
+/// The write-back state. Cost: constant per block. Memory: 40 bytes per block that is dirty or left before it was due.
 pub struct Writing {
     delay_ns: f64,
     clusters: Option<Clusters>,
     /// When each dirty block is due.
     dirty: HashMap<At, f64, FxBuildHasher>,
-    /// The same in their order; some have left since.
+    /// The same in order; some have left since.
     due: VecDeque<(f64, At)>,
 }
 
@@ -24,7 +24,7 @@ impl Writing {
         Self { delay_ns, clusters, dirty: HashMap::default(), due: VecDeque::new() }
     }
 
-    /// `bytes` of a block are written at time `now`. Gives the runs of blocks that leave; `follow` is that of
+    /// Writes `bytes` of a block at time `now`. Returns the runs of blocks that leave; `follow` is that of
     /// [`Clusters::written`].
     pub fn written(&mut self, now: f64, block: At, bytes: u64, follow: impl FnOnce(u64) -> u64) -> Vec<Vec<At>> {
         let due = now + self.delay_ns;
@@ -43,7 +43,7 @@ impl Writing {
         runs
     }
 
-    /// A block that is due by `time`, the first of them, and when; it is clean from then on.
+    /// The first block due by `time`, and when it was due; it becomes clean.
     pub fn take_due(&mut self, time: f64) -> Option<(f64, At)> {
         while let Some((at, block)) = self.due.front().copied().filter(|(at, _)| *at <= time) {
             self.due.pop_front();
