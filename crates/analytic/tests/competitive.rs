@@ -1,5 +1,5 @@
-//! Competitive prefetching against a naive second implementation, the theorems as properties, and how far slow start and
-//! rounding go beyond them.
+//! Competitive prefetching compared with a naive second implementation, the theorems as properties, and how far slow
+//! start and rounding exceed them.
 
 use headstart_analytic::competitive::{
     competitive_depth, competitive_ratio, cost, defeat, latest_violation, optimum, upper_bounds, whole_pages, worst,
@@ -9,19 +9,19 @@ use proptest::prelude::*;
 
 const MS: f64 = 1e6;
 
-/// A disk: time of a switch in nanoseconds, bytes a second. From flash on a slow link to arrays.
+/// A disk: switch time in nanoseconds, bytes per second. From flash on a slow link to arrays.
 fn disk() -> impl Strategy<Value = (f64, f64)> {
     (1e4..5e7, 1e5..1e10)
 }
 
-/// A stream's length in multiples of some depth, never as good as a whole number of them: the strict inequality then
-/// stands clear of rounding.
+/// A stream's length in multiples of some depth, never close to an integer, so that the strict inequality holds despite
+/// rounding.
 fn multiples(most: u32) -> impl Strategy<Value = f64> {
     let whole = prop_oneof![4 => 0u32..40, 1 => 0..most];
     (whole, 1e-6..1.0).prop_map(|(whole, part)| f64::from(whole) + part)
 }
 
-/// Prefetch by prefetch: C_total and C_opt, in nanoseconds. Panics where the schedule never reaches the length.
+/// Prefetch by prefetch: C_total and C_opt, in nanoseconds. Panics if the schedule never reaches the length.
 fn step_by_step(sizes: impl Fn(u64) -> f64, length: f64, switch_ns: f64, rate: f64) -> (f64, f64) {
     let (mut fetched, mut k, mut total) = (0.0, 0, 0.0);
     while fetched < length {
@@ -59,12 +59,12 @@ proptest! {
         let bounds = upper_bounds(&stream, &schedule, switch_ns);
         prop_assert!(found.total_ns() <= bounds.at_most_ns * (1.0 + 1e-12));
         prop_assert!(bounds.at_most_ns < bounds.less_than_ns);
-        // No length does worse than the supremum.
+        // No length exceeds the supremum.
         let most = worst(&schedule, switch_ns, rate).ratio;
         prop_assert!(total / least <= most * (1.0 + 1e-12), "{} above {most}", total / least);
     }
 
-    /// (8): any streams, each at a rate of its own, with one switch time.
+    /// (8): any streams, each with its own rate, with one switch time.
     #[test]
     fn the_competitive_depth_costs_less_than_twice_the_optimum(
         switch_ns in 1e4..5e7,
@@ -82,7 +82,7 @@ proptest! {
         prop_assert!(total < 2.0 * least);
     }
 
-    /// (8) once more in whole numbers, where nothing is rounded: bytes, nanoseconds and bytes a second as they come.
+    /// (8) again in integers, without rounding: arbitrary bytes, nanoseconds and bytes per second.
     #[test]
     fn the_bound_is_strict_in_whole_numbers(
         switch_ns in 1u64..50_000_000,
@@ -97,7 +97,7 @@ proptest! {
         let stream = Stream { length_bytes: length as f64, bytes_per_second: rate as f64 };
         let schedule = Schedule::constant(competitive_depth(switch_ns as f64, rate as f64));
         let found = cost(&stream, &schedule, Switches::Alike(switch_ns as f64));
-        // Rounding may see a prefetch more or less where the last one is used to its last byte.
+        // Rounding may count one prefetch more or less if the last one is used completely.
         prop_assert!(u128::from(found.prefetches).abs_diff(prefetches) <= u128::from(length_units % unit == 0));
     }
 
@@ -119,7 +119,7 @@ proptest! {
         prop_assert!(worst(&schedule, switch_ns, rate).ratio < competitive_ratio(slow).max(2.0 + 1e-12));
     }
 
-    /// The supremum is the least: some stream comes as near as one likes.
+    /// The supremum is the least upper bound: some stream comes arbitrarily close.
     #[test]
     fn the_worst_is_approached((switch_ns, rate) in disk(), first in 0.001..2.0, depth in 0.01..10.0) {
         let unit = competitive_depth(switch_ns, rate);
@@ -132,7 +132,7 @@ proptest! {
         prop_assert!((ratio / found.ratio - 1.0).abs() < 1e-5, "{ratio} against {found:?}");
     }
 
-    /// (9) to (13): whatever the schedule, some stream costs more than alpha times its optimum.
+    /// (9) to (13): for any schedule, some stream costs more than alpha times its optimum.
     #[test]
     fn every_schedule_is_defeated(
         (switch_ns, rate) in disk(),
@@ -145,7 +145,7 @@ proptest! {
         let (total, least) = step_by_step(sizes, found.length_bytes, switch_ns, rate);
         prop_assert!(near(found.total_ns, total) && near(found.optimum_ns, least), "{found:?}: {total}, {least}");
         prop_assert!(total > alpha * least, "{} is not above {alpha}: {found:?}", total / least);
-        // Up to there the schedule obeyed (9), (10) and (11); it could not do so for longer than (13) says.
+        // Up to there the schedule satisfied (9), (10) and (11); it could not do so for longer than (13) allows.
         let k = found.prefetch;
         let before: Vec<f64> = (1..k).map(sizes).collect();
         prop_assert!(before.windows(2).all(|pair| pair[1] < pair[0]) && before.iter().all(|size| *size < unit));
@@ -163,14 +163,14 @@ enum Sizes {
         first: f64,
         most: f64,
     },
-    /// Over and over.
+    /// Repeatedly.
     Random(Vec<f64>),
-    /// By this factor from prefetch to prefetch; the sum may stay finite.
+    /// Shrinks by this factor from prefetch to prefetch; the sum may stay finite.
     Shrinking {
         first: f64,
         factor: f64,
     },
-    /// As large as (10) allows, less a part: holds out as long as one can.
+    /// As large as (10) allows, minus a share: lasts as long as possible.
     Obedient {
         first: f64,
         part: f64,
@@ -207,8 +207,8 @@ impl Sizes {
     }
 }
 
-/// With a switch time for each prefetch the bound holds on average and not for each stream: the paper replaces them by
-/// their mean between (4) and (7).
+/// With a different switch time for each prefetch, the bound holds on average and not for each stream: the paper
+/// replaces them by their mean between (4) and (7).
 #[test]
 fn uneven_switches_keep_the_bound_on_average_only() {
     let times = [2.0 * MS, 10.0 * MS, 18.0 * MS];
@@ -226,13 +226,13 @@ fn uneven_switches_keep_the_bound_on_average_only() {
     }
     // 6 x (30 + 30) ms against 6 x (25 + 10) ms.
     assert!(near(sums.0, 360.0 * MS) && near(sums.1, 210.0 * MS));
-    // One stream alone: 60 ms against 27.
+    // A single stream: 60 ms against 27.
     let alone = cost(&stream, &Schedule::constant(depth), Switches::Each(&times)).total_ns();
     assert!(alone > 2.2 * optimum(&stream, times[0]).total_ns());
 }
 
-/// How far a slow start goes beyond 2, exactly: P prefetches do most harm where the depth is 2^P times the first, the
-/// longest way up. Scanned over all depths from one first prefetch.
+/// How far a slow start exceeds 2, exactly: P prefetches cost most if the depth is 2^P times the first. Scanned over
+/// all depths from one first prefetch.
 #[test]
 fn the_most_that_a_slow_start_costs() {
     let first = 16.0 * 4096.0;
@@ -250,7 +250,7 @@ fn the_most_that_a_slow_start_costs() {
         assert!(most.0 < competitive_ratio(slow.into()));
         found.push(most.0);
     }
-    // By hand, at the prefetch behind the ramp: 1 + (P + 1) / (2 - 2^-P). Longer ramps are worst before their end, and
+    // By hand, at the prefetch after the ramp: 1 + (P + 1) / (2 - 2^-P). Longer ramps are worst before their end, and
     // from then on the ratio grows almost as fast as P.
     for (slow, by_hand) in [(1, 7.0 / 3.0), (2, 19.0 / 7.0), (3, 47.0 / 15.0), (4, 111.0 / 31.0)] {
         assert!(near(found[slow - 1], by_hand), "{slow} prefetches: {}", found[slow - 1]);
@@ -259,8 +259,8 @@ fn the_most_that_a_slow_start_costs() {
     assert!(near(found[11], (11.0 + 2047.0 / 4096.0) / (1.0 + 1023.0 / 4096.0)), "{}", found[11]);
 }
 
-/// How far rounding a depth of n pages and a part to whole pages goes beyond 2: up to 1 / 2n, just below half a page.
-/// Depths of less than a page have no such bound, for a page is the least.
+/// How far rounding a depth of n pages and a fraction to whole pages exceeds 2: up to 1 / 2n, just below half a page.
+/// Depths of less than a page have no such bound, because a page is the minimum.
 #[test]
 fn the_most_that_whole_pages_cost() {
     let page = 4096.0;
@@ -294,7 +294,7 @@ fn the_papers_drives_beyond_twice() {
         (worst_of(7.98, 55.8), 109.0, 2.0027, 2.972),
         (worst_of(7.98, 80.9), 158.0, 2.0025, 3.229),
     ] {
-        // All at the fourth prefetch, behind 112 pages.
+        // All at the fourth prefetch, after 112 pages.
         assert_eq!((drive.0, drive.2), (pages, 112.0));
         assert!(drive.1 > 2.0 && drive.1 < without, "{drive:?}");
         assert!((drive.3 - with).abs() < 0.001, "{drive:?}");

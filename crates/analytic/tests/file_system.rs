@@ -1,4 +1,4 @@
-//! The file-system model beyond the paper's tables: schedulers, read-ahead, flash, thinking, advice, refusals.
+//! The file-system model beyond the paper's tables: schedulers, read-ahead, flash, think times, advice, refusals.
 
 use headstart_analytic::file_system::{
     advise, response, Advice, Disk, FileSystem, Form, Parameters, Prefetch, Response, Scheduler, SeekCurve, Seeks, Work,
@@ -12,7 +12,7 @@ fn doubling(first: u64, limit: u64) -> Prefetch {
     Prefetch::Doubling { first_bytes: first * KIB, limit_bytes: limit * KIB }
 }
 
-/// The paper's slow platform with costs for each request.
+/// The paper's slow platform with costs per request.
 fn platform(streams: u32, file_kib: u64, request_kib: u64) -> Parameters {
     Parameters {
         file_system: FileSystem {
@@ -51,7 +51,7 @@ fn platform(streams: u32, file_kib: u64, request_kib: u64) -> Parameters {
     }
 }
 
-/// Seek time = distance in cylinders, in microseconds: means are known.
+/// Seek time = distance in cylinders, in microseconds, so that means are known.
 fn line() -> SeekCurve {
     SeekCurve::Roots { a: 0.0, b: 0.0, c: 0.0, d: 1000.0, e: 0.0, cylinders: 6000 }
 }
@@ -66,13 +66,14 @@ fn near(ours: f64, expected: f64) {
 
 #[test]
 fn seeks_by_scheduler() {
-    // 8 streams, 4 requests each: over a third for the first, over a tenth for the others; in order of arrival all over a
-    // third.
+    // 8 streams, 4 requests each: over a third for the first, over a tenth for the others; in order of arrival all over
+    // a third.
     let mut parameters = platform(8, 64, 64);
     near(on(line(), &parameters).seek_ns, 8.0 * (2.0 + 3.0 * 0.6) * MS);
     parameters.disk.scheduler = Scheduler::Fcfs;
     near(on(line(), &parameters).seek_ns, 8.0 * 4.0 * 2.0 * MS);
-    // 3 streams, cached: the first seek, and a way back for each of 4 rounds: 2/5 of the cylinders, a full stroke, none.
+    // 3 streams, cached: the first seek, and a way back for each of 4 rounds: 2/5 of the cylinders, a full stroke,
+    // none.
     for (scheduler, back) in [(Scheduler::Clook, 2.4), (Scheduler::Cscan, 5.999), (Scheduler::Fcfs, 0.0)] {
         let mut parameters = platform(3, 64, 64);
         parameters.disk.scheduler = scheduler;
@@ -82,14 +83,14 @@ fn seeks_by_scheduler() {
 
 #[test]
 fn without_read_ahead_every_request_goes_to_the_surface() {
-    // Equation (2) for all: a lone stream waits half a turn for each, without a seek; of two each seeks too.
+    // Equation (2) for all: a single stream waits half a revolution for each, without a seek; with two, each seeks too.
     for (streams, seek) in [(1, 0.0), (2, 2.0 * (2.0 + 3.0 * 1.5))] {
         let mut parameters = platform(streams, 64, 64);
         parameters.disk.read_ahead = false;
         let response = on(line(), &parameters);
         near(response.rotation_ns, f64::from(streams) * 4.0 * 3.0 * MS);
         near(response.seek_ns, seek * MS);
-        // No segments are no read-ahead either.
+        // Without segments there is no read-ahead either.
         let mut none = platform(streams, 64, 64);
         none.disk.cache_segments = 0;
         assert_eq!(on(line(), &none), response);
@@ -101,7 +102,7 @@ fn a_double_indirect_block_is_three_reads() {
     // 12 + 2048 blocks have one indirect block; one more needs the double one and a second.
     let whole = |blocks: u64| on(line(), &platform(1, 8 * blocks, 8));
     let (one, two) = (whole(12 + 2048), whole(12 + 2049));
-    // Each is a random read; beside them the last block is a request alone.
+    // Each is a random read; in addition, the last block is a separate request.
     let indirect = 1.2 + 2.0 + 3.0 + 8.0 / 9.3;
     let more = 2.0 * indirect + 1.2 + 8.0 / 9.3 + 3.0 * 2.0 * 0.01;
     assert!(((two.total_ns - one.total_ns) / MS - more).abs() < 1e-5);
@@ -124,8 +125,8 @@ fn a_uniform_device_is_overhead_alone() {
         ..parameters.disk
     };
     let response = on(SeekCurve::None, &parameters);
-    // The first stream's requests are done at 2, 6, 10 and 14 ms, the second's at 4, 8, 12 and 16: 15 ms on average, over 8
-    // requests of the application.
+    // The first stream's requests are done at 2, 6, 10 and 14 ms, the second's at 4, 8, 12 and 16: 15 ms on average,
+    // over 8 requests of the application.
     near(response.response_ns, 15.0 * MS / 8.0);
     near(response.overhead_ns, response.response_ns);
     near(response.disk_requests, 4.0);
@@ -149,8 +150,8 @@ fn flash_serves_several_at_once_until_its_link_is_full() {
     };
     parameters.file_system.system_call_ns = 0.0;
     parameters.file_system.copy_ns_per_kib = 0.0;
-    // 8 KiB take 10 us on the link: six streams fit beside one's 60 us, twelve take twice as long; the first time half of
-    // the others are served before, so that 65 us pass.
+    // 8 KiB take 10 us on the link: six streams fit in addition to one's 60 us, twelve take twice as long; the first
+    // time half of the others are served before, so that 65 us pass.
     for (streams, us) in [(1, 60.0), (6, 60.0), (12, (65.0 + 7.0 * 120.0) / 8.0)] {
         parameters.work.streams = streams;
         let response = on(SeekCurve::None, &parameters);
@@ -165,16 +166,16 @@ fn thinking_by_hand() {
     let mut parameters = platform(1, 64, 8);
     parameters.work.think_ns = 1.0 * MS;
     let services = [8.0, 16.0, 32.0, 8.0].map(|kib| 1.2 + kib / 9.3);
-    // The first in full, after half a turn; during the others 1, 2 and 4 requests' computing.
+    // The first in full, after half a revolution; during the others the computing of 1, 2 and 4 requests.
     let waits = 3.0 + services[0] + (services[1] - 1.0) + (services[2] - 2.0) + (services[3] - 4.0_f64).max(0.0);
     let response = on(line(), &parameters);
     near(response.response_ns, (waits + 0.16) * MS / 8.0);
     near(response.hidden_ns, -(1.0 + 2.0 + services[3]) * MS / 8.0);
     near(response.elapsed_ns, (waits + 0.16 + 8.0) * MS);
-    // Without prefetching a lone stream hides nothing.
+    // Without prefetching a single stream overlaps nothing.
     parameters.file_system.prefetch = Prefetch::Off;
     near(on(line(), &parameters).hidden_ns, 0.0);
-    // Of four, each that computes lets the others' requests pass: all are waited for less Z, but the first.
+    // With four, each stream's computing lets the others' requests pass: all are waited for minus Z, except the first.
     parameters.work.streams = 4;
     near(on(line(), &parameters).hidden_ns, -7.0 * MS / 8.0);
 }
@@ -203,8 +204,9 @@ fn costs_of_each_request() {
     let response = on(SeekCurve::None, &parameters);
     near(response.requests, 7.0);
     near(response.file_system_ns, (7.0 * 0.01 + 0.64) * MS / 7.0);
-    // 3 to 5 are fetched when block 2 is read, at 4.17 ms; the rest of it is copied and a call ends before block 3 is asked
-    // for: 0.09 ms. 6 and 7 are fetched when block 4 is, at 6.26; 16 KB are copied and a call ends before block 6: 0.17.
+    // 3 to 5 are fetched when block 2 is read, at 4.17 ms; the rest of it is copied and a call ends before block 3 is
+    // asked for: 0.09 ms. 6 and 7 are fetched when block 4 is, at 6.26; 16 KB are copied and a call ends before block
+    // 6: 0.17.
     near(response.hidden_ns, -(0.09 + 0.17) * MS / 7.0);
 }
 
@@ -222,12 +224,12 @@ fn the_papers_proposals_are_advised() {
     for pair in advice.windows(2) {
         assert!(pair[0].gain >= pair[1].gain);
     }
-    // What is advised comes out when it is done.
+    // The advice comes true when it is applied.
     parameters.disk.cache_segments = 8;
     let after = on(line(), &parameters).total_ns;
     near(advice[1].total_ns, after);
     near(advice[1].gain, 1.0 - after / before);
-    // Where whole clusters are read nothing more is to be had, and nothing is said of all changes together.
+    // If whole clusters are read nothing more can be gained, and no combination is suggested.
     assert!(advice.iter().all(|advice| advice.set.len() == 1));
 }
 
@@ -299,7 +301,7 @@ proptest! {
         // Thinking never makes a request wait longer.
         parameters.work.think_ns += 1.0 * MS;
         prop_assert!(on(line(), &parameters).total_ns <= response.total_ns * (1.0 + 1e-12));
-        // A longer file never takes less; where something is hidden, its further block may come with a request that was
+        // A longer file never takes less; if something overlaps, its additional block may come with a request that was
         // waited for anyway.
         parameters.work.think_ns = 0.0;
         parameters.file_system.form = Form::Tables;

@@ -1,8 +1,8 @@
-//! Nanoseconds per operation, printed, the best of five rounds: one request served, one pushed and popped.
-//! A loop and a clock say enough; the numbers are read beside each other in one run. Without `--bench` (as
-//! `cargo test --benches` runs it) the rounds are short: it only shows that it still works.
+//! Nanoseconds per operation, printed, the best of five rounds: one request served, one pushed and popped. A loop and a
+//! clock are sufficient, because the numbers are compared within one run. Without `--bench` (as `cargo test --benches`
+//! runs it) the rounds are short and only show that it still works.
 
-// A benchmark measures the wall clock; nothing here decides anything in a run.
+// A benchmark measures wall-clock time; no result depends on it.
 #![allow(clippy::disallowed_methods)]
 
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use headstart_device::{build_array, build_device, build_scheduler, Device, Drive
 use headstart_types::Nanos;
 use toml::Table;
 
-/// A cheap generator: the benchmark must not measure a good one.
+/// A cheap generator: its cost must not dominate.
 fn xorshift(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -75,7 +75,7 @@ fn queue(scheduler: &str, depth: u64, count: u64) {
     });
 }
 
-/// Four neighbours at a time, pushed and popped, of which a scheduler that merges makes one.
+/// Four neighbours at a time, pushed and popped, which a merging scheduler merges into one.
 fn sequential(scheduler: &str, count: u64) {
     let device = build_device("uniform", "fetch_time = '2ms'".parse().unwrap()).unwrap();
     let mut queue = build_scheduler(scheduler, Table::new()).unwrap();

@@ -249,7 +249,9 @@ pub trait Device: Send {
         Err(KeyError::new("", "the device has no buffer with segments", "a drive whose profile has buffer.segments"))
     }
 
-    /// [`Device::divide_buffer`] for a device in use that serves nothing at `now`: the buffer's contents are dropped, the head does not move. Returns `false`, and changes nothing, if written data have not reached the media yet or if the buffer cannot be divided so.
+    /// [`Device::divide_buffer`] for a device in use that serves nothing at `now`: the buffer's contents are dropped,
+    /// the head does not move. Returns `false`, and changes nothing, if written data have not reached the media yet or
+    /// if the buffer cannot be divided so.
     fn redivide_buffer(&mut self, _now: Nanos, _segments: u64) -> bool {
         false
     }

@@ -9,7 +9,7 @@ fn main() {
     let report =
         Scenario::read(&Source::File(file.into()), &overrides).and_then(|scenario| simulate(&scenario, &mut |_| true));
     match report {
-        // Who reads may have seen enough.
+        // The reader of the output may have closed it.
         Ok(report) => drop(serde_json::to_writer_pretty(std::io::stdout().lock(), &report)),
         Err(error) => {
             eprintln!("{error}");

@@ -1,7 +1,7 @@
-//! Records per second of every text and binary reader on uncompressed files, and of every generator; one thread.
-//! `cargo bench -p headstart-trace --bench rates`. The files are made here, so that nothing needs to be at hand.
+//! Records per second of every text and binary reader on uncompressed files, and of every generator; one thread. `cargo
+//! bench -p headstart-trace --bench rates`. It creates its own files.
 
-// A benchmark measures the wall clock; nothing here decides anything in a run.
+// A benchmark measures wall-clock time; no result depends on it.
 #![allow(clippy::disallowed_methods)]
 
 use std::path::Path;
@@ -54,7 +54,7 @@ fn files(directory: &Path) {
     }
 }
 
-/// The formats of block traces: each line as their writers write it.
+/// The formats of block traces, with lines as their tools write them.
 fn block_traces(directory: &Path) {
     let names = ["spc", "msr", "alibaba", "tencent", "systor17", "disksim", "fio", "blkparse"];
     let mut texts = names.map(|_| String::new());
@@ -70,7 +70,7 @@ fn block_traces(directory: &Path) {
             format!("{}.{us:06}000,0.000806000,R,{volume},{byte},4096\n", 1_456_135_200 + s),
             format!("{index}.{us:06} {volume} {sector} 8 1\n"),
             format!("{index} /dev/sda read {byte} 4096\n"),
-            // Queued here, and done below while the sixteenth request after it is queued.
+            // Queued here, and completed below while the sixteenth request after it is queued.
             format!("  8,0 {volume:4} {index:8} {s:5}.{us:06}000  9412  Q   R {sector} + 8 [cat]\n"),
         ];
         texts.iter_mut().zip(&lines).for_each(|(text, line)| *text += line);
@@ -96,7 +96,7 @@ fn main() {
         for compute in ["0s", "exp:1ms"] {
             let count = match row.name {
                 "synth" | "sequential" => format!("blocks = 1000000\npasses = {}", RECORDS / 1_000_000),
-                // Their requests are of many records each.
+                // Their requests consist of many records each.
                 _ if !row.keys.defaults().contains_key("blocks") => String::new(),
                 _ if row.keys.defaults().contains_key("reads") => format!("blocks = 1000000\nreads = {RECORDS}"),
                 _ => format!("blocks = 1000000\nrequests = {RECORDS}"),

@@ -131,7 +131,8 @@ impl Stream {
         (at(ticks), at(ticks + 1))
     }
 
-    /// [`Self::read_to`] for a read of `from..end` over `bus`, and when the bus has moved everything read up to `to`, considering only the sectors that have not been read yet: see [`Bus::end_behind_gaps`].
+    /// [`Self::read_to`] for a read of `from..end` over `bus`, and when the bus has moved everything read up to `to`,
+    /// considering only the sectors that have not been read yet: see [`Bus::end_behind_gaps`].
     #[inline]
     pub(crate) fn read_to_bus(
         &mut self,

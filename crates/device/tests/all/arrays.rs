@@ -1,4 +1,4 @@
-//! Arrays: by hand, and against tables of where each sector lies that are written out one by one.
+//! Arrays: by hand, and compared with explicit tables of every sector's place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ fn hp97560() -> Box<dyn Device> {
     build_device("hp97560", Table::new()).unwrap()
 }
 
-/// An array of spies on `member`, and what they write down.
+/// An array of spies on `member`, and their log.
 fn spied(kind: &str, count: u32, member: Box<dyn Device>, unit: u64, keys: &str) -> (Box<dyn Device>, Log) {
     let spy = Spy::new(member);
     let log = spy.log.clone();
@@ -27,7 +27,7 @@ fn spied(kind: &str, count: u32, member: Box<dyn Device>, unit: u64, keys: &str)
     (array, log)
 }
 
-/// What the members have been given since last asked: disk, begin in ms, first sector, sector after the last, write.
+/// The requests to members since the last call: disk, start in ms, first sector, sector after the last, write.
 fn given(log: &Log) -> Vec<(usize, u64, u64, u64, bool)> {
     let line = |(disk, begin, _, request): (usize, Nanos, Nanos, Request)| {
         (disk, begin.0 / 1_000_000, request.sector, request.end(), request.write)
@@ -44,10 +44,10 @@ fn ms(time: Nanos) -> u64 {
 
 #[test]
 fn raid0_by_hand() {
-    // Two disks of 2 ms a request, units of 8 sectors: units 0 and 2 on disk 0, 1 and 3 on disk 1.
+    // Two disks of 2 ms per request, units of 8 sectors: units 0 and 2 on disk 0, 1 and 3 on disk 1.
     let (mut array, log) = spied("raid0", 2, uniform(), 8, "");
     assert_eq!(array.concurrency(), 2);
-    // Units 0 to 2 but for the first 2 and the last 3 sectors: one piece for each disk.
+    // Units 0 to 2 without the first 2 and the last 3 sectors: one piece per disk.
     assert_eq!(ms(array.serve(Nanos(0), &Request::read(2, 19, 0)).end), 2);
     assert_eq!(given(&log), [(0, 0, 2, 13, false), (1, 0, 0, 8, false)]);
     // Unit 3 at once: disk 1 is busy for 2 ms.
@@ -76,7 +76,7 @@ fn raid5_by_hand() {
     // A whole row, units 4 and 5: nothing is read.
     assert_eq!(ms(array.serve(Nanos::from_millis(20), &Request::write(32, 16, 0)).end), 22);
     assert_eq!(given(&log), [(0, 20, 16, 24, true), (1, 20, 16, 24, true), (2, 20, 16, 24, true)]);
-    // Another request while a small write reads: its disk is kept until that has been written, at 34 ms.
+    // Another request while a small write reads: its disk is reserved until that has been written, at 34 ms.
     array.serve(Nanos::from_millis(30), &Request::write(0, 8, 0));
     let service = array.serve(Nanos::from_millis(31), &Request::read(24, 8, 0));
     assert_eq!((ms(service.end), ms(service.wait), ms(service.transfer)), (36, 3, 2));
@@ -85,10 +85,10 @@ fn raid5_by_hand() {
 #[test]
 fn raid5_without_a_disk_by_hand() {
     let (mut array, log) = spied("raid5", 3, uniform(), 8, "failed = 0");
-    // Unit 0 is lost: unit 1 and the parity of row 0 give it. Unit 1 itself is read only once.
+    // Unit 0 is lost: it follows from unit 1 and the parity of row 0. Unit 1 itself is read only once.
     assert_eq!(ms(array.serve(Nanos(0), &Request::read(2, 14, 0)).end), 2);
     assert_eq!(given(&log), [(1, 0, 0, 8, false), (2, 0, 2, 8, false)]);
-    // A write to unit 0: the parity of row 0 anew from unit 1.
+    // A write to unit 0: the parity of row 0 is recomputed from unit 1.
     assert_eq!(ms(array.serve(Nanos::from_millis(10), &Request::write(2, 3, 0)).end), 14);
     assert_eq!(given(&log), [(1, 10, 2, 5, false), (2, 12, 2, 5, true)]);
     // A write to unit 4, whose parity is lost.
@@ -100,7 +100,7 @@ fn raid5_without_a_disk_by_hand() {
 fn a_mirror_by_hand() {
     let (mut array, log) = spied("mirror", 2, uniform(), 8, "");
     for (at, request, end, wait) in [
-        (0, Request::read(0, 8, 0), 2, 0),   // disk 0, the lower of two alike
+        (0, Request::read(0, 8, 0), 2, 0),   // disk 0, the lower of two equal ones
         (0, Request::read(0, 8, 0), 2, 0),   // disk 1
         (1, Request::read(90, 8, 0), 4, 1),  // both are busy until 2 ms: disk 0
         (3, Request::write(50, 8, 0), 6, 1), // disk 1 at once, disk 0 at 4 ms
@@ -130,7 +130,7 @@ fn mirrored_arms_divide_the_disk() {
         now = array.serve(now, &Request::read(sector, 8, 0)).end + Nanos::from_millis(50);
     }
     let mut disks: [BTreeSet<bool>; 2] = Default::default();
-    // Both arms begin at the outer end: one has gone to the inner one after two requests.
+    // Both arms begin at the outer end: one is at the inner end after two requests.
     let lines = log.lock().unwrap();
     lines[2..].iter().for_each(|(disk, _, _, request)| _ = disks[*disk].insert(request.sector < 100_000));
     assert_eq!(disks[0].len() + disks[1].len(), 2, "each arm stays at its end: {disks:?}");
@@ -158,7 +158,8 @@ fn an_array_has_the_arm_of_a_disk_and_the_rate_of_those_with_data() {
     }
 }
 
-/// By sector of the volume: disk and sector there; and by row the disk of the parity. Rows of `unit` sectors a disk.
+/// By sector of the volume: disk and sector there; and by row the disk of the parity. Rows have `unit` sectors per
+/// disk.
 fn table(kind: &str, disks: usize, unit: u64, rows: u64) -> (Vec<(usize, u64)>, Vec<Option<usize>>) {
     let (mut places, mut parities) = (Vec::new(), Vec::new());
     let mut parity = disks - 1;
@@ -174,7 +175,7 @@ fn table(kind: &str, disks: usize, unit: u64, rows: u64) -> (Vec<(usize, u64)>, 
     (places, parities)
 }
 
-/// Sectors of one kind that were read or written, by disk.
+/// Sectors that were read or written, by disk.
 fn sectors(log: &[(usize, Nanos, Nanos, Request)], write: bool) -> BTreeSet<(usize, u64)> {
     let of_kind = log.iter().filter(|line| line.3.write == write);
     of_kind.flat_map(|line| (line.3.sector..line.3.end()).map(|sector| (line.0, sector))).collect()
@@ -184,7 +185,7 @@ fn covered(places: &[(usize, u64)], request: &Request) -> BTreeSet<(usize, u64)>
     places[request.sector as usize..request.end() as usize].iter().copied().collect()
 }
 
-/// Runs of a set of sectors, by disk and place.
+/// Runs of a set of sectors, by disk and position.
 fn runs(sectors: &BTreeSet<(usize, u64)>) -> Vec<(usize, u64, u64)> {
     let mut runs: Vec<(usize, u64, u64)> = Vec::new();
     for &(disk, sector) in sectors {
@@ -196,7 +197,7 @@ fn runs(sectors: &BTreeSet<(usize, u64)>) -> Vec<(usize, u64, u64)> {
     runs
 }
 
-/// Small disks, so that whole volumes can be written out: sectors, and a device that has so many.
+/// Small disks, so that whole volumes can be written: the sectors, and a device with that many.
 fn small_disk(sectors: u64) -> Box<dyn Device> {
     build_device("sata-ssd", format!("capacity = '{}B'\nqueue_depth = 1", sectors * 512).parse().unwrap()).unwrap()
 }
@@ -204,8 +205,8 @@ fn small_disk(sectors: u64) -> Box<dyn Device> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
-    /// Each sector of a volume lies in one place, no two in the same, none where the parity is, and the capacity is
-    /// what is left of whole rows.
+    /// Each sector of a volume has one distinct place, never that of the parity, and the capacity is that of the whole
+    /// rows.
     #[test]
     fn every_sector_has_one_place(disks in 1u32..8, unit in 1u64..9, capacity in 1u64..90, raid5 in any::<bool>()) {
         let kind = if raid5 { "raid5" } else { "raid0" };
@@ -221,14 +222,14 @@ proptest! {
             prop_assert!(seen.insert(place), "{:?} twice", place);
             prop_assert!(place.1 < capacity && parities[(place.1 / unit) as usize] != Some(disk));
         }
-        // Any d units that follow each other lie on d disks.
+        // Any d consecutive units lie on d disks.
         for window in places.chunks(unit as usize).collect::<Vec<_>>().windows(disks as usize) {
             prop_assert_eq!(window.iter().map(|unit| unit[0].0).collect::<BTreeSet<_>>().len(), disks as usize);
         }
     }
 
-    /// A read asks each disk for its sectors of the request in as few pieces as there are runs, and ends when the
-    /// slowest disk, serving them in order of arrival, has the last.
+    /// A read reads each disk's sectors of the request in as few pieces as there are runs, and ends when the slowest
+    /// disk, serving them in order of arrival, has the last.
     #[test]
     fn reads_fetch_what_they_must(
         disks in 3u32..7, unit in 1u64..20, raid5 in any::<bool>(),
@@ -258,8 +259,8 @@ proptest! {
         }
     }
 
-    /// RAID-5, whole or with any disk failed: reads learn all that was asked for, writes write all that there is a
-    /// place for, and what they read before is enough to work out the parity that they write.
+    /// RAID-5, whole or with any disk failed: reads return all requested data, writes write everything that has a
+    /// place, and what they read before suffices to compute the parity that they write.
     #[test]
     fn parity_can_be_worked_out(
         disks in 3u32..7, unit in 1u64..8, failed in 0usize..8,
@@ -313,7 +314,7 @@ proptest! {
         }
     }
 
-    /// Behind a controller a disk alone is as it was.
+    /// A single disk behind a controller behaves as without it.
     #[test]
     fn one_disk_is_an_array_of_one(load in common::load(80), unit in 1u64..300) {
         for (name, device) in every_model() {
@@ -332,7 +333,7 @@ proptest! {
         }
     }
 
-    /// A mirror reads from a disk than which none begins earlier or, beginning then, is nearer.
+    /// A mirror reads from a disk such that no other begins earlier or, beginning at the same time, is nearer.
     #[test]
     fn mirrors_choose_the_nearest(
         load in prop::collection::vec((0u64..30_000_000, 0u64..2_600_000, any::<bool>()), 1..40), count in 1u32..5,

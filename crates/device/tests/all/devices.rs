@@ -1,5 +1,5 @@
-//! What every device promises, for every row of the registry, under random load that keeps to the contract: never
-//! more in progress than the device serves at once, time never backwards, requests within the capacity.
+//! The contract of every device, for every row of the registry, under random load that keeps to it: never more requests
+//! in progress than the device serves, time never decreases, requests lie within the capacity.
 
 use headstart_device::{Device, Request};
 use headstart_types::Nanos;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::common;
 use crate::common::{every_array, every_model};
 
-/// The different sectors that `load` reads, in any order, and when the last of them is there.
+/// The number of distinct sectors that `load` reads, in any order, and when the last of them has been read.
 fn delivered(device: &mut dyn Device, load: &[common::Load]) -> (u64, Nanos) {
     let served = common::drive(device, load);
     let end = served.iter().map(|(_, _, service)| service.end).max().unwrap_or(Nanos::ZERO);
@@ -71,7 +71,7 @@ fn long_reads_come_near_the_rate_of_all_but_uniform_devices() {
         let (count, sectors) = (64, 2_048);
         let (mut now, mut end) = (Nanos::ZERO, Nanos::ZERO);
         for index in 0..count {
-            // As many at once as it serves: all of them begin at the start of a round.
+            // As many concurrently as it serves: all of them begin at the start of a round.
             if index % u64::from(device.concurrency()) == 0 {
                 now = end;
             }

@@ -1,4 +1,4 @@
-//! A buffer's sectors divided among other numbers of segments: as if the profile had said so.
+//! A buffer's sectors divided among other numbers of segments, as if the profile specified it.
 
 use headstart_device::{build_array, build_device, Device, Request};
 use headstart_types::Nanos;
@@ -17,7 +17,7 @@ fn divided_by_hand() {
         divided.divide_buffer(segments).unwrap();
         let mechanics = divided.mechanics().unwrap();
         assert_eq!((u64::from(mechanics.segments), mechanics.segment_sectors), (segments, sectors));
-        // How far it reads ahead of one sector, asked for long after.
+        // The extent of the read-ahead after one sector, queried much later.
         let read = |device: &mut Box<dyn Device>, at, sector| {
             device.serve(Nanos::from_millis(at), &Request::read(sector, 1, 0)).buffer_hit
         };
@@ -73,7 +73,7 @@ fn the_disks_of_an_array_are_divided_each() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// As a profile with the keys that this comes to.
+    /// Equals a profile with the resulting keys.
     #[test]
     fn dividing_is_to_lay_keys_over_the_profile(
         (had, size, segments) in (1u64..5, 1u64..100).prop_flat_map(|(had, size)| (Just(had), Just(size), 1..=had * size)),
@@ -97,7 +97,7 @@ proptest! {
         let to = had * size / segments;
         let mut divided = keys(had, size, size, minimum, maximum, writes.min(had));
         divided.divide_buffer(segments).unwrap();
-        // What was cut to the size that there was stays cut.
+        // A limit that was reduced to the size stays reduced.
         let maximum = maximum.map_or(size, |maximum| maximum.min(size));
         let mut built = keys(segments, to, to, minimum.min(size), Some(maximum), writes.min(had));
         let mut now = Nanos::ZERO;

@@ -1,4 +1,4 @@
-//! Solid-state drives: by hand, against a naive model that walks page by page, and against their data sheets.
+//! Solid-state drives: by hand, compared with a naive model that walks page by page, and with their data sheets.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -51,7 +51,7 @@ fn several_pages_by_hand() {
     // A slow link: 24 sectors take 122,880 ns of it from 60 us on, longer than the flash.
     let mut drive = small("link_bytes_per_second = 100_000_000\nlink_command = '0us'");
     assert_eq!(facts(drive.serve(Nanos(0), &Request::read(8, 24, 0))), [182_880, 0, 172_880, 10_000]);
-    // The next, page 0, is there at 110 us (its channel read page 2 until 110 us: at 160 us); the link is free at 182,880.
+    // The next, page 0, has been read at 160 us (its channel read page 2 until 110 us); the link is free at 182,880.
     assert_eq!(facts(drive.serve(Nanos(0), &Request::read(0, 8, 0))), [223_840, 122_880, 90_960, 10_000]);
 }
 
@@ -65,7 +65,7 @@ fn writes_by_hand() {
     assert_eq!(facts(service), [425_096, 5_096 + 194_904, 205_096, 20_000]);
     // Duplex: a read does not wait for the link; it waits for page 1's channel, which programs until 234,288.
     assert_eq!(facts(drive.serve(Nanos(0), &Request::read(8, 8, 0))), [289_384, 224_288, 55_096, 10_000]);
-    // Half duplex: a write of 20 us + 5,096 ns has the link before a read whose page is there at 60 us wants it.
+    // Half duplex: a write of 20 us + 5,096 ns has the link before a read whose page has been read at 60 us needs it.
     let mut drive = small("duplex = false\nread_time = '5us'");
     assert_eq!(drive.serve(Nanos(0), &Request::write(0, 8, 0)).end, Nanos(225_096));
     assert_eq!(facts(drive.serve(Nanos(0), &Request::read(8, 8, 0))), [30_192, 10_096, 10_096, 10_000]);
@@ -73,21 +73,21 @@ fn writes_by_hand() {
 
 #[test]
 fn a_write_buffer_by_hand() {
-    // Two pages of buffer, one channel, no time for a command.
+    // Two pages of buffer, one channel, no time per command.
     let mut drive = small("channels = 1\nwrite_buffer = '8KiB'\nlink_command = '0us'");
     assert_eq!(drive.least_service(8), Nanos(24_096));
-    // Pages A and B are taken as they come, and programmed from 24,096 and 224,096 on.
+    // Pages A and B are accepted on arrival, and programmed from 24,096 and 224,096 on.
     assert_eq!(facts(drive.serve(Nanos(0), &Request::write(80, 8, 0))), [24_096, 0, 4_096, 20_000]);
     assert_eq!(facts(drive.serve(Nanos(0), &Request::write(0, 8, 0))), [28_192, 4_096, 4_096, 20_000]);
-    // C has its place when A has been programmed, at 224,096; its data was there at 32,288.
+    // C gets its slot when A has been programmed, at 224,096; its data had arrived at 32,288.
     assert_eq!(drive.positioning(Nanos(0), &Request::write(0, 4, 0)), Nanos(204_096));
     assert_eq!(facts(drive.serve(Nanos(0), &Request::write(800, 4, 0))), [224_096, 8_192 + 193_856, 2_048, 20_000]);
-    // The half of C that is left: taken as it comes. C is programmed after B, at 424,096; a read waits for that.
+    // The other half of C: accepted on arrival. C is programmed after B, at 424,096; a read waits for that.
     assert_eq!(facts(drive.serve(Nanos(300_000), &Request::write(7, 4, 0))), [322_048, 0, 2_048, 20_000]);
     assert_eq!(drive.serve(Nanos(330_000), &Request::read(0, 8, 0)).end, Nanos(624_096 + 50_000 + 4_096));
 }
 
-/// The same drive, page by page, with everything that ever happened kept.
+/// The same drive, page by page, with its whole history kept.
 #[derive(Default)]
 struct Naive {
     page: u64,
@@ -119,7 +119,7 @@ impl Naive {
         (begin, self.link[which])
     }
 
-    /// End and wait; where channels end at once, the wait of any of them will do.
+    /// End and wait; if several channels end at the same time, the wait of any of them is accepted.
     fn serve(&mut self, now: u64, request: &Request) -> (u64, Vec<u64>) {
         let sectors = u64::from(request.sectors);
         let ready = now + self.overhead[usize::from(request.write)];
@@ -142,8 +142,8 @@ impl Naive {
         (end, vec![begin - ready + (end - sent)])
     }
 
-    /// Brings each page, which is there at some instant, to its channel; gives the last end and the waits of the
-    /// channels that end then.
+    /// Runs each page, ready at some instant, on its channel; returns the last end and the waits of the channels that
+    /// end then.
     fn walk(&mut self, pages: &[u64], there: impl Fn(u64) -> u64, time: u64) -> (u64, Vec<u64>) {
         let mut channels: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for (index, page) in pages.iter().enumerate() {
@@ -165,7 +165,7 @@ impl Naive {
             taken += piece;
             let there = if taken == sectors { sent } else { sent.min(head + pieces * self.on_link(self.page)) };
             pieces += 1;
-            // Its place: all but buffer - 1 of the pages before it have been programmed.
+            // Its slot: all but buffer - 1 of the pages before it have been programmed.
             let before = (self.left.len() + 1).saturating_sub(self.buffer);
             end = there.max(self.left[..before].iter().copied().max().unwrap_or(0));
             self.filled += piece;
@@ -214,12 +214,12 @@ proptest! {
     }
 }
 
-/// Requests a second in a closed loop `depth` deep, `sectors` each, at random or one after another.
+/// Requests per second in a closed loop with `depth` outstanding, `sectors` each, random or sequential.
 fn rate(model: &str, depth: usize, sectors: u32, write: bool, random: bool) -> f64 {
     rates(flash(model, ""), (depth, sectors, write, random), 200_000, 1)[0]
 }
 
-/// The same for `times` times `count` requests one after another.
+/// The same for `times` consecutive groups of `count` requests.
 fn rates(
     mut drive: Box<dyn Device>,
     (depth, sectors, write, random): (usize, u32, bool, bool),
@@ -247,11 +247,11 @@ fn rates(
     found
 }
 
-/// A drive of 4 GB in superblocks of 4 MiB instead of 6.4 TB in those of 1 GiB, each erased in as much less time: write amplification
-/// goes by shares, not by sizes.
+/// A drive of 4 GB with superblocks of 4 MiB instead of 6.4 TB with those of 1 GiB, each erased in proportionally less
+/// time: write amplification depends on ratios, not on sizes.
 const SLICE: &str = "capacity = '4GB'\nblock_pages = 1\nerase_time = '12us'\nwrite_buffer = '4MiB'";
 
-/// Random writes to a full drive: fast while erased blocks last, then what the figures say.
+/// Random writes to a full drive: fast while erased blocks last, then as specified.
 #[test]
 fn a_drive_written_at_random_falls_off_the_write_cliff() {
     let found = rates(flash("nvme-gen5", SLICE), (512, 8, true, true), 100_000, 20);
@@ -259,14 +259,14 @@ fn a_drive_written_at_random_falls_off_the_write_cliff() {
     let steady = found[15..].iter().sum::<f64>() / 5.0;
     assert!(found[0] > 2_000_000.0, "erased blocks last for 200,000 writes: {found:.0?}");
     assert!((steady / 640_000.0 - 1.0).abs() < 0.06, "figures: 640,000 a second, not {steady:.0}");
-    // Writing in order moves nothing, whatever was written before.
+    // Sequential writes move nothing, whatever was written before.
     let found = rates(flash("nvme-gen5", SLICE), (32, 256, true, false), 10_000, 20);
     assert!(found[15..].iter().all(|rate| (rate * 131_072.0 / 10_000e6 - 1.0).abs() < 0.06), "{found:.0?}");
 }
 
-/// The shipped numbers give the figures from which they were made: all of a data sheet together, each within 6 %. A sheet says
-/// of its sequential rates neither depth nor size: requests of 128 KiB, 32 at once, and of 1 MiB, one at a time where the
-/// link is the limit.
+/// The shipped numbers reproduce the figures from which they were derived: all of a data sheet together, each within 6
+/// %. A data sheet gives neither depth nor size of its sequential rates: requests of 128 KiB, 32 outstanding, and of 1
+/// MiB, one at a time if the link is the bottleneck.
 #[test]
 fn shipped_drives_do_what_their_data_sheets_say() {
     for (model, depth, sectors, write, random, says) in [

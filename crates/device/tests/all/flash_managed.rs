@@ -1,5 +1,5 @@
-//! A solid-state drive with block management against a second implementation that keeps every slot of the flash in a list
-//! and counts what is valid anew for each choice.
+//! A solid-state drive with block management compared with a second implementation that keeps every slot of the flash
+//! in a list and recounts the valid ones for each choice.
 
 use headstart_device::{build_device, Request};
 use headstart_types::Nanos;
@@ -11,10 +11,10 @@ struct Victim {
     superblock: usize,
     /// Units that were valid when it was chosen.
     valid: usize,
-    /// Units that the host has written since, and that were moved.
+    /// Units that the host has written since, and those moved.
     written: usize,
     moved: usize,
-    /// The next slot to look at, and the page read last.
+    /// The next slot to inspect, and the page read last.
     cursor: usize,
     page: Option<usize>,
 }
@@ -30,16 +30,16 @@ struct Naive {
     erase: u64,
     rate: u64,
     buffer: usize,
-    /// By unit its slot; by slot the unit that was written there last.
+    /// The slot of each unit; the unit last written to each slot.
     slot_of: Vec<Option<usize>>,
     written: Vec<Option<usize>>,
-    /// Superblocks in the order in which they will be taken, and the slot that is written next.
+    /// Superblocks in the order of their use, and the slot that is written next.
     erased: Vec<usize>,
     head: usize,
     victim: Option<Victim>,
     free: Vec<u64>,
     link: u64,
-    /// When each page that left the buffer was programmed, and all before it.
+    /// When each page that left the buffer, and all before it, had been programmed.
     left: Vec<u64>,
     gathered: Vec<usize>,
 }
@@ -49,7 +49,7 @@ impl Naive {
         (sectors * 512_000_000_000).div_ceil(self.rate)
     }
 
-    /// Where a unit lies: one that was never written where a full drive has it.
+    /// The location of a unit; if it was never written, that on a full drive.
     fn page_of(&self, unit: usize) -> usize {
         self.slot_of[unit].unwrap_or(unit) / self.page_units
     }
@@ -91,7 +91,7 @@ impl Naive {
         let Some(mut victim) = self.victim.take() else { return };
         victim.written += 1;
         let end = (victim.superblock + 1) * self.superblock;
-        // Of N units v are moved while the host writes N - v.
+        // Of N units, v are moved while the host writes N - v.
         while victim.cursor < end && victim.moved * (self.superblock - victim.valid) <= victim.written * victim.valid {
             let slot = victim.cursor;
             victim.cursor += 1;
@@ -133,7 +133,7 @@ impl Naive {
         self.link = sent;
         let mut end = sent;
         for unit in units.clone() {
-            // What of a unit the host does not write is read first.
+            // The parts of a unit that the host does not write are read first.
             let whole = request.sector <= unit * self.unit && (unit + 1) * self.unit <= request.end();
             if !whole {
                 self.work(self.page_of(unit as usize) % self.channels, ready, self.read);

@@ -1,7 +1,7 @@
-//! Mutated profiles: whatever becomes of a right one is a drive, or an error on one line, soon.
+//! Mutated profiles: a mutated profile gives a drive, or a one-line error, quickly.
 //!
-//! 2,000 inputs of the parser, or as many as HEADSTART_FUZZ_INPUTS says. A failure prints the parser and the number of the
-//! input, which is the seed of its mutations.
+//! 2,000 inputs of the parser, or HEADSTART_FUZZ_INPUTS. A failure prints the parser and the number of the input, which
+//! is the seed of its mutations.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn mutated_profiles() {
     let seeds: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
     assert!(seeds.len() > 5);
     run("profile", &seeds, |content| {
-        // A file that is no UTF-8 is refused before it is parsed.
+        // A file that is not UTF-8 is refused before parsing.
         let text = String::from_utf8_lossy(content);
         let table: Table = text.parse().map_err(|error| toml_problem(&text, &error).1)?;
         Mechanical::from_table(overlay(table, Table::new())).map(|_| ()).map_err(|error| error.to_string())

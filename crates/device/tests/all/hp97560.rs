@@ -103,7 +103,7 @@ fn read_ahead_goes_on_while_idle_until_the_buffer_is_full() {
         assert_eq!(service.end - now, FROM_BUFFER, "block {block}");
         now = service.end;
     }
-    // As soon as room came free the head read on: it has been under way for 16 * 3.0192 ms.
+    // The head continued as soon as space was freed: it has been reading for 16 * 3.0192 ms.
     assert!(read(&mut *device, now, 17 * 16).buffer_hit);
 }
 
@@ -124,7 +124,7 @@ fn a_read_of_what_is_still_in_the_buffer_hits() {
         now = read(&mut *device, now, block * 16).end;
     }
     assert_eq!(read(&mut *device.as_mut(), now, 0).end - now, FROM_BUFFER);
-    // Idle, the head goes on to sector 48 + 256 and overwrites all before sector 48.
+    // While idle, the head reads to sector 48 + 256 and overwrites everything before sector 48.
     now += Nanos::from_millis(1000);
     assert!(!read(&mut *device, now, 47).buffer_hit);
 
@@ -137,12 +137,12 @@ fn a_read_of_what_is_still_in_the_buffer_hits() {
 fn a_read_ahead_of_the_head_repositions() {
     let mut device = hp("");
     let now = read(&mut *device, Nanos::ZERO, 0).end;
-    // Sector 32 is 16 ahead of the head, which would meet it in 3.3 ms. 2.2 ms of controller leave time for that
-    // too: same passage, but counted as rotation.
+    // Sector 32 is 16 ahead of the head, which would reach it in 3.3 ms. The 2.2 ms of controller overhead leave time
+    // for that too: the same passage, but counted as rotation.
     let service = read(&mut *device, now, 32);
     assert!(!service.buffer_hit);
     assert_eq!(service.end, Nanos(sector_border(72 + 48) + BUS_SECTOR));
-    // Sector 56 is 8 ahead: it passes after 1.7 ms, before the controller is ready. A whole turn is lost.
+    // Sector 56 is 8 ahead: it passes after 1.7 ms, before the controller is ready. A whole revolution is lost.
     let now = service.end;
     let service = read(&mut *device, now, 56);
     assert!(!service.buffer_hit);

@@ -1,4 +1,4 @@
-//! Layouts place every block once; mistakes in scenarios and profiles name their file and key.
+//! Layouts place every block once; errors in scenarios and profiles name their file and key.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ fn a_block_beyond_the_disks_is_named() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Independent arrays: every block that fits has a place of its own within its disk, and no other fits.
+    /// Independent arrays: every block that fits has a distinct place within its disk, and no other fits.
     #[test]
     fn every_block_has_one_place(disks in 1u32..9, bytes in 1u64..5000, sectors in 10u64..300) {
         for row in ARRAYS.iter().filter(|row| row.is_independent()) {
@@ -99,7 +99,7 @@ proptest! {
         }
     }
 
-    /// The first `capacity_blocks` blocks fill every disk's whole stripes: distinct places, none over the end.
+    /// The first `capacity_blocks` blocks fill every disk's whole stripes: distinct places, none beyond the end.
     #[test]
     fn striping_is_a_bijection(disks in 1u32..9, unit in 1u64..5, bytes in 1u64..5000, sectors in 0u64..300) {
         let stripe = Stripe::try_new(disks, Bytes(unit * bytes), Bytes(bytes)).unwrap();
@@ -204,7 +204,7 @@ fn mistakes_in_a_scenario_name_their_key() {
     assert_eq!(error.to_string(), "merge: unknown key; allowed: full_stroke");
 }
 
-/// Of keys that exclude each other those laid over the profile win; what they do not exclude stays.
+/// Of mutually exclusive keys, the overriding ones win over the profile's; other keys stay.
 #[test]
 fn keys_of_another_form_replace_the_table() {
     let shipped = |name| headstart_device::model(name).map(|row| row.keys.defaults()).unwrap();
@@ -221,7 +221,7 @@ fn keys_of_another_form_replace_the_table() {
         assert_eq!(both.len(), shipped(name).len());
         assert!(headstart_device::Mechanical::from_table(both).is_ok(), "{name}: {keys}");
     }
-    // Nothing below is excluded: joined.
+    // No key below is excluded: merged.
     let both = over("seagate-cheetah-4lp", "bus = {write_sector_time = '1us'}\nbuffer = {segments = 5}");
     assert_eq!((both["bus"].as_table().unwrap().len(), both["buffer"]["segments"].as_integer()), (4, Some(5)));
     assert_eq!(both["buffer"]["segment_sectors"], shipped("seagate-cheetah-4lp")["buffer"]["segment_sectors"]);
@@ -288,8 +288,8 @@ fn replace(value: &mut toml::Value, path: &[String], new: Option<toml::Value>) {
     }
 }
 
-/// Every value of a profile, left out or replaced by odd ones: an error that names the key or the table that
-/// holds it, or else a drive that works from the first sector to the last.
+/// Every value of a profile, removed or replaced by unusual ones: an error that names the key or its table, or else a
+/// drive that works from the first sector to the last.
 #[test]
 fn odd_profiles_are_refused_or_work() {
     let shipped: Table = include_str!("../../profiles/hp97560.toml").parse().unwrap();

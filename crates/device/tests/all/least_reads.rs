@@ -1,4 +1,4 @@
-//! The least time of reads that lie apart: never above what any order takes, and near to what a good one does.
+//! The lower bound for reads of scattered sectors: never above what any order takes, and close to a good one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,12 +9,12 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toml::Table;
 
-/// A number from `from` until before `until`.
+/// A number in `from..until`.
 fn draw(rng: &mut ChaCha8Rng, from: u64, until: u64) -> u64 {
     from + rng.next_u64() % (until - from)
 }
 
-/// Serves requests in this order, so many at once; returns when all of those before `needed` have ended.
+/// Serves requests in this order with `at_once` outstanding; returns when all of those before `needed` have ended.
 fn serve(device: &mut dyn Device, requests: &[(u64, u64)], at_once: u32, needed: usize) -> Nanos {
     let at_once = at_once.min(device.concurrency()) as usize;
     let (mut under_way, mut now, mut end) = (BinaryHeap::new(), Nanos::ZERO, Nanos::ZERO);
@@ -32,7 +32,7 @@ fn serve(device: &mut dyn Device, requests: &[(u64, u64)], at_once: u32, needed:
     end
 }
 
-/// Runs of sectors, apart from each other: near to each other or all over the first `span` sectors.
+/// Separated runs of sectors: close together, or all over the first `span` sectors.
 fn runs(rng: &mut ChaCha8Rng, span: u64) -> Vec<(u64, u64)> {
     let window = if draw(rng, 0, 2) == 0 { span } else { span.min(40_000) };
     let count = draw(rng, 1, 40);
@@ -53,7 +53,7 @@ fn runs(rng: &mut ChaCha8Rng, span: u64) -> Vec<(u64, u64)> {
 fn no_order_and_no_reading_over_gaps_is_faster() {
     for row in MODELS {
         let keys = if row.name == "uniform" { "fetch_time = \"2ms\"" } else { "" };
-        // A drive with an arm takes long to build: it is copied.
+        // A drive with an arm takes long to build, so it is copied.
         let original = row.build(keys.parse().expect("TOML")).expect("its defaults");
         let span = original.capacity_sectors().unwrap_or(1 << 30);
         for seed in 0..400 {
@@ -63,7 +63,7 @@ fn no_order_and_no_reading_over_gaps_is_faster() {
             let mut device = original.clone_box();
             device.reseed(seed);
             let least = device.least_reads(&Wanted { runs: &runs, requests: 1, at_once });
-            // Some requests read on over a gap to the next run, and some that are not needed come among them.
+            // Some requests read over a gap to the next run, and some unneeded ones are mixed in.
             let mut requests: Vec<(u64, u64)> = Vec::new();
             for &(first, end) in &runs {
                 match requests.last_mut() {
@@ -89,21 +89,22 @@ fn no_order_and_no_reading_over_gaps_is_faster() {
 
 #[test]
 fn by_hand_on_an_object_store() {
-    // 40 ms to the first byte always, 512 bytes a millisecond: a sector takes 1 ms.
+    // Always 40 ms to the first byte, 512 bytes per millisecond: a sector takes 1 ms.
     let keys = "latency = \"40ms\"\nlatency_p99 = \"40ms\"\nconnection_bytes_per_second = 512_000\nconnections = 8\n\
                 reads_per_second = 0\nwrites_per_second = 0\n";
     let store = build_device("object-store", keys.parse().expect("TOML")).expect("an object store");
     let least = |runs: &[(u64, u64)], requests, at_once| store.least_reads(&Wanted { runs, requests, at_once });
-    // One at a time: one sector each, 1,000 apart. Of three requests of 41 ms one latency may be under way at the end.
+    // One at a time: one sector each, 1,000 apart. Of three requests of 41 ms, one latency may be outstanding at the
+    // end.
     assert_eq!(least(&[(0, 1), (1_000, 1_001), (2_000, 2_001)], 1, 1), Nanos::from_millis(83));
-    // Over a gap of 10 sectors a request reads on, which saves the second one: 40 ms before the first byte, and 2 sectors
-    // that could come side by side.
+    // A request may read over a gap of 10 sectors, which saves the second one: 40 ms before the first byte, and 2
+    // sectors that could be transferred in parallel.
     assert_eq!(least(&[(0, 1), (11, 12)], 1, 1), Nanos(40_250_000));
     // 24 requests on 8 connections: 16 latencies have passed, by eights, and 24 sectors: 83 ms.
     let many: Vec<(u64, u64)> = (0..24).map(|at| (at * 1_000, at * 1_000 + 1)).collect();
     assert_eq!(least(&many, 1, 100), Nanos::from_millis(83));
     assert_eq!(least(&many, 1, 4), Nanos::from_millis(206));
-    // The same run needed 24 times, as a small cache does.
+    // The same run is needed 24 times, as with a small cache.
     assert_eq!(least(&many[..1], 24, 8), Nanos(80_125_000));
 }
 

@@ -1,4 +1,5 @@
-//! Device models against hand-worked cases, naive models, the published drive and what holds for every device.
+//! Device models compared with hand-worked cases, naive models and the published drive, and the contract of every
+//! device.
 
 mod arrays;
 mod common;

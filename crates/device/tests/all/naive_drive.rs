@@ -1,5 +1,5 @@
-//! The mechanical drive against a second one that walks sector by sector, in 128-bit arithmetic, and against
-//! what must always hold. Small drives, so that borders, full buffers and stops come often.
+//! The mechanical drive compared with a second one that walks sector by sector, in 128-bit arithmetic, and its
+//! invariants. The drives are small, so that borders, full buffers and stops occur often.
 
 use headstart_device::{build_device, Device, Mechanical, Request, Service};
 use headstart_types::Nanos;
@@ -74,7 +74,7 @@ impl Shape {
         (n * MINUTE).div_ceil(u128::from(self.rpm * self.sectors))
     }
 
-    /// Sectors that pass before `sector` starts, once the one before it has passed.
+    /// Sectors that pass before `sector` starts, once the previous one has passed.
     fn gap_before(&self, sector: u64) -> u128 {
         if sector % self.sectors != 0 {
             return 0;
@@ -104,14 +104,14 @@ impl Shape {
     }
 }
 
-/// The head of a read: sectors from `first` up to `next` are in, `next` will be at border `end`.
+/// The head of a read: sectors from `first` up to `next` have been read, `next` will be at border `end`.
 #[derive(Debug, Clone)]
 struct Head {
     first: u64,
     next: u64,
     end: u128,
     stop: u64,
-    /// On its way to `next` from elsewhere.
+    /// Moving to `next` from elsewhere.
     arriving: bool,
 }
 
@@ -203,13 +203,13 @@ impl Naive {
         (self.over_bus(0, request), false)
     }
 
-    /// When the bus has taken all, from `ready` on: each sector once it is in, one after another.
+    /// When the bus has moved everything, from `ready` on: each sector once it has been read, one after another.
     fn over_bus(&self, ready: u128, request: &Request) -> u128 {
         let ends = |sector| self.read_by(sector + 1).max(ready) + self.shape.bus(request.end() - sector);
         (request.sector..request.end()).map(ends).max().unwrap()
     }
 
-    /// When all sectors before `end` are in; zero where they were.
+    /// When all sectors before `end` have been read; zero if they already were.
     fn read_by(&self, end: u64) -> u128 {
         let mut head = self.head.clone().unwrap();
         let mut done = 0;

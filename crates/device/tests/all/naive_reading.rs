@@ -1,5 +1,6 @@
-//! The reads of a segmented buffer, with writes to the media between them, against a second implementation that reads ahead sector by sector, with and without
-//! `read_during_overhead`, `hit_ahead`, `read_ahead_on_hit` and `read_ahead_on_sequence`. One zone without spares, skews that cover the switches.
+//! The reads of a segmented buffer, with writes to the media in between, compared with a second implementation that
+//! reads ahead sector by sector, with and without `read_during_overhead`, `hit_ahead`, `read_ahead_on_hit` and
+//! `read_ahead_on_sequence`. One zone without spares, skews that cover the switches.
 
 use headstart_device::{Device, Mechanical, Request};
 use headstart_types::Nanos;
@@ -81,7 +82,7 @@ impl Drive {
         self.track * self.surfaces * self.cylinders
     }
 
-    /// The instant of a border between two sectors, which are numbered from the start.
+    /// The instant of a border between two sectors, numbered from the start.
     fn time(&self, border: u64) -> u64 {
         (u128::from(border) * MINUTE).div_ceil(u128::from(self.rpm * self.track)) as u64
     }
@@ -107,7 +108,7 @@ impl Drive {
         self.passes(time + self.movement(head, self.place(sector).0), sector)
     }
 
-    /// The same of a head that is on its track at `there`.
+    /// The same for a head that is on its track at `there`.
     fn passes(&self, there: u64, sector: u64) -> u64 {
         let angle = self.place(sector).1;
         let mut border = (u128::from(there) * u128::from(self.rpm * self.track) / MINUTE) as u64;
@@ -117,7 +118,7 @@ impl Drive {
         border
     }
 
-    /// Where a read-ahead behind `sector..end` stops.
+    /// Where a read-ahead after `sector..end` stops.
     fn limit(&self, sector: u64, end: u64) -> u64 {
         let full = match self.maximum {
             Some(maximum) => end + maximum,
@@ -133,15 +134,15 @@ struct Segment {
     start: u64,
     end: u64,
     used: u64,
-    /// The furthest stop of the read-aheads of its reads.
+    /// The furthest stop of its reads' read-aheads.
     limit: u64,
     /// Where its last read ended.
     asked: u64,
-    /// It was written, not read.
+    /// Whether it was written, not read.
     written: bool,
 }
 
-/// The head reads on into a segment.
+/// A read-ahead into a segment.
 #[derive(Debug, Clone)]
 struct Ahead {
     segment: usize,
@@ -159,7 +160,7 @@ struct Naive {
     head: (u64, u64),
     /// The border at which the last sector had passed.
     passed: u64,
-    /// The read that is served begins where that of this segment ended, the last used of several.
+    /// The segment that the current read continues, the most recently used of several.
     follows: Option<usize>,
 }
 
@@ -174,7 +175,7 @@ impl Naive {
         self.segments[segment].used = self.uses;
     }
 
-    /// Passes over one sector, from `time` on, into a segment; when it begins and when it is in.
+    /// Passes over one sector, from `time` on, into a segment; returns when it begins and when it has been read.
     fn pass(&mut self, time: u64, segment: usize, sector: u64) -> (u64, u64) {
         let border = self.drive.begins(time, self.head, sector);
         self.head = self.drive.place(sector).0;
@@ -185,7 +186,7 @@ impl Naive {
         (self.drive.time(border), self.drive.time(self.passed))
     }
 
-    /// Reads the next sector of the stream; when it is in.
+    /// Reads the next sector of the stream; returns when it has been read.
     fn step(&mut self) -> u64 {
         let Ahead { segment, next, stop, .. } = self.ahead.clone().unwrap();
         let done = self.pass(self.drive.time(self.passed), segment, next).1;
@@ -196,7 +197,7 @@ impl Naive {
         done
     }
 
-    /// Reads what is in by `time`.
+    /// Reads what can be read by `time`.
     fn advance(&mut self, time: u64) {
         while let Some(ahead) = &self.ahead {
             let begins = self.drive.begins(self.drive.time(self.passed), self.head, ahead.next);
@@ -207,8 +208,8 @@ impl Naive {
         }
     }
 
-    /// The segment that holds `sector`: all up to `end` rather than a part, and then the last used; or that of a stream
-    /// which comes to it. Otherwise the stream is broken off at `leave`, and the arm moves from `ready` on.
+    /// The segment that holds `sector`: preferably all up to `end`, then the most recently used; or that of a stream
+    /// that reaches it. Otherwise the stream is interrupted at `leave`, and the arm moves from `ready` on.
     fn find(&self, (sector, end): (u64, u64), leave: u64, ready: u64) -> Option<usize> {
         let holds = |segment: &usize| (self.segments[*segment].start..self.segments[*segment].end).contains(&sector);
         let merit = |segment: &usize| (self.segments[*segment].end >= end, self.segments[*segment].used);
@@ -223,7 +224,7 @@ impl Naive {
         found.or(coming.map(|ahead| ahead.segment))
     }
 
-    /// Lets the stream go on to `end`, of which something is not in yet; when it is there.
+    /// Continues the stream to `end`, which has not been read completely; returns when it has.
     fn read_on(&mut self, end: u64) -> u64 {
         let ahead = self.ahead.as_mut().unwrap();
         ahead.stop = ahead.stop.max(end);
@@ -233,7 +234,7 @@ impl Naive {
         self.step()
     }
 
-    /// Breaks the stream off at `time`; when the arm can move.
+    /// Interrupts the stream at `time`; returns when the arm can move.
     fn break_off(&mut self, time: u64) -> u64 {
         self.advance(time);
         let mut free = time;
@@ -256,7 +257,7 @@ impl Naive {
             return time;
         }
         if time < first {
-            // For the time of a sector behind its track the head is still there.
+            // During the passage of one sector after its track the head is still there.
             return first;
         }
         let switched = last + self.drive.movement(self.head, place);
@@ -264,8 +265,8 @@ impl Naive {
         switched.max(time)
     }
 
-    /// Reads `from..end` for the request `sector..end`, and ahead from there; when all are in, and when the bus has
-    /// taken them, each once it is in.
+    /// Reads `from..end` for the request `sector..end`, and ahead from there; returns when all have been read, and when
+    /// the bus has moved them, each once it has been read.
     fn fetch(&mut self, time: u64, segment: usize, (from, sector, end): (u64, u64, u64)) -> (u64, u64) {
         let (mut is_in, mut crossed) = (time, 0);
         for sector in from..end {
@@ -278,8 +279,8 @@ impl Naive {
         (is_in, crossed)
     }
 
-    /// Serves a write at `now`, which goes to the media at once; when it is done. Neither its first sector nor, behind all
-    /// others, its last passes before it has crossed the bus.
+    /// Serves a write at `now`, which goes to the media at once; returns when it is done. Neither its first sector nor,
+    /// after all others, its last passes before it has crossed the bus.
     fn write(&mut self, now: u64, sector: u64, end: u64) -> u64 {
         self.advance(now);
         let mut time = self.break_off(now);
@@ -292,7 +293,7 @@ impl Naive {
             self.passed = self.drive.passes(there, each) + 1;
             (self.head, time) = (place, self.drive.time(self.passed));
         }
-        // What other segments hold of it is old; a segment takes it, and knows nothing of the reads before.
+        // Other segments' copies of it are stale; a segment takes it, and forgets earlier reads.
         for segment in self.segments.iter_mut().filter(|segment| segment.start < end && sector < segment.end) {
             segment.end = segment.start;
         }
@@ -315,7 +316,7 @@ impl Naive {
         time.max(crossed)
     }
 
-    /// The segment to be used next: an empty one, else the one used longest ago.
+    /// The segment to be replaced next: an empty one, else the least recently used.
     fn longest_ago(&self) -> usize {
         let merit = |index: &usize| match self.segments[*index] {
             segment if segment.start == segment.end => 0,
@@ -324,7 +325,7 @@ impl Naive {
         (0..self.segments.len()).min_by_key(merit).unwrap()
     }
 
-    /// Serves a read at `now`: when it is done, and whether it was a hit.
+    /// Serves a read at `now`: returns when it is done, and whether it was a hit.
     fn read(&mut self, now: u64, sector: u64, end: u64) -> (u64, bool) {
         let Drive { hit, miss, partial_hit, .. } = self.drive;
         let ended_here = |index: &usize| sector > 0 && self.segments[*index].asked == sector;
@@ -357,7 +358,7 @@ impl Naive {
         }
     }
 
-    /// Looked up at `at`, data can cross the bus from `ready` on, a stream elsewhere is broken off at `leave` and the
+    /// Looked up at `at`; data can cross the bus from `ready` on, a stream elsewhere is interrupted at `leave` and the
     /// arm can move at `arm`.
     fn hit(&mut self, (at, ready, leave, arm): (u64, u64, u64, u64), segment: usize, (sector, end): (u64, u64)) -> u64 {
         let held = self.segments[segment].end;
@@ -370,7 +371,7 @@ impl Naive {
             ahead.at_least = ahead.at_least.max((end + minimum).min(limit));
             for passing in held..end {
                 let passed = self.step().max(at);
-                // What the stream skips does not cross the bus.
+                // Sectors that the stream skips do not cross the bus.
                 if passing >= sector {
                     done = done.max(passed + self.drive.bus * (end - passing));
                 }
@@ -389,7 +390,7 @@ impl Naive {
         crossed.max(done)
     }
 
-    /// Whether the head may read ahead behind the read that is served.
+    /// Whether the head may read ahead after the current read.
     fn goes_on(&self) -> bool {
         !self.drive.on_sequence || self.follows.is_some()
     }
@@ -402,7 +403,7 @@ impl Naive {
         }
     }
 
-    /// Where a read-ahead into a segment behind `sector..end` stops: no sooner than behind the reads before.
+    /// Where a read-ahead into a segment after `sector..end` stops: no earlier than for the previous reads.
     fn limit(&mut self, segment: usize, (sector, end): (u64, u64)) -> u64 {
         let own = if self.goes_on() { self.drive.limit(sector, end) } else { end };
         let limit = &mut self.segments[segment].limit;
@@ -410,7 +411,7 @@ impl Naive {
         *limit
     }
 
-    /// Reads ahead behind what a segment holds, from `time` on.
+    /// Reads ahead after a segment's content, from `time` on.
     fn restart(&mut self, time: u64, segment: usize, stop: u64) {
         let next = self.segments[segment].end;
         if next < stop {
@@ -425,7 +426,8 @@ impl Naive {
         self.reposition(leave, ready, (sector, end)).1
     }
 
-    /// Reads into the segment of the sequence, or the one used longest ago; when all are in, and when the bus has taken them.
+    /// Reads into the segment of the sequence, or the least recently used one; returns when all have been read, and
+    /// when the bus has moved them.
     fn reposition(&mut self, leave: u64, ready: u64, (sector, end): (u64, u64)) -> (u64, u64) {
         let free = self.break_off(leave);
         let longest_ago = self.longest_ago();
@@ -477,8 +479,8 @@ fn drives() -> impl Strategy<Value = Drive> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Reads of several streams that go on, skip some sectors, or of some place, with pauses as long as a few sectors or
-    /// as some turns, and writes between them.
+    /// Reads of several streams that continue, skip some sectors, or are elsewhere, with pauses of a few sectors or
+    /// several revolutions, and writes in between.
     #[test]
     fn reads_and_writes_against_a_walk(
         drive in drives(),

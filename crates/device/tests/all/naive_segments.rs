@@ -1,5 +1,5 @@
-//! Zones with spares, slips and serpentines, and the segmented buffer, against second implementations that walk
-//! sector by sector and instant by instant; and what must always hold. Small drives, so that borders come often.
+//! Zones with spares, slips and serpentines, and the segmented buffer, compared with second implementations that walk
+//! sector by sector and instant by instant; and their invariants. The drives are small, so that borders occur often.
 
 use headstart_device::{Device, Mechanical, Request, Service};
 use headstart_types::Nanos;
@@ -88,7 +88,7 @@ impl Shape {
         self.zones.iter().enumerate().flat_map(each).collect()
     }
 
-    /// The physical sectors of a zone that hold data, by laying them out one after another.
+    /// The physical sectors of a zone that hold data, laid out one after another.
     fn zone_sectors(&self, zone: &Zone) -> Vec<u64> {
         let cylinder = zone.track * self.surfaces;
         let all = cylinder * zone.cylinders;
@@ -165,7 +165,7 @@ fn border_time(border: u128, per_minute: u128) -> u64 {
     (border * MINUTE).div_ceil(per_minute) as u64
 }
 
-/// A drive without a buffer worth the name, sector by sector: each sector is sought, waited for and passed.
+/// A drive practically without a buffer, sector by sector: each sector is sought, waited for and passed.
 struct Walker {
     shape: Shape,
     sectors: Vec<(usize, u64)>,
@@ -190,7 +190,7 @@ impl Walker {
             let movement = self.shape.movement(self.head, place, request.write);
             let mut from = time + movement;
             if parts.is_none() && request.write {
-                // Neither the first nor the last sector may come before it has crossed the bus.
+                // Neither the first nor the last sector may pass before it has crossed the bus.
                 let per_minute = u128::from(self.shape.rpm * zone.track);
                 let media = border_time(u128::from(request.sectors) - 1, per_minute);
                 from = from.max(ready + self.shape.bus).max((ready + bus).saturating_sub(media));
@@ -204,7 +204,7 @@ impl Walker {
             }
             self.head = place;
             if !request.write {
-                // The bus takes each sector once it is in.
+                // The bus moves each sector once it has been read.
                 crossed = crossed.max(time + self.shape.bus * (request.end() - sector));
             }
         }
@@ -230,7 +230,7 @@ fn zone() -> impl Strategy<Value = Zone> {
     )
 }
 
-/// What no profile can be, mended: cylinders in order, slips within the zone, never more than its spares.
+/// Corrects what no profile can be: cylinders in order, slips within the zone, never more than its spares.
 fn mended(mut shape: Shape) -> Shape {
     let mut next = 0;
     let scheme = SPARINGS[shape.sparing];
@@ -266,7 +266,7 @@ fn mended(mut shape: Shape) -> Shape {
         }
         zone.slips = kept;
     }
-    // Skews cover the switches, as on real drives: what happens where they do not is naive_drive.rs's.
+    // Skews cover the switches, as on real drives; naive_drive.rs covers other skews.
     let cover = |time: u64, track: u64| (u128::from(time * shape.rpm * track)).div_ceil(MINUTE) as u64 + 1;
     let arm = 200_000 + shape.seek;
     for zone in &mut shape.zones {
@@ -315,7 +315,7 @@ fn bare() -> impl Strategy<Value = String> {
     )
 }
 
-/// Steps: a pause, a place, a length, what.
+/// A step: a pause, a place, a length, an operation.
 type Step = (u64, u64, u64, u8);
 
 fn steps(count: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -350,7 +350,7 @@ proptest! {
     }
 }
 
-/// Whatever a segmented buffer may be told to do.
+/// All settings of a segmented buffer.
 fn segmented() -> impl Strategy<Value = String> {
     let counts = (1u64..5, 4u64..90, 1u64..4, 0u64..3, 0u64..40);
     let choices = (0usize..5, 0usize..3, prop::array::uniform13(any::<bool>()), 0u32..3);
@@ -392,8 +392,8 @@ fn segmented() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the buffer does: time goes on, the parts sum, nothing is faster than the bound, what positioning says
-    /// then comes, a copy does the same, what was just read or written is there, and what never was is not.
+    /// For any buffer: time advances, the parts sum, nothing is faster than the bound, positioning predicts the
+    /// service, a copy behaves the same, what was just read or written is a hit, and what was never read is not.
     #[test]
     fn whatever_the_buffer_does(shape in shapes(segmented()), steps in steps(60)) {
         let mut device: Box<dyn Device> = Box::new(Mechanical::from_table(shape.profile()).unwrap());
@@ -419,11 +419,11 @@ proptest! {
             prop_assert_eq!(now + wait + seek + rotation + transfer + overhead, end, "{:?} {:?}", request, service);
             prop_assert!(end >= now + device.least_service(length as u32));
             prop_assert_eq!(positioning, wait + seek + rotation, "{:?} {:?}", request, service);
-            // A hit ahead of the stream waits for what the head passes before it: that may be several tracks, where the arm
-            // would not be there sooner.
+            // A hit ahead of the stream waits for the sectors before it, possibly several tracks, if the arm would not
+            // be faster.
             prop_assert!(rotation.0 <= turn || request.write || service.buffer_hit, "{:?}", service);
-            // A hit on a sector that no request or read-ahead can have touched would be a hit on nothing: the head never
-            // reads further than a segment (or two tracks) past a request, nor before its track.
+            // A hit on a sector that no request or read-ahead can have read would be wrong: the head never reads
+            // further than a segment (or two tracks) past a request, nor before its track.
             if service.buffer_hit && !request.write {
                 prop_assert!(touched[sector as usize], "{:?}", request);
             }
@@ -435,7 +435,7 @@ proptest! {
         }
     }
 
-    /// Reading on during the overhead is to get each read that much later, where a hit costs what a miss does and no
+    /// Reading during the overhead equals receiving each read that much later, if a hit costs the same as a miss and no
     /// segment but one could be hit while another is read.
     #[test]
     fn reading_during_the_overhead_is_to_get_it_later(shape in shapes(segmented()), steps in steps(60)) {
@@ -465,7 +465,7 @@ proptest! {
         }
     }
 
-    /// A read that was just served is served again from the buffer, where a segment holds all that is read ahead.
+    /// A read that was just served is served again from the buffer, if a segment holds all that is read ahead.
     #[test]
     fn what_was_read_is_there(
         shape in shapes(segmented()), place in 0u64..1 << 40, length in 1u64..4, pause in 0u64..40_000_000,

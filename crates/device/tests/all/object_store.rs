@@ -1,4 +1,4 @@
-//! The object store by hand, its seeds, and its mistakes.
+//! The object store by hand, its seeds, and its errors.
 
 use headstart_device::{build_device, Device, Request};
 use headstart_types::Nanos;
@@ -14,14 +14,14 @@ const CONSTANT: &str = "latency = '30ms'\nlatency_p99 = '30ms'\nconnection_bytes
 fn constant_latency_by_hand() {
     let mut store = store(CONSTANT);
     assert_eq!((store.concurrency(), store.capacity_sectors()), (3, None));
-    // 30 ms, then 1,000 sectors of 512 bytes at 51.2 MB/s: 10 ms. Two a second: the third waits for half a second.
+    // 30 ms, then 1,000 sectors of 512 bytes at 51.2 MB/s: 10 ms. Two per second: the third waits for half a second.
     assert_eq!(store.least_service(1_000), Nanos::from_millis(40));
     for (end, wait) in [(40, 0), (40, 0), (540, 500)] {
         let service = store.serve(Nanos(0), &Request::read(77, 1_000, 0));
         assert_eq!((service.end, service.wait), (Nanos::from_millis(end), Nanos::from_millis(wait)));
         assert_eq!((service.overhead, service.transfer), (Nanos::from_millis(30), Nanos::from_millis(10)));
     }
-    // Writes have a limit of their own, here none.
+    // Writes have a separate limit, here none.
     assert!((0..9).all(|_| store.serve(Nanos(0), &Request::write(0, 100, 0)).end == Nanos::from_millis(31)));
 }
 
@@ -36,7 +36,7 @@ fn a_seed_gives_the_same_times_on_every_machine() {
     assert_eq!(drawn, GOLDEN);
     first.reseed(2);
     assert_ne!(draws(&mut *first), drawn);
-    // In the middle of a pair of numbers too.
+    // Also in the middle of a pair of numbers.
     first.serve(Nanos::from_millis(6), &Request::read(0, 1, 0));
     first.reseed(1);
     assert_eq!(draws(&mut *first), drawn);

@@ -1,4 +1,4 @@
-//! Profiles that no drive can have, or that would not end: refused in a line, never waited for.
+//! Impossible or endless profiles: refused in one line without waiting.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ const PROFILE: &str = "rpm = 6000\nsurfaces = 1\nhead_switch = '0.1ms'\nnominal_
     buffer = {size = '0B', read_ahead = false}\n";
 const ZONE: &str = "[[zones]]\ncylinders = 1\nsectors_per_track = 100\ntrack_skew = 1\ncylinder_skew = 1\n";
 
-/// A folder of this test's own, empty.
+/// A separate, empty folder for this test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("profile_input_{name}"));
     _ = std::fs::remove_dir_all(&folder);
@@ -53,7 +53,7 @@ fn a_profile_has_a_bounded_size_and_a_bounded_number_of_zones() {
     assert!(build_device(path.to_str().unwrap(), Table::new()).is_ok());
     std::fs::write(&path, format!("name = 'many'\n{PROFILE}{}", ZONE.repeat(1_001))).unwrap();
     assert!(error_of(&path).ends_with("zones.toml: zones: a list of 1001; allowed: a list of 1 to 1000"));
-    // 200,000 zones are 15 MB: no more than the bound of it is read.
+    // 200,000 zones are 15 MB: reading stops at the limit.
     std::fs::write(&path, format!("name = 'many'\n{PROFILE}{}", ZONE.repeat(200_000))).unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() > PROFILE_BYTES_MAX);
     assert!(error_of(&path).contains("zones.toml: larger than 4 MiB; allowed: "), "{}", error_of(&path));
@@ -64,7 +64,7 @@ fn pipes_devices_and_folders_are_no_profiles() {
     let folder = folder("kinds");
     let pipe = folder.join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // To open the pipe, or to read the device to its end, would take for ever.
+    // Opening the pipe, or reading the device to its end, would never return.
     for path in [&pipe, Path::new("/dev/zero")] {
         assert!(error_of(path).contains(": not a regular file; allowed: "), "{}", error_of(path));
     }

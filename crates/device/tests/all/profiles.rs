@@ -1,4 +1,4 @@
-//! What the sources of the shipped profiles print, against what the drives then do.
+//! The published figures of the shipped profiles, compared with the drives' behaviour.
 
 use headstart_device::{build_device, Device, Mechanics, Request};
 use headstart_types::Nanos;
@@ -14,7 +14,7 @@ fn near(what: &str, value: f64, expected: f64, tolerance: f64) {
     assert!((value / expected - 1.0).abs() <= tolerance, "{what}: {value} against {expected}");
 }
 
-/// Mean over even places of the lesser of media rate and `limit`, in bytes a second.
+/// Mean over uniform positions of the lesser of media rate and `limit`, in bytes per second.
 fn mean_rate(mechanics: &Mechanics, limit: f64) -> f64 {
     let sectors: u64 = mechanics.bands.iter().map(|band| band.sectors).sum();
     let weigh = |band: &headstart_device::Band| band.sectors as f64 * band.bytes_per_second.min(limit);
@@ -42,7 +42,7 @@ fn competitive_prefetching() {
     near("depth", rate * switch / 1e9, 446e3, 0.01);
 }
 
-/// Bytes a second of reads of `sectors` one after another, mean over even places by time.
+/// Bytes per second of sequential reads of `sectors`, as a mean over uniform positions by time.
 fn sequential_rate(model: &str, sectors: u32) -> f64 {
     const PLACES: u64 = 40;
     const READS: u32 = 100;
@@ -53,7 +53,7 @@ fn sequential_rate(model: &str, sectors: u32) -> f64 {
     for place in 0..PLACES {
         let first = capacity / PLACES * place;
         let read = |number: u32| Request::read(first + u64::from(number * sectors), sectors, 0);
-        // The first read goes there; the rate is that of those that follow.
+        // The first read moves the arm; the rate is that of the following reads.
         now = device.serve(now, &read(0)).end;
         let begin = now;
         now = (1..=READS).fold(now, |now, number| device.serve(now, &read(number)).end);
@@ -64,7 +64,7 @@ fn sequential_rate(model: &str, sectors: u32) -> f64 {
 
 #[test]
 fn a_reader_in_order_gets_the_printed_rates() {
-    // Section 5; by requests of 128 KiB and of 1 MiB, since the paper does not say by which it measured.
+    // Section 5; with requests of 128 KiB and of 1 MiB, since the paper does not give the size.
     for sectors in [256, 2048] {
         near("IBM", sequential_rate("ibm-36gb-10k", sectors), 37.3e6, 0.02);
         near("Seagate", sequential_rate("seagate-146gb-10k", sectors), 55.8e6, 0.02);
@@ -73,7 +73,7 @@ fn a_reader_in_order_gets_the_printed_rates() {
 
 #[test]
 fn readers_in_order_get_what_the_facts_say() {
-    // Of the drives whose buffer is our guess: what policies are told is what the drive does.
+    // For the drives whose buffer is our guess: the facts given to policies match the drive's behaviour.
     for model in ["ibm-36gb-10k", "seagate-146gb-10k", "seagate-exos-x20"] {
         let facts = drive(model).1.facts();
         near(model, sequential_rate(model, 2048), facts.mean_rate(), 0.02);
@@ -82,9 +82,9 @@ fn readers_in_order_get_what_the_facts_say() {
 
 #[test]
 fn lightning() {
-    // 2 ms least, 12.5 ms on average, 25 ms at most; 13.9 ms a turn; 320 MB. The curve between is printed as
-    // 2.0 + 0.01 d + 0.46 sqrt(d) ms: (15 * 12.5 - 10 * 2 - 5 * 25) / (3 * sqrt(949)) = 0.4599 and
-    // (7 * 2 + 8 * 25 - 15 * 12.5) / (3 * 949) = 0.0093, with d - 1 for d.
+    // 2 ms minimum, 12.5 ms on average, 25 ms maximum; 13.9 ms per revolution; 320 MB. The curve is given as 2.0 + 0.01
+    // d + 0.46 sqrt(d) ms: (15 * 12.5 - 10 * 2 - 5 * 25) / (3 * sqrt(949)) = 0.4599 and (7 * 2 + 8 * 25 - 15 * 12.5) /
+    // (3 * 949) = 0.0093, with d - 1 for d.
     let (device, mechanics) = drive("ibm-0661");
     near("capacity", device.capacity_sectors().unwrap() as f64 * 512.0, 320e6, 0.03);
     near("turn", mechanics.revolution().0 as f64, 13.9e6, 0.001);
@@ -105,7 +105,7 @@ fn exos() {
 
 #[test]
 fn extracted_drives() {
-    // Block counts as the drives report them; the zones hold a little more.
+    // Block counts as the drives report them; the zones hold slightly more.
     for (model, sectors) in [
         ("seagate-cheetah-9lp", 17_783_240),
         ("seagate-cheetah-4lp", 8_887_200),
@@ -117,14 +117,14 @@ fn extracted_drives() {
         let held: u64 = mechanics.bands.iter().map(|band| band.sectors).sum();
         assert!((1.0..1.03).contains(&(held as f64 / sectors as f64)), "{model}: {held}");
     }
-    // 10,045 rpm past 254 sectors of 512 bytes: 21.8 MB/s without switches; 97 sectors of skew, 133 every twelfth track:
-    // 12 * 254 of 12 * 254 + 11 * 97 + 133 sectors are data.
+    // 10,045 rpm past 254 sectors of 512 bytes: 21.8 MB/s without switches; 97 sectors of skew, 133 every twelfth
+    // track: 12 * 254 of 12 * 254 + 11 * 97 + 133 sectors are data.
     let (_, cheetah) = drive("seagate-cheetah-9lp");
     let raw = 10_045.0 / 60.0 * 254.0 * 512.0;
     near("rate", cheetah.bands[0].bytes_per_second, raw * 3048.0 / 4248.0, 0.001);
 }
 
-/// What a model of the file system reckons with, as the profiles print it, and as a hit then takes it.
+/// The file-system model's parameters, as in the profiles, and as a hit then takes them.
 #[test]
 fn controller_bus_and_buffer() {
     for (model, hit, miss, bus, segments, sectors) in [
@@ -145,7 +145,7 @@ fn controller_bus_and_buffer() {
             assert_eq!((again.end - later).0, hit + 16 * bus as u64, "{model}");
         }
     }
-    // Segments that take writes only, and a buffer from which nothing is read.
+    // Segments for writes only, and a buffer that serves no reads.
     let with = |keys: &str| build_device("seagate-cheetah-4lp", keys.parse().unwrap()).unwrap().mechanics().unwrap();
     assert_eq!(with("buffer = {write_segment_apart = true}").segments, 2);
     let none = with("buffer = {caching = false}");

@@ -12,12 +12,12 @@ use toml::Table;
 
 use crate::queueing::{arrivals, device, drive, ms, queued, run, scheduler, uniform, us, Arm, Outcome, Wide, KINDS};
 
-/// A scheduler of the registry as it is by default.
+/// A scheduler of the registry with its defaults.
 fn build(row: &SchedulerRow) -> Box<dyn Scheduler> {
     (row.build)(Table::new()).unwrap()
 }
 
-/// Each request was completed once, and the drive's sums are those of its completions.
+/// Each request was completed once, and the drive's sums match its completions.
 fn check(drive: &Drive, arrivals: &[(Nanos, Request)], outcome: &Outcome) -> Result<(), TestCaseError> {
     let Outcome { done, busy, end, .. } = outcome;
     let mut seen: BTreeMap<u64, (Nanos, Request)> = BTreeMap::new();
@@ -50,7 +50,7 @@ fn check(drive: &Drive, arrivals: &[(Nanos, Request)], outcome: &Outcome) -> Res
     Ok(())
 }
 
-/// How often a sweep turned, or started again, between two requests that were served one after the other.
+/// How often a sweep turned, or restarted, between two requests that were served consecutively.
 fn turns(circular: bool, sectors: &[u64]) -> usize {
     let mut way: Vec<bool> = sectors.windows(2).filter(|two| two[0] != two[1]).map(|two| two[1] < two[0]).collect();
     if circular {
@@ -60,7 +60,7 @@ fn turns(circular: bool, sectors: &[u64]) -> usize {
     way.len().saturating_sub(1)
 }
 
-/// Each request got what its scheduler promised. `done` in order of service, which is one at a time.
+/// Each request got its scheduler's promise. `done` is in order of service, which is one at a time.
 fn check_promises(row: &SchedulerRow, done: &[(Nanos, Finished)]) -> Result<(), TestCaseError> {
     let queue = build(row);
     let started = |each: &Finished| each.arrived + each.response_time - each.service_time;
@@ -68,7 +68,7 @@ fn check_promises(row: &SchedulerRow, done: &[(Nanos, Finished)]) -> Result<(), 
         match queue.promise(&each.request) {
             Promise::Nothing => {}
             Promise::NextSweep => {
-                // From the request that was in service when it came.
+                // From the request that was in service on arrival.
                 let first = done.iter().position(|(at, _)| *at > each.arrived).unwrap_or(index);
                 let sectors: Vec<u64> = done[first..=index].iter().map(|(_, each)| each.request.sector).collect();
                 let circular = matches!(row.name, "cscan" | "clook");
@@ -89,7 +89,7 @@ fn check_promises(row: &SchedulerRow, done: &[(Nanos, Finished)]) -> Result<(), 
     Ok(())
 }
 
-/// What a scheduler gives is what was put in, and what it merges fits together without a gap or an overlap.
+/// A scheduler returns what was put in, and merged requests are contiguous without a gap or an overlap.
 fn check_given(whole: &Queued, parts: &[Queued], waiting: &mut BTreeMap<u64, Queued>) -> Result<(), TestCaseError> {
     if parts.is_empty() {
         prop_assert_eq!(waiting.remove(&whole.sequence), Some(*whole));
@@ -147,8 +147,8 @@ proptest! {
         }
     }
 
-    /// A command queue of one is none, whatever orders it: the host's scheduler is asked when nothing is in service.
-    /// Of any depth it is none where both are FCFS.
+    /// A command queue of one has no effect, whatever orders it: the host's scheduler is called when nothing is in
+    /// service. A queue of any depth has none if both are FCFS.
     #[test]
     fn a_command_queue_of_one_changes_nothing(arrivals in arrivals(80), kind in 0..KINDS) {
         prop_assume!(device(kind).concurrency() == 1);
@@ -188,7 +188,7 @@ proptest! {
                 }
                 prop_assert_eq!(queue.len(), waiting.len());
             }
-            // An hour later nobody waits any more.
+            // After an hour no request waits any more.
             for _ in 0..waiting.len() * 2 + 1 {
                 now += ms(3_600_000);
                 if let Next::Serve(whole) | Next::ServeAfter(_, whole) = queue.pop(now, &Arm::default(), &mut parts) {
@@ -202,15 +202,15 @@ proptest! {
     }
 }
 
-/// A full stroke is the drive's own matter: with a command queue the host's is not made.
+/// Only the scheduler that feeds the device moves the arm: with a command queue the host's full stroke is not made.
 fn full_strokes(row: &SchedulerRow) -> bool {
     row.keys.defaults().get("full_stroke").and_then(toml::Value::as_bool) == Some(true)
 }
 
 #[test]
 fn a_drive_by_hand() {
-    // 2 ms each. At 0: sectors 80 and 40; at 1 ms: 0. The 80 is started at once; CSCAN goes on above it, then
-    // starts again: 0, then 40.
+    // 2 ms each. At 0: sectors 80 and 40; at 1 ms: 0. The 80 is started at once; CSCAN continues above it, then
+    // restarts: 0, then 40.
     let mut drive = Drive::new(uniform(2), scheduler("cscan"));
     let arrivals =
         [(ms(0), Request::read(80, 8, 0)), (ms(0), Request::read(40, 8, 1)), (ms(1), Request::read(0, 8, 2))];
@@ -222,11 +222,11 @@ fn a_drive_by_hand() {
     let sums = drive.statistics(ms(10));
     assert_eq!((sums.queue_ns, sums.response_ns), (5_000_000, 11_000_000));
     assert_eq!((sums.service, sums.busy), (ms(6), ms(6)));
-    // One is there all the time, another one up to 4 ms and a third from 1 to 4 ms, less what it is when two are.
+    // One request is present all the time, another one up to 4 ms and a third from 1 to 4 ms.
     assert_eq!((sums.areas.present_ns, sums.areas.serving_ns), (11_000_000, 6_000_000));
 }
 
-/// First come, first served, with something wrong.
+/// First come, first served, with an error.
 struct Faulty {
     queue: Vec<Queued>,
     wrong: fn(&mut Vec<Queued>),
@@ -247,7 +247,7 @@ impl Scheduler for Faulty {
     }
 }
 
-/// The laws are there to notice what nothing else does: a request that ends with another one's times.
+/// The laws detect what nothing else does: a request that ends with another one's times.
 #[test]
 fn a_faulty_scheduler_breaks_a_law() {
     let laws = |wrong: fn(&mut Vec<Queued>)| {
@@ -264,7 +264,7 @@ fn a_faulty_scheduler_breaks_a_law() {
         drive.statistics(now).check(now, 1)
     };
     assert_eq!(laws(|_| {}), Ok(()));
-    // Each is given the instant at which the first came.
+    // Each gets the arrival time of the first.
     let alike = laws(|queue| {
         let first = queue.last().map_or(ms(0), |queued| queued.arrived);
         queue[0].arrived = first;

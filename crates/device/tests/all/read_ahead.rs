@@ -1,4 +1,4 @@
-//! What must hold of reading ahead, on every drive: skipping costs nothing, and thinking costs nothing.
+//! Properties of read-ahead on every drive: neither skipping nor thinking costs time.
 
 use headstart_device::{build_device, Device, Request, MODELS};
 use headstart_types::Nanos;

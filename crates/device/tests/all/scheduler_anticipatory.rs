@@ -1,4 +1,4 @@
-//! The anticipatory scheduler: by hand, against a model over plain lists, and for what it is good at.
+//! The anticipatory scheduler: by hand, compared with a model over plain lists, and its benefit.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn read(process: u32, sector: u64, tag: u64) -> Request {
     Request { process: Some(process), ..Request::read(sector, 8, tag) }
 }
 
-/// What a queue answers: the sector to serve, an instant, or nothing.
+/// A queue's answer: the sector to serve, an instant, or nothing.
 #[derive(Debug, PartialEq)]
 enum Answer {
     Serve(u64),
@@ -72,19 +72,19 @@ fn it_waits_for_the_process_that_was_served() {
     let mut host = Host::torn("anticipatory", "");
     assert_eq!(host.pop(10), Wait(ms(16)));
     assert_eq!(host.pop(12), Wait(ms(16)));
-    // Process 1 comes back in time and is served; then it is waited for again.
+    // Process 1 returns in time and is served; then it is waited for again.
     host.push(13, read(1, 8, 0));
     assert_eq!(host.pop(13), Serve(8));
     host.end(20);
     assert_eq!(host.pop(20), Wait(ms(26)));
-    // In vain.
+    // It does not return.
     assert_eq!(host.pop(26), Serve(100_000));
     host.end(40);
     assert_eq!(host.pop(40), Answer::Nothing);
-    // Nothing was queued, and half the time is over when somebody else comes.
+    // Nothing was queued, and half the time is over when another process's request arrives.
     host.push(43, read(1, 16, 0));
     assert_eq!(host.pop(43), Wait(ms(46)));
-    // The wait can be set, and turned off.
+    // The wait is configurable and can be turned off.
     assert_eq!(Host::torn("anticipatory", "wait = '2ms'").pop(10), Wait(ms(12)));
     assert_eq!(Host::torn("anticipatory", "wait = '0ms'").pop(10), Serve(100_000));
 }
@@ -134,7 +134,7 @@ fn who_thinks_too_long_is_not_waited_for() {
     assert_eq!(host.pop(26), Serve(8));
     host.push(26, read(2, 100_008, 0));
     host.end(30);
-    // Nobody waits for process 1.
+    // Process 1 is not waited for.
     assert_eq!(host.pop(30), Serve(100_008));
 }
 
@@ -278,14 +278,14 @@ fn it_ends_deceptive_idleness_where_it_sees_processes() {
         assert!(others.0 > 2 * elapsed.0, "{other}: {others} and {elapsed}");
         assert!(others_seek.0 > 20 * seek.0, "{other}: {others_seek} and {seek}");
     }
-    // With 15 ms of thought the wait is given up, and all are alike to a twentieth.
+    // With 15 ms of think time it stops waiting, and all are equal within a twentieth.
     let (slow, others) = (readers("anticipatory", 2, 200, ms(15)).0, readers("deadline", 2, 200, ms(15)).0);
     assert!(slow.0.abs_diff(others.0) * 20 < others.0, "{slow} and {others}");
 }
 
 type Seen = (Vec<u64>, Vec<u64>, Option<Nanos>, u64);
 
-/// The rules once more, over lists.
+/// A second implementation, over lists.
 #[derive(Default)]
 struct Naive {
     blind: bool,
@@ -316,7 +316,7 @@ struct Naive {
 const READ_EXPIRE: Nanos = ms(125);
 const WRITE_EXPIRE: Nanos = ms(250);
 
-/// Weight and total of samples of which each takes an eighth of the rest's.
+/// Weight and total of samples that decay by an eighth with each new one.
 fn decayed(samples: &[u64]) -> (u64, u64) {
     samples.iter().fold((0, 0), |(weight, total), sample| ((7 * weight + 256) / 8, (7 * total + 256 * sample) / 8))
 }

@@ -1,4 +1,4 @@
-//! The deadline scheduler and its merging: by hand, and against a model that looks at everything that waits.
+//! The deadline scheduler and its merging: by hand, and compared with a model that looks at everything that waits.
 
 use headstart_device::{build_scheduler, Next, Promise, Queued, Request, Scheduler};
 use headstart_types::Nanos;
@@ -71,9 +71,9 @@ fn what_is_not_merged() {
     assert_eq!(wholes("max_sectors = 15", &back), [8, 8]);
     // 24 would be too large a back merge, so that no front merge is tried.
     assert_eq!(wholes("max_sectors = 16", &reads(&[100, 92, 116, 108])), [16, 8, 8]);
-    // A read and a write never.
+    // A read and a write are never merged.
     assert_eq!(wholes("", &[Request::read(100, 8, 0), Request::write(108, 8, 1)]), [8, 8]);
-    // Writes among themselves, yes.
+    // Two writes are merged.
     assert_eq!(wholes("", &[Request::write(100, 8, 0), Request::write(108, 8, 1)]), [16]);
 }
 
@@ -135,12 +135,12 @@ fn demand_first_passes_prefetches_over_unless_they_touch() {
     assert_eq!(next(&mut *queue, ms(600)).unwrap().0, Request::read(300, 16, 2), "expired, and 308 comes along");
     assert_eq!(next(&mut *queue, ms(600)).unwrap().0.sector, 200);
     assert_eq!(next(&mut *queue, ms(600)).unwrap().0, prefetch(100, 0));
-    // A read that somebody waits for makes the prefetch that it touches one too.
+    // A demand read turns a contiguous prefetch into a demand read.
     queue.push(queued(ms(600), Request::read(400, 8, 5)));
     queue.push(queued(ms(600), Request::read(108, 8, 6)));
     assert_eq!(next(&mut *queue, ms(600)).unwrap().0, Request::read(108, 16, 1));
     assert_eq!(next(&mut *queue, ms(600)).unwrap().0.sector, 400);
-    // By default they are alike.
+    // By default they are equal.
     let mut queue = scheduler("deadline");
     fill(&mut *queue, &requests);
     assert_eq!(order(&mut *queue, ms(0)), [100, 116, 200, 300]);
@@ -162,7 +162,7 @@ fn wrong_keys_are_refused() {
     }
 }
 
-/// The rules once more, over a plain list.
+/// A second implementation, over a plain list.
 struct Naive {
     demand_first: bool,
     sectors_max: u32,
@@ -352,7 +352,7 @@ proptest! {
         }
     }
 
-    /// With short expiries and an arm that is never idle, whoever has expired is served within the promised number.
+    /// With short expiries and an arm that is never idle, expired requests are served within the promised number.
     #[test]
     fn the_expired_are_served_within_the_promised_number(
         arrivals in queueing::arrivals(150), batch in 1u32..4, writes_starved in 1u32..4, merge in any::<bool>(),

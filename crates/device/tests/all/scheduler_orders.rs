@@ -1,4 +1,4 @@
-//! Schedulers that order by place alone: by hand, and against models that look at everything that waits.
+//! Schedulers that only order by position: by hand, and compared with models that look at everything that waits.
 
 use headstart_device::{build_scheduler, Device, Drive, Next, Queued, Request, Scheduler, Stroke};
 use headstart_types::Nanos;
@@ -32,7 +32,7 @@ fn cscan_and_clook_sweep_upward_and_start_again() {
         let mut queue = scheduler(name);
         fill(&mut *queue, &[50, 10, 90, 50, 30]);
         assert_eq!(drain(&mut *queue, &*uniform(1)), [10, 30, 50, 50, 90]);
-        // The sweep stands at 90: 95 is above it, the others are for the next.
+        // The sweep is at 90: 95 is above it, the others are in the next sweep.
         fill(&mut *queue, &[40, 95, 20]);
         assert_eq!(drain(&mut *queue, &*uniform(1)), [95, 20, 40]);
     }
@@ -51,7 +51,7 @@ fn look_turns_at_the_last_request() {
     assert_eq!(drain(&mut *queue, &*uniform(1)), [20, 10, 30]);
 }
 
-/// Serves what waits at 0 on the arm of the tests (a microsecond a sector); gives (sector, end in us, seek sum in us).
+/// Serves what waits at 0 on the tests' arm (a microsecond per sector); returns (sector, end in us, seek sum in us).
 fn serve_all(queue: Box<dyn Scheduler>, sectors: &[u64]) -> (Vec<(u64, u64)>, u64) {
     let arrivals: Vec<(Nanos, Request)> =
         (0..).zip(sectors).map(|(tag, &sector)| (Nanos::ZERO, Request::read(sector, 10, tag))).collect();
@@ -79,7 +79,7 @@ fn full_strokes_go_to_the_edges() {
     let full = scheduler_with("cscan", "full_stroke = true");
     assert_eq!(serve_all(full, &sectors), (vec![(500, 510), (1500, 1510), (100, end)], end - 30));
     assert_eq!(serve_all(scheduler("cscan"), &sectors), serve_all(scheduler("clook"), &sectors));
-    // A device without an end and without an arm takes no notice.
+    // A device without a capacity and an arm ignores it.
     let mut drive = Drive::new(uniform(2), scheduler("scan"));
     let arrivals = [500, 100].map(|sector| (Nanos::ZERO, Request::read(sector, 8, sector)));
     assert_eq!(run(&mut drive, &arrivals).end, ms(4));
@@ -145,7 +145,7 @@ fn wrong_keys_are_refused() {
     }
 }
 
-/// What a scheduler should choose, by looking at everything that waits.
+/// The choice of a scheduler, found by looking at everything that waits.
 #[derive(Default)]
 struct Naive {
     /// First sector served last.
@@ -242,7 +242,7 @@ proptest! {
         }
     }
 
-    /// With weight w nobody is overtaken by what came later by more than the longest positioning time / w.
+    /// With weight w no request is overtaken by one that arrived later by more than the longest positioning time / w.
     #[test]
     fn the_weight_of_age_bounds_sptf(arrivals in queueing::arrivals(150), tenths in 1u64..30) {
         let weight = scheduler_with("sptf", &format!("age_weight = {}", tenths as f64 / 10.0));

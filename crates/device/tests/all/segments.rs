@@ -1,9 +1,9 @@
 //! The segmented buffer on a small drive, every number worked out by hand.
 //!
-//! 6000 rpm: a turn is 10 ms. 100 sectors a track, so a sector passes in 0.1 ms, and sector s of track 0 begins at
-//! s / 10 ms of a turn. One surface, skew 10: track 1 begins 1 ms later, at 11 ms. A seek by d cylinders takes
-//! 0.5 ms + 0.1 ms d, so that a move to the next, 0.6 ms, fits the skew. The bus takes 0.02 ms a sector. Overheads in
-//! ms after a read: hit 0.1, miss 0.3, buffered write 0.2, written through 0.4; after a write twice that.
+//! 6000 rpm: a revolution is 10 ms. 100 sectors per track, so a sector passes in 0.1 ms, and sector s of track 0 begins
+//! at s / 10 ms of a revolution. One surface, skew 10: track 1 begins 1 ms later, at 11 ms. A seek by d cylinders takes
+//! 0.5 ms + 0.1 ms d, so that a move to the next, 0.6 ms, fits the skew. The bus takes 0.02 ms per sector. Overheads in
+//! ms after a read: hit 0.1, miss 0.3, buffered write 0.2, write-through 0.4; after a write twice that.
 
 use headstart_device::{build_device, Device, Mechanical, Request};
 use headstart_types::Nanos;
@@ -52,7 +52,7 @@ fn segments_are_given_up_in_turn() {
     for (at, sector) in [(0.0, 10), (100.0, 1010), (200.0, 2010)] {
         assert!(!read(&mut device, at, sector, 4).buffer_hit);
     }
-    // 10.. was used longest ago and is gone; 1010.. is there.
+    // 10.. was least recently used and was replaced; 1010.. is there.
     assert!(read(&mut device, 300.0, 1020, 4).buffer_hit);
     assert!(!read(&mut device, 400.0, 20, 4).buffer_hit);
     assert!(!read(&mut device, 500.0, 2020, 4).buffer_hit);
@@ -167,7 +167,7 @@ fn a_profile_of_each_kind_builds() {
     assert!(build_device("small.toml", Table::new()).is_err());
 }
 
-/// The head reads ahead only behind a read that begins where an earlier one ended.
+/// The head only reads ahead after a read that begins where an earlier one ended.
 fn on_sequence() -> Mechanical {
     drive(&format!("{TWO}read_ahead_on_sequence = true\n"))
 }
@@ -183,7 +183,7 @@ fn the_second_read_of_a_sequence_reads_ahead() {
     // Sectors 16 to 19 have followed by 12.0.
     let third = read(&mut device, 12.0, 16, 4);
     assert_eq!((third.end, third.buffer_hit), (ms(12.18), true));
-    // Behind reads that skip sectors nothing is read.
+    // Nothing is read ahead after reads that skip sectors.
     let mut device = on_sequence();
     for (at, sector) in [(0.0, 10), (100.0, 15), (200.0, 20)] {
         assert!(!read(&mut device, at, sector, 4).buffer_hit);
@@ -200,7 +200,7 @@ fn a_sequence_takes_one_segment() {
     }
     assert!(read(&mut device, 400.0, 1018, 4).buffer_hit);
     assert!(read(&mut device, 500.0, 18, 4).buffer_hit);
-    // Two reads elsewhere, and nothing is known any more.
+    // After two reads elsewhere, nothing is known any more.
     for (at, sector) in [(600.0, 2010), (700.0, 3010), (800.0, 22), (900.0, 1022)] {
         assert!(!read(&mut device, at, sector, 4).buffer_hit);
     }
@@ -219,7 +219,7 @@ fn a_hit_at_another_place_lets_the_read_ahead_go_no_further() {
     assert!(!read(&mut device, 90.0, 68, 1).buffer_hit);
 }
 
-/// The head reads on while the controller takes in a read.
+/// The head reads on while the controller processes a read.
 fn reading_on() -> Mechanical {
     drive(&format!("{TWO}read_during_overhead = true\n"))
 }
@@ -300,7 +300,8 @@ fn a_hit_reads_ahead_again_and_keeps_what_was_not_asked_for() {
     read(&mut device, 0.0, 10, 4); // and on to 64, where the segment is full
     let hit = read(&mut device, 40.0, 14, 4);
     assert_eq!((hit.end, hit.buffer_hit), (ms(40.18), true));
-    // There is room for four more: the head is ready at 40.1 and waits for sector 64 until 46.4. A read of it waits too.
+    // There is room for four more: the head is ready at 40.1 and waits for sector 64 until 46.4. A read of it waits
+    // too.
     assert_eq!(read(&mut device.clone(), 40.2, 64, 2).end, ms(46.62));
     // At 46.8 they are in, and 18 to 67 are held.
     for (at, sector) in [(80.0, 18), (120.0, 22), (160.0, 26)] {
@@ -325,7 +326,7 @@ fn a_read_ahead_of_the_stream_is_served_by_reading_on() {
         assert_eq!(device.positioning(ms(1.95), &request), ms(positioning), "{sector}");
         let on = device.serve(ms(1.95), &request);
         assert_eq!((on.end, on.overhead, on.buffer_hit), (ms(end), ms(0.1), true), "{sector}");
-        // What was passed over is there.
+        // The skipped sectors have been read.
         assert!(device.serve(on.end, &Request::read(16, 4, 0)).buffer_hit, "{sector}");
         let mut device = drive(TWO);
         read(&mut device, 0.0, 10, 4);

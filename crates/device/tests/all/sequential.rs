@@ -1,4 +1,4 @@
-//! Reads in order on shipped drives: their rate and what limits it, by queue depth too.
+//! Sequential reads on shipped drives: their rate and bottleneck, also by queue depth.
 
 use headstart_device::{
     build_device, build_scheduler, probe, sequential_read, CommandQueue, Drive, Limit, Load, Pattern, Request, Started,
@@ -23,7 +23,8 @@ fn measured_drives_are_held_by_the_bus_they_were_measured_over() {
             println!("{model} {sectors}: {measured:.2} {limit:?}, {sheet:.2} {free:?}");
             assert_eq!(limit, Limit::Interface, "{model} {sectors}");
             assert!(measured > 3.4 && measured < 5.2, "{model} {sectors}: {measured}");
-            // Over a faster bus the next read comes before the next sector has passed, which these drives take for a miss.
+            // Over a faster bus the next read comes before the next sector has passed, which these drives take for a
+            // miss.
             assert_eq!(free, if sectors == 16 { Limit::Rotations } else { Limit::Media }, "{model} {sectors}");
             let both = "bus = {rate = 'data-sheet'}\nbuffer = {hit_under_way = true}";
             let (coming, _) = outer(model, both, sectors);
@@ -51,7 +52,7 @@ fn a_rate_of_the_data_sheet_must_be_there() {
     assert!(error.contains("bus.rate") && error.contains("data_sheet_bytes_per_second"), "{error}");
 }
 
-/// Reads every fourth 8 KiB, `depth` outstanding, and says what each takes.
+/// Reads every fourth 8 KiB with `depth` outstanding, and returns the time per read.
 fn strided(host: &str, own: Option<&str>, depth: u64) -> u64 {
     const READS: u64 = 2_000;
     let scheduler = |name: &str| build_scheduler(name, Table::new()).unwrap();

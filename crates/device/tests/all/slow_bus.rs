@@ -1,8 +1,8 @@
 //! A bus that is slower than the media, and what a write waits for, every number worked out by hand.
 //!
-//! The drive of `segments.rs`: a turn is 10 ms, 100 sectors a track pass in 0.1 ms each, skew 10: sector 99 has passed at
-//! 10.0 ms and sector 100 begins at 11.0. Overheads in ms after a read: hit 0.1, miss 0.3, written through 0.4; after a
-//! write twice that.
+//! The drive of `segments.rs`: a revolution is 10 ms, 100 sectors per track pass in 0.1 ms each, skew 10: sector 99 has
+//! passed at 10.0 ms and sector 100 begins at 11.0. Overheads in ms after a read: hit 0.1, miss 0.3, write-through 0.4;
+//! after a write twice that.
 
 use headstart_types::Nanos;
 
@@ -14,8 +14,8 @@ const SINGLE: &str = "size = '50KiB'\nread_ahead = true\n";
 #[test]
 fn the_bus_idles_while_the_head_changes_tracks() {
     for buffer in [SEGMENTED, SINGLE] {
-        // 96 is in at 9.7, so that 8 sectors could have crossed at 10.9; 103 is in at 11.4 and could at 11.55. But 100 is
-        // in at 11.1, and it and the three behind it take until 11.7.
+        // 96 is in at 9.7, so that 8 sectors could have crossed at 10.9; 103 is in at 11.4 and could at 11.55. But 100
+        // is in at 11.1, and it and the three behind it take until 11.7.
         let mut device = drive(0.15, "", buffer);
         assert_eq!(read(&mut device, 0.0, 96, 8).end, ms(11.7));
         // A bus faster than the media waits for the last sector only: 11.4 + 0.02.
@@ -75,8 +75,8 @@ fn a_write_that_follows_on_takes_the_minimum_seek_too() {
 fn a_buffered_write_takes_the_minimum_seek_but_where_it_goes_on() {
     let buffer = SEGMENTED.replace("'media'", "'buffer'");
     let mut device = drive(0.02, "minimum_seek = '2ms'", &buffer);
-    // Ready at 0.2, the arm at 2.2: 15 has begun at 1.5 and comes again at 11.5, out at 12.5. 25 goes on behind it, out at
-    // 12.9: a read waits for that.
+    // Ready at 0.2, the arm at 2.2: 15 has begun at 1.5 and comes again at 11.5, out at 12.5. 25 goes on behind it, out
+    // at 12.9: a read waits for that.
     write(&mut device, 0.0, 15, 10);
     write(&mut device, 11.0, 25, 4);
     let behind = read(&mut device, 11.5, 1000, 1);

@@ -1,5 +1,5 @@
 //! The four measured drives: values read by eye from their files, and every number of zones, slips and seek times
-//! against a second, line-by-line reading. Skipped, loudly, where the drives' files are absent.
+//! compared with a second, line-by-line reading. Skipped with a note if the drives' files are missing.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ fn folder() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    // Past the capture of tests that pass.
+    // Bypasses the capture of passing tests' output.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {} is absent", folder.display());
     None
 }
 
-/// The profile, which must build a drive of the capacity that the import says.
+/// The profile, which must build a drive with the capacity that the import reports.
 fn table(imported: &Imported) -> Table {
     let table: Table = imported.profile.parse().unwrap();
     let drive = Mechanical::from_table(table.clone()).unwrap();
@@ -29,10 +29,10 @@ fn table(imported: &Imported) -> Table {
 
 struct Drive {
     file: &'static str,
-    /// The model that is shipped, typed in without the importer.
+    /// The shipped model, entered without the importer.
     shipped: &'static str,
     name: &'static str,
-    /// All of the profile that does not repeat, but for what the second reading compares.
+    /// The profile's non-repeating parts, without what the second reading compares.
     profile: &'static str,
     zones: usize,
     seeks: usize,
@@ -236,7 +236,7 @@ fn imported_and_shipped_drives_are_the_same() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let random = state >> 33;
             let count = 1 + random as u32 % 64;
-            // Two of three go on where the one before ended, and one of four is a write.
+            // Two of three continue where the previous one ended, and one of four is a write.
             sector = if random % 3 == 0 { random * 2_862_933_555 % (drive.block_count - 5_000) } else { sector };
             sector = sector.min(drive.block_count - 64);
             let mut request = Request::read(sector, count, 0);

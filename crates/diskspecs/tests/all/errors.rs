@@ -1,11 +1,11 @@
-//! Mistakes in DiskSim's files: one line, with file and line, what is wrong and what is allowed; hostile files are
+//! Errors in DiskSim's files: one line, with file and line, what is wrong and what is allowed; hostile files are
 //! refused before they cost anything.
 
 use headstart_diskspecs::{import, ImportError};
 
 use crate::toy_files::{changed, Folder};
 
-/// The error of a file `t` with this text, without the folder in front.
+/// The error for a file `t` with this text, without the folder in front.
 fn error_of(name: &str, files: &[(&str, &str)]) -> String {
     let folder = Folder::new(name, files);
     let error = import(&folder.path(files[0].0)).expect_err(files[0].1).to_string();
@@ -133,7 +133,7 @@ fn hostile_files_end_soon() {
     shallow.push(("f20", ""));
     assert!(error_of("count", &shallow).contains("too many files are sourced; allowed: 1000 files of together 64 MiB"));
 
-    // Ranges are not spelled out, chains of blocks not copied.
+    // Ranges are not expanded, chains of blocks not copied.
     let range = "instantiate [ d0 .. d4294967295 ] as A dm_disk A { }";
     assert!(error_of("range", &[("t", range)]).starts_with("t:1: dm_disk lacks"));
     let chain: String = (1..5_000).map(|index| format!("D{} D{index} {{ }}\n", index - 1)).collect();

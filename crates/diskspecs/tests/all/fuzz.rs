@@ -1,4 +1,4 @@
-//! The short form of the fuzz target: arbitrary and nearly right bytes never panic, and errors are of one line.
+//! The short form of the fuzz target: arbitrary and nearly valid bytes never panic, and errors are one line.
 
 use headstart_diskspecs::fuzz_import;
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn the_toy_drive_passes() {
     assert!(harmless(&toy()));
 }
 
-/// A name of which nothing can be shown; it was copied as a space, which no profile takes.
+/// A name without printable characters; it was copied as a space, which no profile accepts.
 #[test]
 fn a_name_that_cannot_be_shown_is_none() {
     let text = String::from_utf8(toy()).expect("text").replace("disksim_disk TOY", "disksim_disk \u{1}");
@@ -44,7 +44,7 @@ fn a_name_that_cannot_be_shown_is_none() {
     assert_eq!(imported.name, "unnamed");
 }
 
-/// Pieces from which nearly right text is put together.
+/// Pieces for nearly valid text.
 fn piece() -> impl Strategy<Value = String> {
     let known = [
         "dm_disk D { Number of data surfaces = 1, Mechanical Model = source f1, Layout Model = source f2 }",
@@ -105,7 +105,7 @@ proptest! {
         harmless(&content);
     }
 
-    /// The toy drive with a number replaced by an odd one.
+    /// The toy drive with a number replaced by an unusual one.
     #[test]
     fn odd_numbers(which in any::<proptest::sample::Index>(), odd in 0usize..9) {
         let odd = ["0", "-1", "1", "9999999", "1e15", "0.5", "-0.5", "3e6", "9223372036854775807"][odd];

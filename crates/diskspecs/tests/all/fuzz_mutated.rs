@@ -1,7 +1,7 @@
-//! Mutated DiskSim files: whatever becomes of a right one is a drive, or an error on one line, soon.
+//! Mutated DiskSim files: a mutated file gives a drive, or a one-line error, quickly.
 //!
-//! 2,000 inputs, or as many as HEADSTART_FUZZ_INPUTS says. A failure prints the number of the input, which is the seed of
-//! its mutations.
+//! 2,000 inputs, or HEADSTART_FUZZ_INPUTS. A failure prints the number of the input, which is the seed of its
+//! mutations.
 
 use headstart_diskspecs::fuzz_import;
 

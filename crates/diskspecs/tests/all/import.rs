@@ -1,4 +1,4 @@
-//! Import of a toy drive written by hand: every parameter of the profile against the source, read by eye.
+//! Import of a toy drive written by hand: every parameter of the profile compared with the source, read by eye.
 
 use headstart_device::{Device, Mechanical};
 use headstart_diskspecs::{import, import_disk, Imported};
@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use crate::toy_files::{changed, toy, Folder};
 
-/// The profile, which must build a drive of the capacity that the import says.
+/// The profile, which must build a drive with the capacity that the import reports.
 fn table(imported: &Imported) -> Table {
     let table: Table = imported.profile.parse().unwrap_or_else(|error| panic!("{error}\n{}", imported.profile));
     let drive = Mechanical::from_table(table.clone()).unwrap_or_else(|error| panic!("{error}\n{}", imported.profile));
@@ -29,7 +29,7 @@ fn the_whole_toy_drive() {
     // Zone 1: 10 cylinders * 2 * 20 - 7 - 6 spares in each of the two whole ranges of 4 = 381.
     // Zone 2: 8 * 2 * 17 - 2 * 6 = 260. The block count of 636 is 5 less.
     assert_eq!(imported.sectors, 641);
-    // Distance 20 / 3 = 6: 1.25 + 2/15 * 3.5 = 1.717; half a turn of 10 ms: 5; 2 * 0.3: 7.317 ms.
+    // Distance 20 / 3 = 6: 1.25 + 2/15 * 3.5 = 1.717; half a revolution of 10 ms: 5; 2 * 0.3: 7.317 ms.
     let profile = parsed(
         r#"
         name = "TOY"
@@ -166,7 +166,7 @@ fn every_seek_type() {
     assert_eq!(nominal, "8ms"); // 3 + 5
     let (table, ..) = seek("linear", &format!("Seek type = linear, {points}"));
     assert_eq!(table, parsed(&format!("form = 'line'\n{same}")));
-    // Linear: 7 - 45 + 8 * 4 < 0: the curve would fall towards the end.
+    // Linear: 7 - 45 + 8 * 4 < 0: the curve would decrease towards the end.
     let (table, _, warnings) = seek("bent", &format!("Seek type = curve, {}", points.replace("5.5", "4.0")));
     assert_eq!(table["form"].as_str(), Some("line"));
     assert!(warnings.iter().any(|warning| warning.contains("no curve of Lee's")), "{warnings:?}");
@@ -174,7 +174,7 @@ fn every_seek_type() {
     let (table, nominal, _) = seek("constant", "Seek type = constant, Constant seek time = 2.25");
     assert_eq!((table, nominal.as_str()), (parsed("form = 'constant'\ntime = '2.25ms'"), "7.3ms")); // 2.25 + 5
 
-    // The root counts for distances below V1; V6 is a single cylinder's time, -1 none.
+    // The root applies to distances below V1; V6 is a single cylinder's time, -1 for none.
     let values = "[ 6, 1.0, 0.5, 2.0, 0.25, -1.0 ]";
     let (table, nominal, _) = seek("hpl", &format!("Seek type = hpl, HPL seek equation values = {values}"));
     let curve = "form = 'root-linear'\nboundary = 5\nroot = ['1ms', '500us']\nlinear = ['2ms', '250us']";
@@ -214,7 +214,7 @@ fn mapping_and_sparing_schemes() {
         ("zone-slip-to-end", 393 - 6 - 2 + 272 - 6),
     ];
     for (scheme, (name, sectors)) in schemes.into_iter().enumerate() {
-        // With spare tracks, slips and defects count tracks, of which the zone has 20.
+        // With spare tracks, slips and defects count tracks; the zone has 20.
         let bad = if name == "tracks" { ("[ 300, 17, 17 ]", "[ 18, 17 ]") } else { ("[ 300", "[ 300") };
         let used = &*format!("scheme used = {scheme}");
         let text = changed("toy.model", &[("scheme used = 8", used), bad, ("[ 30, 398, 5, 5 ]", "[]")]);
@@ -314,7 +314,7 @@ fn odd_but_known_settings() {
     assert_eq!(imported.warnings.len(), 1, "the slip given twice, as ever: {:?}", imported.warnings);
 }
 
-/// Files that are sourced lie beside the file that names them, or beside the first.
+/// Sourced files are next to the file that names them, or next to the first.
 #[test]
 fn source_is_followed_through_folders() {
     let [disk, model, seek] = ["toy.diskspecs", "toy.model", "toy.seek"].map(|name| changed(name, &[]));
@@ -333,7 +333,7 @@ fn source_is_followed_through_folders() {
     assert_eq!(imported.files[1], folder.path("drives/toy.diskspecs"));
 }
 
-/// A profile is text that the device crate reads, whatever the name of the drive.
+/// A profile is text that the device crate reads, whatever the drive's name.
 #[test]
 fn a_name_that_no_profile_may_have_is_shown_on_one_line() {
     let [model, seek] = ["toy.model", "toy.seek"].map(|name| changed(name, &[]));

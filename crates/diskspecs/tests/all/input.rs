@@ -1,11 +1,11 @@
-//! Parameter files that would not end, or that lie elsewhere: refused in a line, never waited for.
+//! Parameter files without end, or outside the folder: refused in one line without waiting.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use headstart_diskspecs::import;
 
-/// A folder of this test's own, empty.
+/// A separate, empty folder for this test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("diskspecs_input_{name}"));
     _ = std::fs::remove_dir_all(&folder);
@@ -17,7 +17,7 @@ fn folder(name: &str) -> PathBuf {
 fn pipes_and_devices_are_no_parameter_files() {
     let pipe = folder("kinds").join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // To open the pipe, or to read the device to its end, would take for ever.
+    // Opening the pipe, or reading the device to its end, would never return.
     for path in [&pipe, Path::new("/dev/zero")] {
         assert!(import(path).unwrap_err().to_string().contains(": not a regular file; allowed: "));
     }
@@ -43,11 +43,11 @@ fn parameters_source_files_below_their_own_folder_only() {
         assert!(said.contains("t.parv:1: cannot read ") && said.contains(outside), "{source}: {said}");
         assert!(!said.contains("words"), "{said}");
     }
-    // What lies below is read, through links and `..` too: the block lacks its parameters, not its file.
+    // Files below are read, including through links and `..`: the block lacks its parameters, not its file.
     for source in ["deep/inner", "good", "deep/../good"] {
         assert!(!said(source).contains("cannot read"), "{source}: {}", said(source));
     }
-    // A file that is named through a link brings the folder that it lies in, not that of the link.
+    // A file named through a link is looked up in its real folder, not that of the link.
     std::os::unix::fs::symlink("drives/t.parv", folder.join("t.parv")).unwrap();
     std::fs::write(drives.join("t.parv"), "source secret\n").unwrap();
     assert!(import(&folder.join("t.parv")).unwrap_err().to_string().contains(outside));

@@ -1,5 +1,5 @@
-//! Measured drives, shipped and imported, against what was measured on them: 10,000 requests each. Skipped, loudly,
-//! where the drives' files are absent.
+//! Measured drives, shipped and imported, compared with their measurements: 10,000 requests each. Skipped with a note
+//! if the drives' files are missing.
 
 use std::io::Read;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use toml::Table;
 
 /// A drive of the set.
 struct Drive {
-    /// Of its files.
+    /// The name of its files.
     name: &'static str,
     /// The shipped model, if there is one.
     shipped: Option<&'static str>,
@@ -20,12 +20,12 @@ struct Drive {
     requests: usize,
     /// DiskSim's published demerit against the same measurements, in ms.
     published: f64,
-    /// From what to what share of it ours may be. The upper one keeps what has been reached; where there is a lower one
-    /// ours is to be DiskSim's, not better by luck.
+    /// The allowed range of our demerit as a share of it. The upper limit keeps what has been reached; a lower limit
+    /// requires ours to equal DiskSim's, not to be better by chance.
     share: (f64, f64),
 }
 
-#[allow(clippy::approx_constant)] // 0.318 ms are not one over pi.
+#[allow(clippy::approx_constant)] // 0.318 ms are not 1 / pi.
 const DRIVES: [Drive; 6] = [
     drive("cheetah9LP", Some("seagate-cheetah-9lp"), 10_000, 0.107, (0.0, 1.03)),
     drive("cheetah4LP", Some("seagate-cheetah-4lp"), 10_000, 0.318, (0.0, 1.01)),
@@ -66,7 +66,7 @@ fn folder() -> Option<PathBuf> {
     if disks.exists() {
         return Some(disks);
     }
-    // Past the capture of tests that pass.
+    // Bypasses the capture of passing tests' output.
     let _ = writeln!(
         std::io::stderr(),
         "SKIPPED: {} is not there: nothing was compared with measured drives",

@@ -1,4 +1,4 @@
-//! Files for the tests of the importer: a toy drive beside this file, and folders of small files.
+//! Files for the tests of the importer: a toy drive next to this file, and folders of small files.
 
 #![allow(dead_code)] // not every test uses every helper
 
@@ -9,7 +9,7 @@ pub fn toy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/toy_files").join(name)
 }
 
-/// A folder of files that goes away with this value.
+/// A folder of files that is removed with this value.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

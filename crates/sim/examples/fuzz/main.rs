@@ -1,5 +1,5 @@
-//! The whole-system fuzzer: any topology, policies, devices, traces, writes, barriers, hints and coordinators, drawn from
-//! seeds. After every step of every run it checks what must hold; the first case that breaks it is shrunk and printed.
+//! The whole-system fuzzer: any topology, policies, devices, traces, writes, barriers, hints and coordinators, drawn
+//! from seeds. After every step of every run it checks the invariants; the first failing case is shrunk and printed.
 //!
 //!     make fuzz-system SECONDS=3600
 //!     cargo run --release -p headstart-sim --example fuzz -- --seed 7 --cases 1
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     result
 }
 
-/// A message without its numbers: what tells faults apart.
+/// A message without its numbers, which identifies a fault.
 fn words(said: &str) -> String {
     said.chars().filter(|letter| !letter.is_ascii_digit()).collect()
 }

@@ -1,10 +1,10 @@
-//! The command line of a fuzzer, and the seeds that it asks for. The fuzzer of the server includes this file too.
+//! The command line of a fuzzer, and its seeds. The fuzzer of the server includes this file too.
 
 use std::time::{Duration, Instant};
 
-/// Seeds one after another, until so many have come or so much time has passed.
+/// Consecutive seeds, until a number of cases or a time is reached.
 pub struct Seeds {
-    /// The first one.
+    /// The first seed.
     pub first: u64,
     next: u64,
     end: u64,
@@ -13,7 +13,7 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// As `--seed`, `--cases` and `--seconds` say. `None`, and a line on stderr, if they say something else.
+    /// From `--seed`, `--cases` and `--seconds`. `None`, and a line on stderr, for other arguments.
     #[expect(clippy::disallowed_methods, reason = "it says how long to go on, and decides nothing in a case")]
     pub fn asked_for() -> Option<Self> {
         let Some([seed, cases, seconds]) = arguments() else {

@@ -1,6 +1,7 @@
 //! The analytic file-system model for the drives and scenarios of this crate.
 //!
-//! [`drive()`] converts a device into parameters, [`model()`] a scenario, and [`sheet()`] a question from Python. The equations are in `headstart_analytic::file_system`.
+//! [`drive()`] converts a device into parameters, [`model()`] a scenario, and [`sheet()`] a question from Python. The
+//! equations are in `headstart_analytic::file_system`.
 
 mod answer;
 pub mod competitive;

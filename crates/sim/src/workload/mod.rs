@@ -1,6 +1,9 @@
 //! From a scenario's `[workload]` to chunks of references over densely numbered blocks.
 //!
-//! [`References`] reads records from a trace or generator, divides them into blocks, gives each new block a number and a place on a disk (`Universe`), and computes think times. It streams: memory is one batch and the data per distinct block. What must be known before the first reference (sums, counts, file sizes) is found by a first pass over the same records, made only if needed (`survey`).
+//! [`References`] reads records from a trace or generator, divides them into blocks, gives each new block a number and
+//! a place on a disk (`Universe`), and computes think times. It streams: memory is one batch and the data per distinct
+//! block. What must be known before the first reference (sums, counts, file sizes) is found by a first pass over the
+//! same records, made only if needed (`survey`).
 
 mod ahead;
 mod cutting;

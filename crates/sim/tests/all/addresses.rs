@@ -1,4 +1,4 @@
-//! What becomes of addresses beyond the device: against a trace that was renumbered naively, and read-ahead by hand.
+//! Addresses beyond the device: compared with a naively renumbered trace, and read-ahead by hand.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ fn run(trace: &common::Trace, keys: &str, policy: &str) -> Report {
     ))
 }
 
-/// Everything of a result but what it was made from.
+/// A result without its inputs.
 fn figures(report: &Report) -> serde_json::Value {
     let mut value = serde_json::to_value(report).expect("plain values");
     let object = value.as_object_mut().expect("an object");
@@ -38,7 +38,7 @@ fn figures(report: &Report) -> serde_json::Value {
     value
 }
 
-/// Where `address` comes to lie: its chunk goes behind those of lower addresses in which anything is referenced.
+/// The place of `address`: its chunk follows those of lower addresses with any referenced block.
 fn naive(address: u64, referenced: &[u64], chunk: u64) -> u64 {
     let mut before: Vec<u64> =
         referenced.iter().map(|each| each / chunk).filter(|each| *each < address / chunk).collect();
@@ -56,7 +56,7 @@ fn compaction_is_renumbering() {
             .map(|_| (1, rng.random_range(0..1000) * 100_000_000 + rng.random_range(0..50), rng.random_range(1..6)))
             .collect();
         let referenced: Vec<u64> = requests.iter().flat_map(|(_, first, blocks)| *first..first + blocks).collect();
-        // A request stays in one piece: all its blocks are referenced, so no chunk is left out between two of them.
+        // A request stays contiguous: all its blocks are referenced, so no chunk between two of them is skipped.
         let renumbered: Vec<(u32, u64, u64)> =
             requests.iter().map(|(file, first, blocks)| (*file, naive(*first, &referenced, chunk), *blocks)).collect();
         let (far, near) = (trace(&format!("far{seed}"), &requests), trace(&format!("near{seed}"), &renumbered));
@@ -90,22 +90,22 @@ fn read_ahead(requests: &[(u32, u64, u64)], keys: &str) -> (u64, u64) {
 
 #[test]
 fn read_ahead_finds_the_neighbours_in_a_chunk() {
-    // 0 and 1 are asked for, and 1,000,000: with chunks of four, 0..4 take room and 1,000,000 to 1,000,003. After 0
-    // there are 1, 2 and 3, after 1 nothing new, after 1,000,000 three more. Without chunks there is 1 alone.
+    // 0 and 1 are requested, and 1,000,000: with chunks of four, 0..4 and 1,000,000 to 1,000,003 use space. 1, 2 and 3
+    // follow 0, nothing new follows 1, three more follow 1,000,000. Without chunks only 1 does.
     let far = [(1, 0, 1), (1, 1, 1), (1, 1_000_000, 1)];
     assert_eq!(read_ahead(&far, "addresses = \"compact\""), (1, 1));
     assert_eq!(read_ahead(&far, "addresses = \"compact-chunks\", chunk_blocks = 4"), (6, 1));
-    // What lies in the next chunk of the volume goes on where it takes room: 4 to 6 after 0, 7 after 1.
+    // The next chunk of the volume with a referenced block continues the sequence: 4 to 6 after 0, 7 after 1.
     let near = [(1, 0, 1), (1, 1, 1), (1, 7, 1), (1, 1_000_000, 1)];
     assert_eq!(read_ahead(&near, "addresses = \"compact-chunks\", chunk_blocks = 4"), (10, 2));
-    // A chunk as large as the default holds all six, and the seventh after 1.
+    // A chunk of the default size holds all six, and the seventh after 1.
     assert_eq!(read_ahead(&far, "addresses = \"compact-chunks\""), (13, 1));
 }
 
 #[test]
 fn think_times_follow_requests_that_are_not_whole_blocks() {
-    // One part of the trace has a block of which only a part is asked for and whose bytes are kept, another has none: the
-    // think times of both parts must be as many as their references.
+    // In one part of the trace a partially requested block has its bytes recorded, in another none has: both parts must
+    // have as many think times as references.
     let trace = common::Trace::of_text("unaligned", "offset,size\n57344,3996\n61440,4096\n65536,4096\n");
     let policies = ["fixed-horizon", "aggressive", "reverse-aggressive", "forestall", "demand\", replacement = \"min"];
     for policy in policies {

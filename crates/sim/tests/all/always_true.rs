@@ -1,8 +1,8 @@
-//! What the theory promises, of the library's own policies against its own exact optimum, on random tiny instances
-//! (Kimbrel et al., OSDI 1996, theorems 1 and 2, sections 2.3 and 5; batch 1, look-ahead without end, horizon 0 in
-//! forestall, F' = H = F), and the lower bound of every policy on uniform and on HP 97560 drives.
+//! The theory's guarantees for the library's own policies, compared with its own exact optimum, on random tiny
+//! instances (Kimbrel et al., OSDI 1996, theorems 1 and 2, sections 2.3 and 5; batch 1, unlimited look-ahead, horizon 0
+//! in forestall, F' = H = F), and the lower bound of every policy on uniform and on HP 97560 drives.
 //!
-//! Not promised, and not so: that a prefetcher beats demand fetching, or any order among aggressive, fixed horizon
+//! Not guaranteed, and not true: that a prefetcher beats demand fetching, or any order among aggressive, fixed horizon
 //! and forestall.
 
 use headstart_policy::registry::REPLACEMENTS;
@@ -16,9 +16,9 @@ use crate::naive::{Instance, Outcome};
 
 /// Tiny instances in each test.
 const COUNT: u64 = 5_000;
-/// Beyond the optimum's reach, for what does not need it.
+/// Beyond the optimum's reach, for laws that do not need it.
 const SMALL: Limits = Limits { refs: 60, blocks: 16, frames: 10, disks: 4, fetch: 12 };
-/// Look-ahead without end.
+/// Unlimited look-ahead.
 const FAR: &str = "lookahead = 4294967295";
 
 const MIN: &str = "name = \"demand\", replacement = \"min\"";
@@ -36,7 +36,7 @@ fn reverse(fetch: u64) -> String {
     format!("name = \"reverse-aggressive\", fetch_ratio = {fetch}, batch_size = 1, replay = \"mirror\"")
 }
 
-/// A policy in a setting that the seed draws, for what must hold in every setting.
+/// A policy with keys drawn from the seed, for laws that hold for all keys.
 fn drawn(i: &Instance, random: &mut Random) -> [String; 5] {
     let (batch, horizon, lookahead) = (1 + random.below(6), random.below(12), random.below(2 * i.frames + 2));
     let (guess, forward) = (1 + random.below(9), 1 + random.below(4));
@@ -136,7 +136,7 @@ fn every_policy_keeps_the_lower_bound_in_whole_systems() {
     }
 }
 
-/// The fuzzer's seed 20472688: the bound had a drive's start-up for data of which none was read.
+/// The fuzzer's seed 20472688: the bound included a drive's start-up for data that was never read.
 #[test]
 fn what_is_cached_from_the_start_takes_no_time() {
     for device in ["hp97560", "sata-ssd", "nvme", "object-store"] {

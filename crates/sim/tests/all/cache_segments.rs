@@ -1,11 +1,12 @@
-//! `device.cache_segments`: the buffer of a disk divided among as many segments as one says, or as there are streams or open files.
+//! `device.cache_segments`: the buffer of a disk divided among a fixed number of segments, or as many as there are
+//! streams or open files.
 
 use headstart_sim::Report;
 use toml::Value;
 
 use crate::common;
 
-/// `files` files of 24 blocks, 1000 blocks apart, each read by a process of its own, a block of each in turn.
+/// `files` files of 24 blocks, 1000 blocks apart, each read by its own process, a block of each in turn.
 fn trace(name: &str, files: u64) -> common::Trace {
     let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
     let reads = (0..24).flat_map(|block| (0..files).map(move |file| (block, file)));
@@ -41,7 +42,7 @@ fn a_number_is_as_keys_of_the_buffer() {
         assert_eq!(result(&divided), result(&laid));
         assert_eq!(divided.scenario["device"]["cache_segments"].as_integer(), Some(segments));
         assert!(laid.scenario["device"].get("cache_segments").is_none());
-        // What is resolved can be run again.
+        // A resolved scenario can be run again.
         let again = common::try_run(divided.scenario.clone()).expect("it ran before");
         assert_eq!(result(&again), result(&divided));
     }
@@ -51,7 +52,7 @@ fn a_number_is_as_keys_of_the_buffer() {
 fn four_streams_need_four_segments() {
     let trace = trace("segments-four", 4);
     let hits = |device: &str| common::run(&scenario(&trace, "", device)).devices[0].buffer_hits;
-    // Each stream's segment is given up before the stream comes back to it, or holds its next block.
+    // Each stream's segment is replaced before the stream returns to it, or before it reaches its next block.
     assert_eq!(hits(", cache_segments = 3"), 0);
     assert!(hits(", cache_segments = 4") > 80);
     assert_eq!(hits(""), hits(", cache_segments = 3"), "the profile's are three");
@@ -93,7 +94,7 @@ fn one_file_after_another_is_one_segment() {
     let run = |segments: &str| common::run(&scenario(&trace, "", &format!(", cache_segments = {segments}")));
     let open = run("\"open-files\"");
     assert_eq!(open.scenario["device"]["cache_segments"].as_str(), Some("open-files"));
-    // One process goes from file to file with each block: it has one open.
+    // One process switches files with each block: it has one open.
     assert_eq!(result(&open), result(&run("1")));
     assert!(result(&open) != result(&run("5")));
     let again = common::try_run(open.scenario.clone()).expect("it ran before");
@@ -102,8 +103,8 @@ fn one_file_after_another_is_one_segment() {
 
 #[test]
 fn segments_follow_the_open_files() {
-    // Each process has a file to itself from the first instant: segments are added before the first request starts. They
-    // are taken away, and what they hold with them, when all but two processes have come to their ends.
+    // Each process has its own file from the start: segments are added before the first request starts. They are
+    // removed, with their contents, when all but two processes have ended.
     let trace = trace("segments-open", 5);
     let processes = ", processes = \"per-pid\"";
     let run = |segments: &str| common::run(&scenario(&trace, processes, &format!(", cache_segments = {segments}")));

@@ -1,5 +1,5 @@
-//! Competitive prefetching in whole runs, on alternating streams, on random reads, on one stream, on arrays and where
-//! there is no arm; and the oracle that it is measured by.
+//! Competitive prefetching in whole runs: alternating streams, random reads, a single stream, arrays and devices
+//! without an arm; and the oracle that it is compared with.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::naive::random::Random;
 
 const KIB: u64 = 1024;
 
-/// Reads of 64 KiB at these (file, chunk), by one process, without thinking.
+/// Reads of 64 KiB at these (file, chunk), by one process, without think times.
 fn chunks(name: &str, reads: impl IntoIterator<Item = (u32, u64)>) -> Trace {
     let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
     for (number, (file, chunk)) in reads.into_iter().enumerate() {
@@ -21,7 +21,7 @@ fn chunks(name: &str, reads: impl IntoIterator<Item = (u32, u64)>) -> Trace {
     Trace::of_text(name, &text)
 }
 
-/// The first 16 MiB of two files, chunk by chunk in turn; and, before, the end of the first one, 10 GiB behind.
+/// The first 16 MiB of two files, alternating chunk by chunk; and, before, the end of the first one, 10 GiB further on.
 fn alternating(name: &str) -> Trace {
     chunks(name, std::iter::once((1, 163_839)).chain((0..256).flat_map(|chunk| [(1, chunk), (2, chunk)])))
 }
@@ -46,11 +46,11 @@ fn seconds(report: &Report) -> f64 {
 fn alternating_streams_switch_less() {
     let trace = alternating("competitive-alternating");
     let [cp, shallow] = [CP, SHALLOW].map(|policy| run(&scenario(&trace, policy, IBM)));
-    // Each switch between the files moves more than twice as much; at 128 KiB the scheduler merges some.
+    // Each switch between the files transfers more than twice as much; at 128 KiB the scheduler merges some.
     let requests = |report: &Report| report.devices[0].requests as f64;
     assert!(requests(&shallow) / requests(&cp) > 1.8, "{} and {}", requests(&shallow), requests(&cp));
     assert!(seconds(&shallow) / seconds(&cp) > 1.3, "{} s and {} s", seconds(&shallow), seconds(&cp));
-    // What is read and not used are the last windows of the first file, which goes on: two of 96 or of 32 blocks.
+    // The data read and not used are the last windows of the first file, which continues: two of 96 or of 32 blocks.
     for (report, depth) in [(cp, 96), (shallow, 32)] {
         assert!((8208..8208 + 2 * depth).contains(&report.counts.fetches), "{}", report.counts.fetches);
     }
@@ -60,14 +60,14 @@ fn alternating_streams_switch_less() {
 fn one_stream_is_not_slower() {
     let trace = chunks("competitive-one", (0..512).map(|chunk| (1, chunk)));
     let [cp, shallow] = [CP, SHALLOW].map(|policy| seconds(&run(&scenario(&trace, policy, IBM))));
-    // Not slower; it is faster, since at 128 KiB the drive loses more turns where its own read-ahead has ended.
+    // Not slower; it is faster, since at 128 KiB the drive loses more revolutions where its own read-ahead has ended.
     assert!(cp / shallow < 1.02, "{cp} s and {shallow} s");
 }
 
 #[test]
 fn random_chunks_read_no_more_than_they_ask_for() {
-    // A chunk in each of 400 files of 64, but never the first: what is asked for and nothing else. Of the first of a
-    // file, which could be a stream's beginning, too: 64 KiB are the first operation.
+    // A chunk in each of 400 files of 64, but never the first: only what is requested is read. For the first chunk of a
+    // file, which could begin a stream, too: 64 KiB are the first operation.
     let reads: Vec<(u32, u64)> = (0..400).map(|file| (file, u64::from(file) * 7919 % 64)).collect();
     let whole = (0..400).map(|file| (1000 + file, 63));
     let trace = chunks("competitive-random", reads.into_iter().chain(whole));
@@ -78,7 +78,8 @@ fn random_chunks_read_no_more_than_they_ask_for() {
 
 #[test]
 fn random_pages_read_one_window_at_most() {
-    // A page at the start of each of 300 files that end elsewhere: 16 pages each, slow start's first window, and no more.
+    // A page at the start of each of 300 files that end elsewhere: 16 pages each, slow start's first window, and no
+    // more.
     let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
     for file in 0..300 {
         writeln!(text, "0.{file:06},R,1,{file},0,4096,0").expect("a string takes all");
@@ -124,7 +125,8 @@ fn a_device_without_an_arm_is_refused() {
 /// With requests as long as a stream.
 const OPT: &str = "name = \"oracle-depth\", max_request = \"4MiB\"";
 
-/// Two processes that read two files each by turns, of different lengths, in chunks of 64 KiB: 12, 20, 30 and 7 of them.
+/// Two processes that each read two files alternately, of different lengths, in chunks of 64 KiB: 12, 20, 30 and 7 of
+/// them.
 fn two_processes(name: &str) -> Trace {
     let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
     let mut time = 0;
@@ -137,7 +139,7 @@ fn two_processes(name: &str) -> Trace {
             }
         }
     }
-    // What is beyond the ends that are read.
+    // The parts beyond the ends that are read.
     for file in 1..5 {
         writeln!(text, "0.{time:06},R,3,{file},4128768,65536,0").expect("a string takes all");
         time += 1;
@@ -150,15 +152,15 @@ fn an_oracle_reads_each_stream_at_once() {
     let trace = two_processes("oracle-streams");
     let per_pid = |policy| scenario(&trace, policy, IBM).replace("issue = ", "processes = \"per-pid\", issue = ");
     let [opt, cp] = [OPT, CP].map(|policy| run(&per_pid(policy)));
-    // 73 chunks and nothing else; a request for each of the four streams, and one for each of the single reads. Eight
-    // chunks a request make 2, 3, 4 and 1 of them.
+    // Exactly 73 chunks; a request for each of the four streams, and one for each of the single reads. With eight
+    // chunks per request they need 2, 3, 4 and 1.
     let pieces = run(&per_pid("name = \"oracle-depth\""));
     assert_eq!((pieces.counts.fetches, pieces.devices[0].requests + pieces.devices[0].merged), (73 * 16, 14));
     assert_eq!((opt.counts.fetches, opt.counts.prefetches_wasted), (73 * 16, 0));
     assert_eq!(opt.devices[0].requests, 8);
     assert!(opt.elapsed_ns < cp.elapsed_ns && cp.counts.fetches > opt.counts.fetches);
     assert!(opt.notes.iter().any(|note| note.contains("disclosed")), "{:?}", opt.notes);
-    // One process that reads the same: each file is a stream still, and block by block too.
+    // One process that reads the same: each file is still a stream, also block by block.
     let merged = run(&scenario(&trace, OPT, IBM));
     assert_eq!((merged.counts.fetches, merged.devices[0].requests), (73 * 16, 8));
     let blocks = run(&scenario(&trace, OPT, IBM).replace("issue = \"whole\"", "issue = \"blocks\""));
@@ -167,7 +169,7 @@ fn an_oracle_reads_each_stream_at_once() {
 
 #[test]
 fn at_least_half_as_fast_as_an_oracle() {
-    // What section 6.2 finds of its four microbenchmarks; and the oracle is never behind.
+    // The findings of section 6.2 for its four microbenchmarks; and the oracle is never slower.
     for generator in ["one-whole", "one-rand", "two-rand", "four-64kb"] {
         for concurrency in [1, 4, 16] {
             let [cp, opt] = [CP, "name = \"oracle-depth\""].map(|policy| {
@@ -185,7 +187,7 @@ fn at_least_half_as_fast_as_an_oracle() {
     }
 }
 
-/// Streams of random lengths, each of a file of its own, by one process that takes turns among them at random.
+/// Streams of random lengths, each of a separate file, by one process that switches between them at random.
 fn random_streams(seed: u64) -> Trace {
     let mut random = Random::new(seed);
     let count = 1 + random.below(8);
@@ -210,8 +212,8 @@ fn random_streams(seed: u64) -> Trace {
     Trace::of_text(&format!("competitive-streams-{seed}"), &text)
 }
 
-/// The theorem in whole runs, where a switch takes what the drive takes for it: the disk works less than 2 + P times as long
-/// as for an oracle. With a depth of 96 pages P is 3 from 64 KiB, 1 from 256 KiB, and 0 from 512 KiB on.
+/// The theorem in whole runs, with the drive's own switch times: the disk works less than 2 + P times as long as for an
+/// oracle. With a depth of 96 pages P is 3 from 64 KiB, 1 from 256 KiB, and 0 from 512 KiB on.
 #[test]
 fn the_disk_works_at_most_two_and_p_times_as_long_as_for_an_oracle() {
     let mut worst = [0.0f64; 3];
@@ -231,8 +233,8 @@ fn the_disk_works_at_most_two_and_p_times_as_long_as_for_an_oracle() {
 
 #[test]
 fn what_is_written_is_no_part_of_a_stream() {
-    // A write between the reads, and the oracle still knows where each stream begins: 16 chunks of one file and 16 of
-    // another, of which the one in the middle is written.
+    // With a write between the reads, the oracle still knows where each stream begins: 16 chunks of one file and 16 of
+    // another, with the middle one written.
     let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
     for (number, (op, file, chunk)) in (0..16)
         .map(|chunk| (if chunk == 8 { "W" } else { "R" }, 1, chunk))
@@ -243,15 +245,15 @@ fn what_is_written_is_no_part_of_a_stream() {
     }
     let trace = Trace::of_text("oracle-writes", &text);
     let report = run(&scenario(&trace, OPT, IBM).replace("issue = ", "writes = \"back\", issue = "));
-    // Up to the written chunk, behind it, the other file.
+    // Up to the written chunk, after it, the other file.
     assert_eq!((report.counts.fetches, report.counts.prefetches_wasted), (31 * 16, 0));
     assert_eq!(report.devices[0].requests, 3);
 }
 
 #[test]
 fn an_oracle_keeps_to_the_frames() {
-    // 73 chunks of 16 blocks in a cache of 100: half of it is ahead at most. Of that LRU still evicts some, before blocks
-    // that have been read; they are fetched once more, and nothing else is.
+    // 73 chunks of 16 blocks in a cache of 100: at most half of it is prefetched. LRU still evicts some of these before
+    // blocks that have been read; they are fetched once more, and nothing else is.
     let trace = two_processes("oracle-frames");
     let small = scenario(&trace, OPT, IBM).replace("size = \"64MiB\"", "blocks = 100");
     let report = run(&small);

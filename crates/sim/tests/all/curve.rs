@@ -1,4 +1,5 @@
-//! Curves without time against runs: the same misses, of every replacement, at every size; and samples near them.
+//! Curves without time compared with runs: the same misses, for every replacement, at every size; and samples close to
+//! them.
 
 use headstart_policy::registry::{ReplacementRow, REPLACEMENTS};
 use headstart_sim::{curve, simulate, Curve, CurveKeys, CurveSize, Scenario, OF_BYTES};
@@ -60,7 +61,7 @@ proptest! {
         capacity in 1u64..120,
         admitted_max in prop::option::of(1u64..40),
     ) {
-        // Two at least differ: objects of one size are blocks.
+        // At least two sizes differ: objects of one size are blocks.
         let sizes = [&[1, 2], &sizes[2..]].concat();
         let objects = [&[0, 1], &objects[..]].concat();
         let text: String = objects.iter().map(|id| format!("{id},{}\n", sizes[usize::from(*id)])).collect();
@@ -115,7 +116,7 @@ fn samples_are_near_and_say_how_near() {
     }
 }
 
-/// What a replacement is told of the number of frames makes no difference to those that hold bytes.
+/// Replacements that hold bytes do not depend on the number of frames.
 #[test]
 fn replacements_of_bytes_do_not_ask_for_frames() {
     use headstart_sim::Cache;
@@ -142,7 +143,8 @@ fn what_depends_on_time_needs_runs() {
 
 #[test]
 fn writes_take_frames_and_are_no_misses() {
-    // Two frames. Read A (miss), write B, read B (hit), write C in place of A, read A (miss) in place of B, read C (hit).
+    // Two frames. Read A (miss), write B, read B (hit), write C in place of A, read A (miss) in place of B, read C
+    // (hit).
     let trace = Trace::new("curve-writes", &[(false, 0), (true, 1), (false, 1), (true, 2), (false, 0), (false, 2)], 1);
     let of = |writes: &str| {
         let text = trace.scenario(writes, "");
@@ -170,7 +172,7 @@ fn a_sample_of_extents_keeps_their_requests_whole() {
     let all = run("");
     assert_eq!(run(", sample = {rate = 1.0}").counts.references, all.counts.references);
     let some = run(", sample = {rate = 0.25, extent = \"64KiB\"}");
-    // Extents of 8 blocks are taken whole or not at all.
+    // Extents of 8 blocks are included entirely or not at all.
     assert_eq!(some.counts.references, some.requests);
     assert!((140..320).contains(&some.counts.references), "{}", some.counts.references);
     let wrong = "workload = {generator = \"zipf\", sample = {rate = 1.5}}";
@@ -178,7 +180,7 @@ fn a_sample_of_extents_keeps_their_requests_whole() {
     assert_eq!(error.to_string(), "workload.sample.rate: 1.5 is not a share; allowed: a number above 0 and at most 1");
 }
 
-/// A level below, in a run of two, gets just what the filter writes; and it misses alike on it.
+/// A level below, in a run of two, gets exactly what the filter writes; and its misses on that are the same.
 #[test]
 fn what_passes_a_cache_is_what_the_level_below_gets() {
     use headstart_sim::Filtered;

@@ -1,4 +1,4 @@
-//! Files dealt out to processes that share hints: worked by hand, and accounts that must add up.
+//! Files dealt to processes that share hints: worked by hand, and accounts that must add up.
 
 use headstart_sim::Report;
 
@@ -18,7 +18,7 @@ fn trace(name: &str, reads: &[(u32, u64, u64)]) -> common::Trace {
     common::Trace::of_text(name, &text)
 }
 
-/// 2 ms of thought after each read, on 24 disks of 10 ms with a block each in turn.
+/// 2 ms of think time after each read, on 24 disks of 10 ms with one block each in turn.
 fn scenario(trace: &common::Trace, processes: &str, policy: &str, process: &str) -> String {
     format!(
         "workload = {{trace = \"{}\", processes = \"{processes}\", compute = \"2ms\"}}\ncache = {{blocks = 64}}\n\
@@ -41,7 +41,7 @@ fn files_go_to_the_processes_in_turn_each_time_that_they_are_begun() {
         assert_eq!(references(&report), expected, "{count}");
         assert_eq!(report.scenario["process"]["count"].as_integer(), Some(i64::from(count)));
     }
-    // More processes than files begun: the others have nothing to do, and are none.
+    // More processes than files begun: the others have no references and do not exist.
     let report = common::run(&scenario(&trace, "dealt", "\"demand\"", "count = 20"));
     assert_eq!(references(&report).len(), 8);
     // Two processes on demand: 0 reads 1, 3, 3', 5, 6 and 1 reads 2, 4, 1, 7. File 1 is there when it is read again.
@@ -56,13 +56,14 @@ fn what_is_fetched_ahead_is_waited_for_once() {
     for policy in ["fixed-horizon", "aggressive", "forestall"] {
         let policy = format!("{{name = \"{policy}\"}}");
         let report = common::run(&scenario(&trace, "dealt", &policy, "count = 2, barrier = {every = 2}"));
-        // All is asked for at the start: each process waits for its first block only, then computes 5 or 4 times.
+        // Everything is requested at the start: each process only waits for its first block, then computes 5 or 4
+        // times.
         let times: Vec<(u64, u64)> =
             report.processes.iter().map(|process| (process.stall_ns / MS, process.compute_ns / MS)).collect();
         assert_eq!((times, report.elapsed_ns / MS), (vec![(10, 10), (10, 8)], 20), "{policy}");
         assert_eq!((report.counts.fetches, report.counts.prefetches_wasted), (8, 0), "{policy}");
     }
-    // One block ahead of the lowest position not served is less than two processes use at once.
+    // One block ahead of the lowest unserved position is less than two processes use at once.
     let near = "{name = \"fixed-horizon\", horizon = 1}";
     let report = common::run(&scenario(&trace, "dealt", near, "count = 2"));
     assert!(report.stall_ns > 20 * MS && report.counts.fetches == 8, "{}", report.stall_ns);

@@ -1,4 +1,4 @@
-//! Defaults that depend on the device and the policy, and mistakes that are found before a trace is read.
+//! Defaults that depend on the device and the policy, and errors that are found before a trace is read.
 
 use headstart_device::MODELS;
 use headstart_policy::registry::read_aheads;
@@ -7,7 +7,7 @@ use headstart_sim::{check_keys, simulate, Scenario};
 
 use crate::common;
 
-/// A scenario whose trace does not exist: what is found wrong in it is found without the trace.
+/// A scenario whose trace does not exist: its errors are found without the trace.
 fn scenario(policy: &str, more: &str) -> String {
     format!("workload = {{trace = \"no such file\"}}\npolicy = {policy}\n{more}")
 }
@@ -54,7 +54,7 @@ fn requests_are_issued_whole_unless_each_is_one_block() {
     assert_eq!(issue(below), "whole");
 }
 
-/// The line of a run, which would read the trace.
+/// The error of a run, which would read the trace.
 fn refused(text: &str) -> String {
     match Scenario::from_table(common::table(text)) {
         Ok(scenario) => simulate(&scenario, &mut |_| true).expect_err(text).to_string(),

@@ -4,7 +4,7 @@ use headstart_sim::Report;
 
 use crate::common::{run, table, try_run};
 
-/// Files on a disk that takes 2 ms for each request; further keys of each section.
+/// Files on a disk that takes 2 ms per request; further keys of each section.
 fn files(workload: &str, placement: &str, policy: &str, rest: &str) -> String {
     let placement = if placement.is_empty() { String::new() } else { format!(", {placement}") };
     format!(
@@ -25,10 +25,10 @@ fn a_cluster_is_read_in_four_requests_one_ahead_of_the_reader() {
     let report = run(&files("file_size = \"64KiB\"", "", "name = \"ffs\"", ""));
     assert_eq!((ms(&report), report.devices[0].requests, report.requests), (8.0, 4, 8));
     let counts = (report.counts.misses, report.counts.hits_unready, report.counts.hits_ready);
-    // A prefetch at the very instant of its reference is a demand fetch, and its reference a miss.
+    // A prefetch at the instant of its reference is a demand fetch, and its reference a miss.
     assert_eq!(counts, (4, 0, 4));
     assert_eq!((report.counts.fetches, report.counts.prefetches_wasted), (8, 0));
-    // Without prefetching eight.
+    // Eight without prefetching.
     let report = run(&files("file_size = \"64KiB\"", "", "name = \"demand\"", ""));
     assert_eq!((ms(&report), report.devices[0].requests), (16.0, 8));
 }
@@ -66,7 +66,7 @@ fn nobody_thinks_after_metadata() {
         let least = if compute == "1ms" { 2_000_000 } else { 1 };
         assert!(report.compute_ns >= least && report.compute_ns < 20_000_000, "{}", report.compute_ns);
     }
-    // After each reference, where a trace's think times are replaced: sixteen, not eighteen.
+    // After each reference, if a trace's think times are replaced: sixteen, not eighteen.
     let scenario = files(
         "file_size = \"128KiB\", compute_total = \"16ms\", compute = \"1ms\"",
         "opens = \"read\"",
@@ -96,7 +96,7 @@ fn an_open_reads_the_inode_and_is_no_request() {
         )
     };
     let (before, read) = (run(&scenario("before")), run(&scenario("read")));
-    // Three inodes in as many groups, 2 ms each, and nothing paid for them.
+    // Three inodes in as many groups, 2 ms each, without processor costs.
     assert_eq!(ms(&read), ms(&before) + 6.0);
     assert_eq!((read.requests, read.counts.references), (3, before.counts.references + 3));
     assert_eq!((read.response_ns.mean, read.overhead_ns), (before.response_ns.mean, before.overhead_ns));
@@ -138,7 +138,7 @@ fn an_aged_file_system_takes_more_requests() {
         let placement = format!("full = {full}, free_run = \"16KiB\"");
         run(&files("files = 20, file_size = \"256KiB\"", &placement, "name = \"ffs\"", "")).devices[0].requests
     };
-    // Free runs of two blocks on average in place of whole clusters.
+    // Free runs of two blocks on average instead of whole clusters.
     assert!(requests(0.9) > requests(0.0) * 5 / 4, "{} {}", requests(0.9), requests(0.0));
 }
 

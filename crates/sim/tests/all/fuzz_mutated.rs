@@ -1,7 +1,7 @@
-//! Mutated scenarios: whatever becomes of a right one is a scenario, or an error on one line.
+//! Mutated scenarios: a mutated scenario file gives a scenario, or a one-line error.
 //!
-//! 2,000 inputs, or as many as HEADSTART_FUZZ_INPUTS says. A failure prints the number of the input, which is the seed of its
-//! mutations. Runs of what is accepted are the matter of `random_scenarios`.
+//! 2,000 inputs, or HEADSTART_FUZZ_INPUTS. A failure prints the number of the input, which is the seed of its
+//! mutations. `random_scenarios` tests runs of accepted scenarios.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ hit_time = "1us"
 "#;
 
 fn read(content: &[u8]) -> Result<(), String> {
-    // A file that is no UTF-8 is refused before it is parsed.
+    // A file that is not UTF-8 is refused before parsing.
     let text = String::from_utf8_lossy(content);
     let table: Table = text.parse().map_err(|error| toml_problem(&text, &error).1)?;
     Scenario::from_table(table).map(|_| ()).map_err(|error| error.to_string())
@@ -60,7 +60,7 @@ fn mutated_scenarios() {
     let mut paths: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
     paths.sort();
     let mut seeds: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
-    // A grid is no scenario.
+    // A grid is not a scenario.
     seeds.retain(|text| !String::from_utf8_lossy(text).contains("\n[grid]"));
     assert!(seeds.len() >= 4, "examples are scenarios");
     seeds.push(MORE.as_bytes().to_vec());

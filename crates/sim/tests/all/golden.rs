@@ -1,6 +1,6 @@
-//! The exact result of every row of the registry on one small scenario for each kind of device. What changes here
-//! changes results: look at the difference, then accept it with `HEADSTART_UPDATE_GOLDEN=1 cargo test -p
-//! headstart-sim --test all golden`. The same result must come out twice in a row.
+//! The exact result of every row of the registry on one small scenario per kind of device. A change here changes
+//! results: inspect the difference, then accept it with `HEADSTART_UPDATE_GOLDEN=1 cargo test -p headstart-sim --test
+//! all golden`. Two consecutive runs must give the same result.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -14,7 +14,7 @@ use crate::common;
 
 const UPDATE: &str = "HEADSTART_UPDATE_GOLDEN";
 
-/// By device: what is beside the policy in a scenario. Two disks, think times, costs, requests of three blocks.
+/// By device: the scenario without the policy. Two disks, think times, costs, requests of three blocks.
 const SYSTEMS: [(&str, &str); 2] = [
     (
         "hp97560",
@@ -29,12 +29,12 @@ const SYSTEMS: [(&str, &str); 2] = [
     ),
 ];
 
-/// The one that `optimum` can take: Figure 1 of kimbrel96.
+/// The one that `optimum` can handle: Figure 1 of kimbrel96.
 const FIGURE_1: &str = "workload = {references = [\"A\", \"b\", \"C\", \"d\", \"E\", \"F\"], compute = \"1ms\"}\n\
     cache = {blocks = 4, initial = [\"A\", \"b\", \"d\", \"F\"]}\n\
     device = {model = \"uniform\", fetch_time = \"2ms\", layout = [[\"A\", \"C\", \"E\", \"F\"], [\"b\", \"d\"]]}\n";
 
-/// By device: what read-aheads and coordinators run on. Runs of requests and places at random, asked for as wholes; a
+/// By device: the workload of read-aheads and coordinators. Runs of requests and random positions, issued whole; a
 /// scheduler that merges, and one that does not.
 const STREAMS: [(&str, &str, &str); 2] = [
     (
@@ -52,7 +52,8 @@ const STREAMS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// What policies for parallel programs run on: processes that read portions of one file, meet and prefetch meanwhile.
+/// The workload of policies for parallel programs: processes that read portions of one file, synchronise and prefetch
+/// in the meantime.
 const PROGRAM: &str = "seed = 7\nworkload = {compute = \"exp:20ms\", block_size = \"1KiB\"}\n\
     process = {count = 5, pattern = \"gw\", barrier = {scope = \"process\", every = 10}, min_lead = 2}\n\
     cache = {blocks = 20}\n\
@@ -76,7 +77,7 @@ fn cases() -> Vec<(String, String)> {
             cases.push((format!("{}.{device}.json", row.name), format!("{workload}{level}{machine}")));
         }
         for row in COORDINATORS {
-            // Tables in arrays end what stands outside of tables: they come last.
+            // Arrays of tables must follow the top-level keys, so they come last.
             let scenario = format!("{workload}{machine}{}", two_levels(row.name));
             cases.push((format!("two-levels-{}.{device}.json", row.name), scenario));
         }
@@ -114,7 +115,7 @@ fn json(scenario: &str) -> String {
     text
 }
 
-/// The first line that differs. A new release does not make results other ones.
+/// The first line that differs, ignoring the release's version.
 fn first_difference(ours: &str, golden: &str) -> Option<String> {
     let lines = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !line.starts_with("  \"version\": ")).map(|line| line.trim().to_owned()).collect()

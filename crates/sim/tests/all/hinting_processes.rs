@@ -1,4 +1,4 @@
-//! Several processes of which some give hints: what every hinted policy of the registry owes.
+//! Several processes of which some give hints: the properties of every hinted policy of the registry.
 
 use headstart_policy::registry::POLICIES;
 use headstart_sim::Report;
@@ -6,13 +6,13 @@ use headstart_sim::Report;
 use crate::common;
 use crate::common::Trace;
 
-/// Those that take several processes.
+/// Policies that accept several processes.
 fn policies() -> impl Iterator<Item = &'static str> {
     let alone = ["optimum", "reverse-aggressive"];
     POLICIES.iter().filter(|row| row.is_hinted()).map(|row| row.name).filter(move |name| !alone.contains(name))
 }
 
-/// Process 1 reads 40 blocks of file 1 in order, five times; process 2 reads 30 of file 2 in an order of its own, as often.
+/// Process 1 reads 40 blocks of file 1 in order, five times; process 2 reads 30 of file 2 in another order, as often.
 fn trace(name: &str) -> Trace {
     let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
     for at in 0..200u64 {
@@ -35,7 +35,7 @@ fn run(trace: &Trace, policy: &str, hints: &str) -> Report {
     common::run(&scenario(trace, &format!("name = \"{policy}\"{hints}"), "per-pid"))
 }
 
-/// What a run gave, without what was asked for.
+/// A run's result without its inputs.
 fn result(mut report: Report) -> String {
     report.scenario.remove("policy");
     report.notes.clear();
@@ -68,7 +68,7 @@ fn where_none_gives_hints_every_policy_is_lru_on_demand() {
     }
 }
 
-/// A process that is alone asks otherwise than several do.
+/// A single process uses another code path than several do.
 #[test]
 fn a_process_that_is_alone_may_give_none() {
     let mut text = "time,op,pid,file,offset,size,dur_us\n".to_owned();
@@ -83,13 +83,13 @@ fn a_process_that_is_alone_may_give_none() {
     }
 }
 
-/// Time of process `at`, without what it has left when it is done before the other.
+/// Time of process `at`, without the rest after its end if it ends before the other.
 fn ended(report: &Report, at: usize) -> u64 {
     let process = &report.processes[at];
     process.compute_ns + process.driver_ns + process.overhead_ns + process.stall_ns
 }
 
-/// Nothing is prefetched for the process without hints, and the one with hints is sooner done than without.
+/// Nothing is prefetched for the process without hints, and the one with hints ends sooner than without.
 #[test]
 fn the_process_that_gives_hints_gains() {
     let trace = trace("hinting-one");
@@ -100,14 +100,14 @@ fn the_process_that_gives_hints_gains() {
             let (with, without) = (ended(&report, giver), ended(&lru, giver));
             assert!(with < without, "{policy}: process {giver} takes {with} ns with hints, {without} without");
             assert!(report.counts.prefetches > 0);
-            // Demand fetches are those of the other, and what its own queues made late.
+            // Demand fetches are those of the other process, and those that its own queues delayed.
             let other = &report.processes[1 - giver];
             assert!(other.misses > 0, "{policy}: nobody foretells what process {} reads", 1 - giver);
         }
     }
 }
 
-/// Mistakes of every kind, of one process or both: the run's identities are asserted after every run.
+/// Errors of every kind, of one process or both: the run's identities are asserted after every run.
 #[test]
 fn mistakes_are_survived() {
     let trace = trace("hinting-mistakes");

@@ -1,4 +1,5 @@
-//! Imperfect hints: what every hinted policy of the registry, and `min`, owes when hints are missing, wrong or displaced.
+//! Imperfect hints: the properties of every hinted policy of the registry, and of `min`, if hints are missing, wrong or
+//! displaced.
 
 use headstart_policy::registry::POLICIES;
 use headstart_sim::Report;
@@ -15,7 +16,7 @@ const SYSTEMS: [&str; 3] = [
      device = {model = \"hp97560\", count = 3}",
 ];
 
-/// Every policy that takes imperfect hints: `optimum` does not.
+/// Every policy that accepts imperfect hints: `optimum` does not.
 fn policies() -> impl Iterator<Item = String> {
     let hinted = POLICIES.iter().filter(|row| row.is_hinted() && row.name != "optimum");
     hinted.map(|row| format!("name = \"{}\"", row.name)).chain(["name = \"demand\", replacement = \"min\"".to_owned()])
@@ -29,7 +30,7 @@ fn with_hints(system: &str, policy: &str, hints: &str) -> Report {
     run(system, &format!("{policy}, hints = {{{hints}}}"))
 }
 
-/// What a run gave, without what was asked for.
+/// A run's result without its inputs.
 fn result(mut report: Report) -> String {
     report.scenario.remove("policy");
     report.notes.clear();
@@ -38,9 +39,10 @@ fn result(mut report: Report) -> String {
 
 #[test]
 fn requests_of_several_blocks_are_asked_for_at_once() {
-    // Blocks 0 to 2, then 6 to 8, 2 ms for a request to the disk however long, and 1 ms of thought for each block. On demand:
-    // 0-2, think until 5, 5-7, think until 10. Aggressive by threes fetches the second request while the process thinks. By
-    // fours it fetches 6 with the first one, in an order of its own behind it (2-4), and 7 and 8 at 4-6.
+    // Blocks 0 to 2, then 6 to 8, 2 ms for a request to the disk however long, and 1 ms of thought for each block. On
+    // demand: 0-2, think until 5, 5-7, think until 10. Aggressive by threes fetches the second request while the
+    // process thinks. By fours it fetches 6 with the first one, in an order of its own behind it (2-4), and 7 and 8 at
+    // 4-6.
     let trace = common::Trace::new("at-once", &[(false, 0), (false, 6)], 3);
     let run = |policy: &str| {
         let rest = format!(
@@ -54,7 +56,7 @@ fn requests_of_several_blocks_are_asked_for_at_once() {
     }
     assert_eq!(run("name = \"aggressive\", batch_size = 3"), (8, 2, 6));
     assert_eq!(run("name = \"aggressive\", batch_size = 4"), (9, 3, 6));
-    // With no hint each is a demand.
+    // Without hints each is a demand fetch.
     for policy in policies().filter(|policy| policy.contains("aggressive") || policy.contains("horizon")) {
         assert_eq!(run(&format!("{policy}, hints = {{fraction = 0.0}}")), (10, 2, 6), "{policy}");
     }
@@ -89,7 +91,8 @@ fn without_hints_every_policy_is_lru_on_demand() {
     }
 }
 
-/// Prefetching or not, every schedule reads what `min` with the truth reads at least (Belady): no mistake makes it less.
+/// With or without prefetching, every schedule fetches at least as much as `min` with perfect hints (Belady): no error
+/// reduces it.
 #[test]
 fn no_hints_are_better_than_the_truth() {
     let mistakes = [
@@ -125,9 +128,9 @@ fn mean(each: &[f64]) -> f64 {
     each.iter().sum::<f64>() / each.len() as f64
 }
 
-/// The more is missing, wrong or displaced, the more a run costs: in the mean over seeds, less three standard errors of the
-/// difference, since chance may make a mistake lucky. One step is left out: a drive reads ahead for a process that
-/// reads in order, so that no hints may be better than some (see below).
+/// The more is missing, wrong or displaced, the more a run costs: on average over seeds, minus three standard errors of
+/// the difference, since an error may help by chance. One step is excluded: a drive reads ahead for a process that
+/// reads in order, so no hints may be better than some (see below).
 #[test]
 fn worse_hints_cost_more() {
     for (system, policy) in SYSTEMS.iter().flat_map(|system| policies().map(move |policy| (system, policy))) {
@@ -151,7 +154,7 @@ fn worse_hints_cost_more() {
     }
 }
 
-/// What is prefetched out of order breaks the stream that the drive reads ahead. Where each block takes as long, half of the
+/// Prefetches out of order interrupt the drive's read-ahead stream. If each block takes the same time, half of the
 /// hints are better than none.
 #[test]
 fn half_of_the_hints_may_be_worse_than_none() {
@@ -181,7 +184,7 @@ fn bad_keys_are_refused() {
     }
 }
 
-/// The fuzzer's seed 50000732: with a horizon that a processor as slow as this cannot use, two blocks took each other's
+/// The fuzzer's seed 50000732: with a horizon that such a slow processor cannot use, two blocks took each other's
 /// buffers for ever, and driver work kept the process from its references.
 #[test]
 fn a_horizon_beyond_what_the_processor_can_use_is_no_endless_exchange_of_buffers() {
@@ -196,7 +199,8 @@ fn a_horizon_beyond_what_the_processor_can_use_is_no_endless_exchange_of_buffers
     }
 }
 
-/// The fuzzer's seed 50056929: two processes and one buffer, which each took for its next block before the other had read its own.
+/// The fuzzer's seed 50056929: two processes and one buffer, which each took for its next block before the other had
+/// read its own.
 #[test]
 fn two_processes_do_not_take_one_buffer_from_each_other_for_ever() {
     let lines = ["0.020,R,1,2,51008,4083,43", "0.040,R,2,3,37129,12288,313"];

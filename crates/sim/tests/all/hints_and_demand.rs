@@ -1,5 +1,5 @@
-//! Hints are worth following: with all of them a policy that prefetches is not slower than `demand` with MIN, which
-//! prefetches nothing and makes the fewest fetches. Random strings, think times, caches and one to four disks.
+//! Following hints pays: with perfect hints a prefetching policy is not slower than `demand` with MIN, which prefetches
+//! nothing and makes the fewest fetches. Random strings, think times, caches and one to four disks.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,15 +7,16 @@ use crate::bridge::first_of;
 use crate::common;
 use crate::naive::random::Random;
 
-/// How much slower just-in-time may be where every block takes the same time: it may fetch 2 % in vain, and more where the
-/// disk has time for it, as far as it can tell. 3.9 % is the most here.
+/// Allowed slowdown of just-in-time if every block takes the same time: up to 2 % of its fetches may be unused, and
+/// more if the disk seems to have time for them. The maximum here is 3.9 %.
 const JUST_IN_TIME: f64 = 1.04;
-/// On a drive that reads ahead itself the order and the time of requests count as well. 9.7 % is the most here.
+/// On a drive that reads ahead itself, the order and the time of requests matter too. The maximum here is 9.7 %.
 const JUST_IN_TIME_ON_A_DRIVE: f64 = 1.10;
-/// tip2 where every block takes the same time: its costs are means. 25 % is the most here.
+/// tip2 if every block takes the same time: its costs are means. The maximum here is 25 %.
 const TIP2: f64 = 1.26;
 
-/// The workload, cache, device and host of a seed. `drive`: the HP 97560; else disks that take the same time for each block.
+/// The workload, cache, device and host of a seed. `drive`: the HP 97560; else disks that take the same time for each
+/// block.
 fn system(seed: u64, drive: bool) -> String {
     let mut random = Random::new(seed);
     let most = [20, 100, 400][random.below(3)];

@@ -1,4 +1,4 @@
-//! Levels on top of one another: worked out by hand, against one level, and at random.
+//! Stacked levels: worked out by hand, compared with one level, and at random.
 
 use headstart_policy::coordinator::registry::COORDINATORS;
 use headstart_policy::readahead::Needs;
@@ -44,7 +44,7 @@ fn a_hit_below_a_free_link_costs_nothing() {
     for policies in ["", "policy = {name = \"ra\", degree = 0}\n"] {
         let report = by_hand("A B A", &format!("[[level]]\nblocks = 1\n{policies}[[level]]\nblocks = 4\n"));
         assert_eq!((ms(report.elapsed_ns), report.levels[1].counts.hits_ready), (7.0, 1));
-        // Three levels, of which two or only the lowest have it.
+        // Three levels, of which two or only the lowest hold it.
         for middle in [0, 1, 2] {
             let levels =
                 format!("[[level]]\nblocks = 1\n{policies}[[level]]\nblocks = {middle}\n[[level]]\nblocks = 4\n");
@@ -76,8 +76,8 @@ fn read_ahead_joins_the_demand() {
 
 #[test]
 fn a_level_may_keep_its_prefetches_apart() {
-    // Below, `ra` of degree 2: 0 brings 1 and 2. As one request of the disk the reply waits for all of it; kept apart the
-    // demand is one request and the rest another. Behind 10 the file ends.
+    // Below, `ra` of degree 2: 0 brings 1 and 2. As one request of the disk the reply waits for all of it; kept apart
+    // the demand is one request and the rest another. Behind 10 the file ends.
     let trace = common::Trace::new("apart-below", &[(false, 0), (false, 10)], 1);
     let run = |keys: &str| {
         let levels = format!(
@@ -107,8 +107,8 @@ fn what_was_sent_up_goes_first_under_du() {
 
 #[test]
 fn of_what_was_sent_up_the_last_goes_first_under_du() {
-    // Below, three frames. 0, 1 and 2 have been sent up when 3 comes: DU gives it the frame of 2, sent up last, so that 0
-    // is there when it is asked for again; LRU gives it that of 0.
+    // Below, three frames. 0, 1 and 2 have been sent up when 3 comes: DU gives it the frame of 2, sent up last, so that
+    // 0 is there when it is asked for again; LRU gives it that of 0.
     let trace = common::Trace::new("du-order", &[(false, 0), (false, 1), (false, 2), (false, 3), (false, 0)], 1);
     let run = |coordinator: &str| {
         let levels = format!(
@@ -138,9 +138,9 @@ fn random_requests_of_which_a_part_bypasses_are_not_sequential_for_amp() {
 
 #[test]
 fn demote_keeps_levels_apart() {
-    // Six blocks round and round, three frames above, four below. LRU twice over misses always: four are fewer than six.
-    // Kept apart, three above and three below are six (the fourth frame below is for the block on its way): from the
-    // second round on each is a hit below, taken out as it goes up, and what it evicts above comes down.
+    // Six blocks round and round, three frames above, four below. LRU twice over misses always: four are fewer than
+    // six. Kept apart, three above and three below are six (the fourth frame below is for the block on its way): from
+    // the second round on each is a hit below, taken out as it goes up, and what it evicts above comes down.
     let round: Vec<(bool, u64)> = (0..18).map(|at| (false, at % 6)).collect();
     let trace = common::Trace::new("demote", &round, 1);
     let run = |coordinator: &str| {
@@ -155,7 +155,8 @@ fn demote_keeps_levels_apart() {
 
 #[test]
 fn without_a_read_ahead_below_a_duel_changes_nothing() {
-    // Its quiet way is then the native one, but for requests of more than an eighth of the level, which would bypass it.
+    // Its pass-through mode then equals the native one, except for requests of more than an eighth of the level, which
+    // would bypass it.
     for generator in ["random", "zipf", "sequential", "loop"] {
         let run = |coordinator: &str| {
             let report = common::run(&format!(
@@ -187,7 +188,7 @@ fn over_nothing(text: &str, link: &str) -> String {
 fn a_level_without_frames_and_a_free_link_changes_nothing() {
     for seed in 0..600 {
         let text = common::random_system(seed);
-        // Over the disks such a policy gathers by places on them, over a level by files.
+        // Above the disks such a policy gathers by places on them, above a level by files.
         if common::gathers(&text) {
             continue;
         }
@@ -274,12 +275,12 @@ fn adds_up(report: &Report, text: &str) {
         assert_eq!(counts.prefetches, counts.prefetches_used + counts.prefetches_wasted, "level {at}\n{text}");
         assert!(prefetching.silent_hits <= prefetching.bypass_blocks, "{text}");
         assert!(prefetching.bypass_blocks <= counts.references, "{text}");
-        // What a prefetch from above asks for may still wait for a frame at the end; the process's own never.
+        // A prefetch requested from above may still wait for a frame at the end; the process's own requests never do.
         assert!(counts.demand_fetches <= counts.misses, "{text}");
         assert!(at > 0 || counts.misses == counts.demand_fetches, "each miss is fetched once\n{text}");
     }
     for pair in report.levels.windows(2) {
-        // What goes down is what is fetched above, and exactly that.
+        // Exactly what is fetched above is requested below.
         assert_eq!(pair[1].counts.references, pair[0].counts.fetches, "{text}");
     }
     let lowest = report.levels.last().expect("a level").counts.fetches;
@@ -404,8 +405,8 @@ fn contradictions_are_refused() {
 
 #[test]
 fn a_scheduler_that_tells_processes_apart_is_told() {
-    // Two processes read files far apart, block after block, with 1 ms of thought: waiting for each in turn saves the
-    // arm's way to and fro. Who cannot tell them apart sees no sequence to wait for.
+    // Two processes read files far apart, block after block, with 1 ms of think time: waiting for each in turn saves
+    // arm movements. A scheduler that cannot distinguish them sees no sequence to wait for.
     let records: Vec<(u64, u32, u64)> =
         (0..400u64).map(|at| (at, (at % 2) as u32 + 1, at / 2 + at % 2 * 100_000)).collect();
     let trace = timed("apart", &records);
@@ -440,7 +441,7 @@ fn writes_arrive_by_the_clock_too() {
     let through = run("through");
     assert_eq!((ms(through.elapsed_ns), ms(through.idle_ns), ms(through.response_ns.mean)), (7.0, 1.0, 1.75));
     assert_eq!((through.counts.blocks_written, through.counts.write_misses, through.requests), (2, 2, 4));
-    // Nobody waits for what is written later: the read of 2 alone takes time, 4-6.
+    // No process waits for a later write: only the read of 2 takes time, 4-6.
     let back = run("back");
     assert_eq!((ms(back.elapsed_ns), ms(back.idle_ns), ms(back.response_ns.mean)), (6.0, 4.0, 0.5));
     assert_eq!((back.counts.blocks_written, back.levels[0].dirty_blocks), (0, 2));

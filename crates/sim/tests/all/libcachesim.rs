@@ -1,8 +1,8 @@
-//! libCacheSim's prefetchers (aa0fc40, October 2024), to its counts: misses, prefetches, used ones.
+//! libCacheSim's prefetchers (aa0fc40, October 2024), compared with its counts: misses, prefetches, used ones.
 //!
-//! The counts of real traces are those of a program that was read and emulated independently; runs that hit an error of
-//! memory are not among them. They need the traces in `HEADSTART_TRACES`, or beside this project, and are skipped with a note
-//! without. A small string, worked out by that emulation too, needs none.
+//! The counts of real traces come from an independently read and emulated program; runs that hit its memory errors are
+//! not included. They need the traces in `HEADSTART_TRACES`, or next to this project, and are skipped with a note
+//! otherwise. A small string, worked out by the same emulation, needs none.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ const P_A: &str =
 const P_B: &str =
     "name = \"probability-graph\"\nversion = \"libcachesim\"\nblock_bytes = 4096\nlookahead = 2\nchance = 0.3";
 
-/// Misses, prefetches and used ones in a cache; 0 where the source does not say.
+/// Misses, prefetches and used ones in a cache; 0 if the source does not give it.
 type Counts = (u64, u64, u64);
 
 const CLOUD_PHYSICS_COUNTS: &[(&str, &[Counts])] = &[
@@ -81,7 +81,8 @@ const FIXED: [(&str, [u64; 4]); 4] = [
     (M_B, [92738, 72053, 50825, 21001]),
 ];
 
-/// Each reference thinks for longer than its fetches take, one after another in the order of issue: time plays no part.
+/// Each reference thinks for longer than its fetches take, one after another in the order of issue, so time has no
+/// effect.
 fn run(workload: &str, frames: u32, policy: &str) -> Report {
     let text = format!(
         "[workload]\n{workload}\ncompute = \"1s\"\n[cache]\nblocks = {frames}\n[policy]\n{policy}\n[device]\n\
@@ -101,14 +102,14 @@ fn trace(name: &str) -> Option<String> {
     let folder = std::env::var_os("HEADSTART_TRACES").map_or(ours, PathBuf::from);
     let path = folder.join("third-party").join(name);
     if !path.exists() {
-        // Past the capture of tests that pass.
+        // Bypasses the capture of passing tests' output.
         let _ = writeln!(std::io::stderr(), "SKIPPED: {} is not there: no comparison", path.display());
         return None;
     }
     Some(format!("trace = \"{}\"\nblock_size = \"object\"", path.display()))
 }
 
-/// The same numbers as addresses of blocks, in their order: OBL takes what follows a number for what follows a block.
+/// The same numbers as addresses of blocks, in their order: OBL takes the next number as the next block.
 fn as_addresses(name: &str) -> Option<String> {
     let workload = trace(name)?;
     let path = workload.split('"').nth(1).expect("its path");
@@ -161,7 +162,8 @@ fn counts_without_its_errors() {
     }
 }
 
-/// Loops over 60 blocks, of 54 to 60 references and steps 1 to 3: enough repetition to learn, and enough change to be wrong.
+/// Loops over 60 blocks, of 54 to 60 references and steps 1 to 3: enough repetition to learn, and enough change to be
+/// wrong.
 fn loops() -> String {
     let loops = (0..40u32).flat_map(|round| (0..60 - round % 7).map(move |at| (at * (1 + round % 3)) % 60));
     let names: Vec<String> = loops.map(|block| format!("\"{block:02}\"")).collect();

@@ -1,4 +1,4 @@
-//! The simulator against hand-worked cases, naive models, theory, published numbers and random whole systems.
+//! The simulator compared with hand-worked cases, naive models, theory, published numbers and random whole systems.
 
 mod addresses;
 mod always_true;

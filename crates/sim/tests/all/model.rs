@@ -1,4 +1,4 @@
-//! The file-system model beside the simulation, on scenarios that both take.
+//! The file-system model compared with the simulation, on scenarios that both accept.
 
 use headstart_analytic::file_system::{response, Response};
 use headstart_sim::model::model;
@@ -30,7 +30,7 @@ const UNIFORM: &str = "model = \"uniform\", fetch_time = \"2ms\", scheduler = \"
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// One reader of a disk that always takes the same time: the model goes through the same events.
+    /// One reader of a disk that always takes the same time: the model reproduces the simulation's events.
     #[test]
     fn one_reader_on_a_uniform_disk_is_the_simulation(
         file in 1u64..600, request in 1u64..150, first in 1u64..9, more in 0u64..9, direct in 1u64..30,
@@ -45,7 +45,7 @@ proptest! {
             &format!(", size = \"1GiB\", direct_blocks = {direct}"),
             &policy,
             UNIFORM,
-            // 1024 ns: what a byte costs is whole.
+            // 1024 ns: the cost of a byte is a whole number.
             &format!("system_call = \"{call_us}us\", copy_per_kib = \"{}ns\"", copy * 1024),
         );
         let (model, simulated) = both(&text);
@@ -63,7 +63,7 @@ const CHEETAH: &str = "model = \"seagate-cheetah-4lp\", scheduler = \"clook\", c
                        bus = {bytes_per_second = 9523200}, buffer = {read_during_overhead = true}";
 const COSTS: &str = "system_call = \"10us\", copy_per_kib = \"10us\"";
 
-/// Model over simulation less 1, of the mean response over `seeds` runs.
+/// Model over simulation minus 1, for the mean response over `seeds` runs.
 fn relative_error(workload: &str, policy: &str, device: &str, seeds: u32) -> f64 {
     let text = files(workload, "", policy, device, COSTS);
     let simulated = (1..=seeds).map(|seed| run(&format!("seed = {seed}\n{text}")).response_ns.mean as f64);
@@ -75,7 +75,7 @@ fn relative_error(workload: &str, policy: &str, device: &str, seeds: u32) -> f64
 
 #[test]
 fn streams_on_a_cheetah_are_near_the_simulation() {
-    // Far outside the standard error of 40 runs: 1 to 3 %. Streams beside one another; one file after another.
+    // Well outside the standard error of 40 runs: 1 to 3 %. Concurrent streams; one file after another.
     for (workload, policy, most) in [
         (", files = 2, file_size = \"64KiB\", processes = \"per-pid\"", "name = \"ffs\"", 0.10),
         (", files = 4, file_size = \"64KiB\", processes = \"per-pid\"", "name = \"ffs\"", 0.06),
@@ -134,7 +134,7 @@ fn flash_serves_streams_at_once() {
         let text = files(&workload, placement, "name = \"ffs\"", "model = \"nvme\", scheduler = \"fcfs\"", COSTS);
         let (model, simulated) = both(&text);
         let error = model.response_ns / simulated.response_ns.mean as f64 - 1.0;
-        // Two reads may meet at a channel, which the model does not see.
+        // Two reads may collide on a channel, which the model does not cover.
         assert!(error.abs() < 0.05, "{files_count}: {error:+.3}");
     }
 }

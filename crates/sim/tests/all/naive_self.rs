@@ -1,7 +1,6 @@
-//! The naive models checked among themselves: the instance of the paper's Figure 1, a few sequences worked
-//! by hand, and over thousands of seeded random instances the statements that the theory promises
-//! (Kimbrel et al., OSDI 1996, theorems 1 and 2 and section 2.3). A failure prints the seed and the
-//! instance, made as small as it still fails.
+//! The naive models compared with each other: the instance of the paper's Figure 1, a few sequences worked by hand, and
+//! over thousands of seeded random instances the theory's guarantees (Kimbrel et al., OSDI 1996, theorems 1 and 2 and
+//! section 2.3). A failure prints the seed and the smallest instance that still fails.
 
 use crate::naive::laws::{at_most, distinct, same, Hinted};
 use crate::naive::random::{instance, shrink, Limits, Random, TINY};
@@ -33,7 +32,7 @@ fn reverse(i: &Instance) -> Outcome {
     reverse_aggressive(i, i.fetch, 1, Replay::Mirror, 1)
 }
 
-/// Runs a law over `count` instances; the law gives the first statement that does not hold.
+/// Checks a law over `count` instances; the law returns the first statement that does not hold.
 fn holds(count: u64, limits: Limits, law: impl Fn(u64, &Instance) -> Result<(), String>) {
     for seed in 0..count {
         let drawn = instance(seed, limits);
@@ -76,7 +75,7 @@ fn replacements_by_hand() {
 
 #[test]
 fn prefetchers_by_hand() {
-    // A B C D, all to be fetched through one disk, F = 2: nobody is faster than 4 F + 1.
+    // A B C D, all to be fetched through one disk, F = 2: 4 F + 1 is the minimum.
     let cold = one_disk(&[0, 1, 2, 3], 4, 2);
     for outcome in [aggressive(&cold, 1), aggressive(&cold, 4), reverse(&cold), fixed_horizon(&cold, 2)] {
         assert_eq!(outcome, Outcome { elapsed: 9, fetches: 4 });

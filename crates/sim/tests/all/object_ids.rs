@@ -1,4 +1,4 @@
-//! Traces of object numbers: nothing is read ahead by position, and neighbours in number are no neighbours.
+//! Traces of object numbers: nothing is read ahead by position, and adjacent numbers are not adjacent blocks.
 
 use headstart_policy::registry::{Family, POLICIES};
 
@@ -40,7 +40,7 @@ fn every_policy_by_position_is_refused_and_the_others_run() {
             }
         }
     }
-    // A key makes a predictor read the next block too.
+    // With this key a predictor reads the next block too.
     let next = common::try_run(common::table(&scenario(&trace, "{name = \"mithril\", sequential = 2}", "nvme")));
     assert!(next.expect_err("by position").starts_with("policy.name: mithril reads ahead by position"));
 }
@@ -68,8 +68,9 @@ fn a_lower_level_and_a_coordinator_are_refused_too() {
 
 #[test]
 fn objects_are_fetched_one_by_one_whatever_their_numbers() {
-    // 1,000 objects in order of their numbers, and numbered by steps of 7: neighbours would be gathered into one request.
-    // An object store takes as long wherever an object is; which channel of a drive serves it depends on the place.
+    // 1,000 objects in order of their numbers, and numbered by steps of 7: neighbours would be gathered into one
+    // request. An object store takes as long wherever an object is; which channel of a drive serves it depends on the
+    // place.
     for policy in ["\"just-in-time\"", "\"forestall\"", "\"stable-successor\""] {
         let run = |name: &str, step: u64| {
             let trace = trace(&format!("object-{name}"), (0..2_000).map(|at| at % 1_000 * step));

@@ -1,4 +1,4 @@
-//! The model of open arrivals beside the simulation of generator `runs`.
+//! The model of open arrivals compared with the simulation of generator `runs`.
 
 use headstart_analytic::file_system::OpenResponse;
 use headstart_sim::model::open;
@@ -21,12 +21,12 @@ fn arrivals(workload: &str, device: &str) -> String {
 }
 
 const UNIFORM: &str = "model = \"uniform\", fetch_time = \"2ms\"";
-/// Reads on while the next request is taken in.
+/// Reads on while the next request is processed.
 const CHEETAH: &str = "model = \"seagate-cheetah-4lp\", buffer = {read_during_overhead = true}";
 const ON_SEQUENCE: &str =
     "model = \"seagate-cheetah-4lp\", buffer = {read_during_overhead = true, read_ahead_on_sequence = true}";
 
-/// Model over simulation less 1, of the mean response over `seeds` runs of 20,000 requests, and of the busy time.
+/// Model over simulation minus 1, for the mean response over `seeds` runs of 20,000 requests, and for the busy time.
 fn relative_errors(workload: &str, device: &str, seeds: u32) -> (f64, f64) {
     let text = arrivals(&format!(", requests = 20000{workload}"), device);
     let (mut response, mut busy) = (0.0, 0.0);
@@ -44,7 +44,7 @@ fn relative_errors(workload: &str, device: &str, seeds: u32) -> (f64, f64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A disk that always takes the same time: what Pollaczek and Khinchine have, within some standard errors.
+    /// A disk that always takes the same time: Pollaczek and Khinchine's result, within some standard errors.
     #[test]
     fn a_uniform_disk_is_the_textbooks_queue(interval_us in 3_000u32..12_000, burst in 1u32..5, run in 1u32..10) {
         for (timing, most) in [("\"poisson\"".to_owned(), 0.05), (format!("\"bursty\", burst = {burst}.0"), 0.10)] {

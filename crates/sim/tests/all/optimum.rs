@@ -1,4 +1,4 @@
-//! The optimum's schedule, carried out by the simulator, takes as long as the search says.
+//! The optimum's schedule, executed by the simulator, takes as long as the search computed.
 
 use headstart_policy::hinted::{optimal_elapsed, OptimumInstance};
 use headstart_types::{Block, Disk, Nanos};
@@ -9,7 +9,7 @@ use crate::common;
 
 const BLOCKS: u32 = 7;
 
-/// A list of these blocks, as a scenario names them.
+/// A list of these blocks, as a scenario labels them.
 fn names(blocks: impl Iterator<Item = u32>) -> String {
     format!("[{}]", blocks.map(|block| format!("\"{block}\"")).collect::<Vec<_>>().join(", "))
 }

@@ -1,5 +1,5 @@
-//! Parallel programs: barriers, idle times and what they leave of the gains of hits, worked by hand; random programs
-//! whose accounts must add up.
+//! Parallel programs: barriers, idle times and their effect on the gains of hits, worked by hand; random programs whose
+//! accounts must add up.
 
 use headstart_sim::Report;
 use rand::{Rng, SeedableRng};
@@ -23,7 +23,8 @@ fn of_processes(name: &str, processes: &[&[u64]]) -> common::Trace {
     common::Trace::of_text(name, &text)
 }
 
-/// Processes of a trace, 2 ms of thought after each read, on 24 disks of 10 ms: nobody waits for another's request.
+/// Processes of a trace, 2 ms of think time after each read, on 24 disks of 10 ms: no process waits for another's
+/// request.
 fn run_processes(name: &str, processes: &[&[u64]], process: &str) -> Report {
     let trace = of_processes(name, processes);
     common::run(&format!(
@@ -54,7 +55,8 @@ fn hits_that_do_not_shorten_the_critical_path_gain_nothing() {
     assert_eq!((ms(misses.elapsed_ns), misses.counts.misses), (48, 12));
     assert_eq!(intervals(&misses), [(0, 24, 2, 0), (24, 48, 2, 0)]);
     assert_eq!(ms(misses.barrier_ns), 0);
-    // (b) Three hits, all of process 0: it comes to the first meeting at 14, and is done at 28; nobody else is earlier.
+    // (b) Three hits, all of process 0: it reaches the first barrier at 14, and ends at 28; no other process is
+    // earlier.
     let one = run_processes("figure2b", &[&[0, 0, 0, 0], &[6, 7, 8, 9], &[12, 13, 14, 15]], every_two);
     assert_eq!((ms(one.elapsed_ns), one.counts.misses, one.counts.hits_ready), (48, 9, 3));
     assert_eq!(intervals(&one), [(0, 24, 2, 0), (24, 48, 2, 0)]);
@@ -125,8 +127,8 @@ fn three_blocks(process: &str) -> Report {
 
 #[test]
 fn an_action_that_overruns() {
-    // 0: block 0 is missing, 0-10. Actions 0-6 for block 1 (its disk: 6-16) and 6-12 for block 2 (12-22). Block 0 is there
-    // at 10, the processor at 12: 2 of overrun. 14: block 1 is there at 16; 18: block 2 at 22; thought until 24.
+    // 0: block 0 is missing, 0-10. Actions 0-6 for block 1 (its disk: 6-16) and 6-12 for block 2 (12-22). Block 0 is
+    // there at 10, the processor at 12: 2 of overrun. 14: block 1 is there at 16; 18: block 2 at 22; thought until 24.
     let end = three_blocks("action_issues = \"end\"");
     let process = &end.processes[0];
     assert_eq!((ms(end.elapsed_ns), process.actions, ms(process.action_ns), ms(process.overrun_ns)), (24, 2, 12, 2));
@@ -192,8 +194,9 @@ fn four_blocks(process: &str) -> Report {
 
 #[test]
 fn io_processors_do_the_actions() {
-    // The process reads 0 until 10. Meanwhile the other processor acts for 1 until 4, for 2 until 8; they come at 14 and 18, and no
-    // buffer is left. At 12 block 1 is asked for: an action for 3, until 16, which comes at 26. 1: 14-16, 2: 18-20, 3: 26-28.
+    // The process reads 0 until 10. Meanwhile the other processor acts for 1 until 4, for 2 until 8; they come at 14
+    // and 18, and no buffer is left. At 12 block 1 is asked for: an action for 3, until 16, which comes at 26. 1:
+    // 14-16, 2: 18-20, 3: 26-28.
     let apart = four_blocks(", io_processors = 1");
     let [process, io] = &apart.processes[..] else { panic!("a process and a processor") };
     assert_eq!((ms(apart.elapsed_ns), process.actions, process.overruns), (28, 0, 0));
@@ -227,7 +230,7 @@ fn a_trace_s_processes_can_be_prefetched_for() {
 
 #[test]
 fn processes_share_hints() {
-    // Two processes, each with blocks of its own, 2 ms of thought: merged 0 6 1 7 2 8 3 9. All is fetched ahead.
+    // Two processes, each with its own blocks, 2 ms of think time: merged 0 6 1 7 2 8 3 9. Everything is fetched ahead.
     let trace = of_processes("hints", &[&[0, 1, 2, 3], &[6, 7, 8, 9]]);
     let run = |policy: &str, processes: &str| {
         common::try_run(common::table(&format!(
@@ -256,7 +259,7 @@ fn processes_share_hints() {
     }
 }
 
-/// What holds of processes that are part of no program.
+/// The laws of processes that are not part of a program.
 fn adds_up_but_for_actions(report: &Report) {
     let sum = |part: fn(&headstart_sim::ProcessReport) -> u64| report.processes.iter().map(part).sum::<u64>();
     assert_eq!(sum(|each| each.references), report.counts.references);
@@ -336,8 +339,8 @@ fn random_actions(rng: &mut ChaCha8Rng, buffers: u32) -> String {
     ) + &predictor
 }
 
-/// What holds of every parallel program; that no process passes a barrier early, and that each one's time adds up, is
-/// asserted wherever it happens.
+/// The laws of every parallel program; the code itself asserts that no process passes a barrier early, and that each
+/// one's time adds up.
 fn adds_up(report: &Report, text: &str) {
     let counts = &report.counts;
     let sum = |part: fn(&headstart_sim::ProcessReport) -> u64| report.processes.iter().map(part).sum::<u64>();
@@ -379,13 +382,13 @@ fn random_programs_add_up() {
     }
 }
 
-/// What two runs have in common: all but the scenario.
+/// What two runs have in common: everything except the scenario.
 fn but_the_scenario(report: &Report) -> serde_json::Value {
     let mut value = serde_json::to_value(report).expect("plain values");
     let object = value.as_object_mut().expect("an object");
     object.remove("scenario");
     for process in object.get_mut("processes").and_then(serde_json::Value::as_array_mut).expect("processes") {
-        // Idle periods are told apart in parallel programs only.
+        // Idle periods are only distinguished in parallel programs.
         let keep =
             |key: &String| !key.contains("_periods") && !key.ends_with("_necessary_ns") && !key.ends_with("_actual_ns");
         process.as_object_mut().expect("an object").retain(|key, _| keep(key));
@@ -455,7 +458,8 @@ fn what_a_process_asks_for_after_a_meeting_is_not_at_hand_before() {
     }
 }
 
-/// Five processors, blocks of 1 KiB, 30 ms of compute, and a meeting every 10 reads of each, as in the study of kotz-ellis.
+/// Five processors, blocks of 1 KiB, 30 ms of compute, and a meeting every 10 reads of each, as in the study of
+/// kotz-ellis.
 fn predicted(pattern: &str, policy: &str, keys: &str) -> Report {
     common::run(&format!(
         "workload = {{block_size = \"1KiB\", compute = \"exp:30ms\"}}\ncache = {{blocks = 20}}\n\

@@ -1,8 +1,8 @@
-//! Published numbers, with the tolerances that we ask of ourselves: `synth` of Kimbrel et al. (OSDI 1996), section
-//! 4.2 and Table 3, on HP 97560 drives with CSCAN, 1280 frames of 8 KiB, driver overhead 0.5 ms.
+//! Published numbers, with our own tolerances: `synth` of Kimbrel et al. (OSDI 1996), section 4.2 and Table 3, on HP
+//! 97560 drives with CSCAN, 1280 frames of 8 KiB, driver overhead 0.5 ms.
 //!
 //! Elapsed times are read from the paper. The batches 40, 8, 4, 4 of aggressive and the pairs of F and batch of reverse
-//! aggressive come from a scan of ours, not from the paper, which does not give those it used.
+//! aggressive come from our own scan; the paper does not give those it used.
 
 use headstart_sim::Report;
 

@@ -1,9 +1,9 @@
-//! Scenario files and trace files drawn at random, with any of the keys there are: each is refused in one line or runs
-//! to its end, what must hold is looked at after every step, and what it counts adds up. Nothing panics, nothing runs for ever.
+//! Scenario files and trace files drawn at random, with any keys: each is refused in one line or runs to its end, the
+//! invariants are checked after every step, and its counts add up. Nothing panics, and every run ends.
 //!
-//! `HEADSTART_RANDOM=1000000` runs so many; `HEADSTART_RANDOM_SEED=N` begins at seed N, and runs that one alone if no
-//! number is given. A failure names its seed, and shows the scenario and its trace; `make fuzz-system` shrinks them too.
-//! `HEADSTART_RANDOM_WRITE=FOLDER` writes the files to a folder and runs none: for other programs.
+//! `HEADSTART_RANDOM=1000000` sets the number of runs; `HEADSTART_RANDOM_SEED=N` begins at seed N, and runs only that
+//! one if no number is given. A failure prints its seed, the scenario and its trace; `make fuzz-system` also shrinks
+//! them. `HEADSTART_RANDOM_WRITE=FOLDER` writes the files to a folder without running them, for other programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use crate::drawn;
 /// Scenarios of a quick run.
 const COUNT: u64 = 6_000;
 
-/// One of so many is run again: from its file, and with every default written out.
+/// One of this many is run again: from its file, and with every default written out.
 const AGAIN: u64 = 16;
 
-/// Accepted scenarios of a hundred, at least: what is refused tests little.
+/// Minimum number of accepted scenarios in a hundred: refused ones test little.
 const ACCEPTED_MIN: u64 = 45;
 
-/// Cases within which each planted fault is found.
+/// Number of cases within which each planted fault is found.
 const FOUND_WITHIN: u64 = 300;
 
 fn number(variable: &str) -> Option<u64> {
@@ -31,14 +31,14 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}: {text:?} is no number")))
 }
 
-/// A folder of this process's own.
+/// A separate folder for this process.
 fn scratch(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("headstart-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("the temporary folder can be written");
     folder
 }
 
-/// Says on a panic what has run.
+/// Prints the current case on a panic.
 struct Shown<'a>(u64, &'a Case);
 
 impl Drop for Shown<'_> {
@@ -58,7 +58,7 @@ fn json(report: &Report) -> String {
     serde_json::to_string(report).expect("plain values")
 }
 
-/// Every default written out is the same scenario.
+/// The scenario with every default written out gives the same result.
 fn resolved_is_the_same(report: &Report) {
     let text = report.scenario.to_string();
     let table = text.parse().expect("it has been a table");
@@ -93,7 +93,7 @@ fn each_is_refused_in_a_line_or_adds_up() {
         let Outcome::Ran(report) = case.run(&mut |_| ()) else { continue };
         accepted += 1;
         if seed % 4 == 0 {
-            // Nothing depends on being looked at, though a process that is alone goes another way then.
+            // Checking has no effect, although a single process then takes another code path.
             let again = plain(&case.scenario().expect("it has just run")).expect("it has just run");
             assert_eq!(json(&report), json(&again), "the same, not looked at");
         }
@@ -111,7 +111,7 @@ fn each_is_refused_in_a_line_or_adds_up() {
     assert!(count < 1_000 || enough, "only {accepted} of {count} scenarios were accepted");
 }
 
-/// What a case says where a fault is planted after its third step or as soon after as it can be.
+/// The failure of a case with a fault planted after its third step, or as soon as possible afterwards.
 fn planted(case: &Case, sabotage: Sabotage) -> Option<String> {
     let (mut steps, mut is_planted) = (0, false);
     let fault = case.fault(&mut |machine| {

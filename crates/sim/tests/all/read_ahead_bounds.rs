@@ -1,5 +1,5 @@
-//! Read-aheads in whole systems drawn at random: none beats the lower bound, none fetches less than demand fetching with
-//! knowledge of the future would, each does the same again, and each accounts for all that it fetched.
+//! Read-aheads in whole systems drawn at random: none beats the lower bound, none fetches less than demand fetching
+//! with MIN, each is reproducible, and each accounts for all that it fetched.
 
 use std::fmt::Write as _;
 
@@ -116,8 +116,8 @@ fn a_reader_that_does_not_think_is_bounded_by_the_rate_of_its_device() {
 
 #[test]
 fn blocks_that_are_there_from_the_start_can_be_evicted() {
-    // SARC chooses its victims itself, and was not told of them: with a cache full of blocks that are never read, nothing
-    // could ever be fetched.
+    // SARC chooses its victims itself, and was not told of them: with a cache full of blocks that are never read,
+    // nothing could ever be fetched.
     for row in read_aheads().filter(|row| row.needs() == Needs::Nothing) {
         let report = common::run(&format!(
             "workload = {{references = [\"A\", \"b\", \"C\", \"d\"]}}\ncache = {{blocks = 2, initial = [\"C\", \"d\"]}}\n\
@@ -130,8 +130,8 @@ fn blocks_that_are_there_from_the_start_can_be_evicted() {
 
 #[test]
 fn blocks_may_lie_in_the_cache_for_centuries_before_they_are_used() {
-    // Four reads in a row within an hour, and one of all that follows 139 years later: prefetched blocks have waited for
-    // more time together than 64 bits hold. The sum left them.
+    // Four reads in a row within an hour, and one of all that follows 139 years later: prefetched blocks have waited
+    // for more time together than 64 bits hold. The sum left them.
     let rows = (0..4).map(|at| format!("0.00000{at},R,1,1,{},8192,0\n", at * 8192)).collect::<String>();
     let text = format!("time,op,pid,file,offset,size,dur_us\n{rows}4.4,R,1,1,32768,327680,0\n");
     let trace = common::Trace::of_text("centuries", &text);

@@ -348,8 +348,8 @@ const MISSES: &[(&str, u32, [u64; 6])] = &[
 
 /// The first five as libCacheSim 0.3.5 counts them in its defaults; it is by the authors of SIEVE and S3-FIFO. The last
 /// as a program counts that follows, step by step, the LIRS authors' `lirs.c` of 15 November 2002 (HIR frames 1 %, at
-/// least 2; S up to 2500 caches long; references in a row are one). libCacheSim's own LIRS bounds S and counts references
-/// in a row, and so differs.
+/// least 2; S up to 2500 caches long; references in a row are one). libCacheSim's own LIRS bounds S and counts
+/// references in a row, and so differs.
 #[test]
 fn misses_equal_those_of_libcachesim_and_of_the_lirs_authors_program() {
     let replacements = ["sieve", "2q", "lfu", "clock", "{name = 's3-fifo', fill_main = true}", "lirs"];
@@ -380,8 +380,8 @@ fn hit_ratios_of_lru_are_the_published_ones() {
     }
 }
 
-/// By frames: misses of lru, 2q, sieve, clock, fifo, of s3-fifo with `fill_main`, and of arc on OLTP of the ARC authors,
-/// as libCacheSim 0.3.5 counts them; and of lirs as in [`MISSES`].
+/// By frames: misses of lru, 2q, sieve, clock, fifo, of s3-fifo with `fill_main`, and of arc on OLTP of the ARC
+/// authors, as libCacheSim 0.3.5 counts them; and of lirs as in [`MISSES`].
 const OLTP_MISSES: &[(u32, [u64; 8])] = &[
     (250, [763_554, 707_113, 806_158, 759_820, 776_485, 715_926, 720_052, 747_161]),
     (1000, [614_023, 543_682, 616_519, 609_973, 653_340, 540_669, 558_130, 595_985]),

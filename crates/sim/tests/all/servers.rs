@@ -1,5 +1,4 @@
-//! A client of several servers: worked out by hand, against disks without levels, and what anybody who used such servers
-//! expects.
+//! A client of several servers: worked out by hand, compared with disks without levels, and general properties.
 
 use headstart_sim::Report;
 
@@ -29,8 +28,8 @@ fn names(report: &Report) -> Vec<&str> {
 
 #[test]
 fn blocks_belong_to_one_server_each() {
-    // A and C are server 1's, B and D server 2's. Each: disk 2 ms, link 1 ms, think 1 ms; A again, which L1 has evicted and
-    // server 1 still has: link 1 ms, think 1 ms.
+    // A and C are server 1's, B and D server 2's. Each: disk 2 ms, link 1 ms, think 1 ms; A again, which L1 has evicted
+    // and server 1 still has: link 1 ms, think 1 ms.
     let levels =
         "[[level]]\nblocks = 3\n[[level]]\nservers = 2\nunit = \"8KiB\"\nblocks = 4\nlink = {alpha = \"1ms\"}\n";
     let report = by_hand("A B C D A", levels);
@@ -46,8 +45,9 @@ fn blocks_belong_to_one_server_each() {
 
 #[test]
 fn a_request_is_cut_at_the_servers() {
-    // `ra` of degree 2 above: A comes with B and C. A and C are one request to server 1, B is one to server 2, side by side: 0-2. Think
-    // until 3; B hits and D joins: 3-5. C at 4, until 5; D is there, until 6. The driver's work is that of three requests.
+    // `ra` of degree 2 above: A comes with B and C. A and C are one request to server 1, B is one to server 2, side by
+    // side: 0-2. Think until 3; B hits and D joins: 3-5. C at 4, until 5; D is there, until 6. The driver's work is
+    // that of three requests.
     let levels = "[[level]]\nblocks = 8\npolicy = {name = \"ra\", degree = 2}\n\
                   [[level]]\nservers = 2\nunit = \"8KiB\"\nblocks = 0\n";
     let report = by_hand("A B C D", levels);
@@ -103,8 +103,8 @@ fn whole_files_go_round() {
 
 #[test]
 fn servers_without_frames_are_disks() {
-    // Nothing is prefetched, so that each request is one block: servers that have no frames and cost nothing are what striping
-    // over independent disks is.
+    // Nothing is prefetched, so each request is one block: servers without frames and costs equal striping over
+    // independent disks.
     for (seed, generator) in (0u64..).zip(["sequential", "random", "zipf", "loop"].into_iter().cycle().take(120)) {
         let (servers, unit) = (1 + seed % 5, 8 * (1 + seed % 7));
         let model = ["model = \"hp97560\"", "model = \"uniform\"\nfetch_time = \"3ms\""][(seed % 2) as usize];

@@ -29,7 +29,7 @@ fn disks_together_are_no_faster_than_their_bus() {
             assert!(rate(&report) > 0.9 * bytes_per_second as f64, "the bus is what limits: {}", rate(&report));
         }
     }
-    // On a bus that takes hardly any time, and alone on one, disks are as without.
+    // A very fast bus, or a bus with a single disk, has no effect.
     assert!(before - alone.elapsed_ns < alone.elapsed_ns / 100, "{before}, {}", alone.elapsed_ns);
     let each = run(", shared_bus = {bytes_per_second = 1_000_000_000, disks = 1}").elapsed_ns;
     assert!(each - alone.elapsed_ns < alone.elapsed_ns / 1000, "{each}, {}", alone.elapsed_ns);

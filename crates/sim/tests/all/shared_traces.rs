@@ -1,4 +1,4 @@
-//! Runs that share their traces come to the same results, notes and errors as runs that are alone.
+//! Runs that share their traces have the same results, notes and errors as separate runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,8 +60,8 @@ fn a_shared_trace_changes_no_result() {
     assert!(done > 50, "{done} runs, {refused} refusals");
 }
 
-/// The first error of a trace comes to each run, after what stands before it; a limit is fine where the bad line is not among
-/// the records that are held back to be put in order.
+/// The first error of a trace reaches each run, after the records before it; a limit avoids it if the bad line is not
+/// among the records held back for sorting.
 #[test]
 fn a_bad_line_is_every_run_s_error() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

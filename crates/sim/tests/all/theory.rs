@@ -1,7 +1,7 @@
-//! The library's policies in its simulator against the naive models, instance by instance: equal elapsed time and
+//! The library's policies in its simulator compared with the naive models, instance by instance: equal elapsed time and
 //! equal fetches (Kimbrel et al., OSDI 1996, section 2.1; every fetch F units, every think time one).
 //!
-//! Two families of seeded random instances: tiny ones, which the exact optimum can take too, and larger ones.
+//! Two families of seeded random instances: tiny ones, for which the exact optimum is feasible, and larger ones.
 
 use crate::bridge::{fast, holds, holds_with};
 use crate::naive::laws::{at_most, same};
@@ -55,7 +55,7 @@ fn aggressive_in_batches() {
 
 #[test]
 fn forestall_in_every_setting() {
-    /// Look-ahead without end.
+    /// Unlimited look-ahead.
     const FAR: usize = u32::MAX as usize;
     both(|seed, i| {
         let mut random = Random::new(!seed);

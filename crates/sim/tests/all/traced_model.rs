@@ -1,4 +1,4 @@
-//! The file-system model of a trace beside the simulation.
+//! The file-system model of a trace compared with the simulation.
 
 use headstart_sim::model::traced_answer;
 use headstart_sim::Scenario;
@@ -52,7 +52,7 @@ fn number(answer: &Value, key: &str) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any reads on a disk that always takes the same time: the model goes through the same events.
+    /// Any reads on a disk that always takes the same time: the model reproduces the simulation's events.
     #[test]
     fn any_trace_on_a_uniform_disk_is_the_simulation(
         pieces in prop::collection::vec((0u64..4, 0u64..60, 1u64..14), 1..25),
@@ -74,7 +74,7 @@ proptest! {
         prop_assert!((number(&found, "elapsed_ns") - elapsed).abs() < 2.0, "{} is not {elapsed}\n{text}", found);
     }
 
-    /// The same of reads and writes: whole blocks and halves, in clusters and by themselves, due soon and never.
+    /// The same for reads and writes: whole blocks and halves, in clusters and single, due soon and never.
     #[test]
     fn any_writes_on_a_uniform_disk_are_the_simulation(
         pieces in prop::collection::vec((any::<bool>(), 0u64..4, 0u64..60, 1u64..30, 1u64..3), 1..25),
@@ -103,17 +103,18 @@ proptest! {
     }
 }
 
-/// A file of 20 blocks is written from start to end, then another one is read. By hand: a block takes 80 KiB-times of copying, 81.92 us;
-/// the clusters of blocks 0 to 7 and 12 to 19 leave when blocks 7 and 19 are written, that of 8 to 11 when 11 is, for an indirect
-/// block comes behind. That one is read, and waits for the writes before it.
+/// A file of 20 blocks is written from start to end, then another one is read. By hand: a block takes 80 KiB-times of
+/// copying, 81.92 us; the clusters of blocks 0 to 7 and 12 to 19 leave when blocks 7 and 19 are written, that of 8 to
+/// 11 when 11 is, for an indirect block comes behind. That one is read, and waits for the writes before it.
 #[test]
 fn a_sequential_writer_by_hand() {
     let whole = |op, file| (0..20).map(move |block| (op, file, block * 8192, 8192));
     let trace = requests("traced-writer", whole('W', 1).chain([('R', 2, 0, 8192)]));
     let text = writing(&scenario(&trace, "demand", ", size = \"1GiB\"", UNIFORM), ", write_cluster = \"64KiB\"");
     let (found, report) = (answer(&text).expect("modelled"), run(&text));
-    // The first write begins at 7 copies and takes 2 ms, the second then; the indirect block is there at 7 copies + 6 ms,
-    // the third cluster leaves 8 copies later, at 7 copies + 6 ms + 7 copies. The read comes a copy later and waits for it.
+    // The first write begins at 7 copies and takes 2 ms, the second then; the indirect block is there at 7 copies + 6
+    // ms, the third cluster leaves 8 copies later, at 7 copies + 6 ms + 7 copies. The read comes a copy later and waits
+    // for it.
     let copy = 81_920;
     let third = 7 * copy + 6_000_000 + 7 * copy;
     let elapsed = third + 2_000_000 + 2_000_000 + copy;
@@ -145,8 +146,8 @@ fn parameters_by_hand() {
     assert_eq!(number(&found, "disk_requests"), 12.0);
 }
 
-/// Two to four files in turn: with a segment for each, the drive's cache has what it read ahead at the last turn. An earlier
-/// form of the model charged every turn with a seek: 142 % more than the simulation.
+/// Two to four files in turn: with a segment for each, the drive's cache has what it read ahead in the last turn. An
+/// earlier form of the model charged every turn with a seek: 142 % more than the simulation.
 #[test]
 fn files_in_turn_find_their_segments() {
     for files in 2..=4u64 {
@@ -188,7 +189,7 @@ fn traces_on_a_cheetah_are_near_the_simulation() {
     }
 }
 
-/// A reader and a writer in turn: what is read waits for the clusters that have been sent out before.
+/// A reader and a writer in turn: reads wait for the clusters written before.
 #[test]
 fn writes_on_a_cheetah_are_near_the_simulation() {
     let through = "buffer = {read_during_overhead = true, write_reporting = \"media\"}";
@@ -209,7 +210,7 @@ fn writes_on_a_cheetah_are_near_the_simulation() {
                 let error = number(&found, "response_ns") / report.response_ns.mean as f64 - 1.0;
                 println!("{drive}, {name}{cluster}: {error:+.3}");
                 let requests = (number(&found, "disk_requests"), report.devices[0].requests as f64);
-                // How many blocks have come to be due depends on when the program ends.
+                // The number of blocks that have become due depends on when the program ends.
                 assert!((requests.0 / requests.1 - 1.0).abs() < 0.03, "{drive}, {name}{cluster}: {requests:?}");
                 assert!(error.abs() < 0.25, "{drive}, {name}{cluster}: {error:+.3}");
             }

@@ -1,5 +1,5 @@
 //! Random whole systems (any workload, policy, hints, drives, costs), each reproducible from the seed in the message:
-//! what the result says must add up, and must come out the same again.
+//! the result must add up, and must be reproducible.
 
 use headstart_policy::registry::read_aheads;
 use headstart_sim::{Report, Scenario};
@@ -11,7 +11,7 @@ use crate::common;
 /// Whole systems in the test.
 const COUNT: u64 = 4_000;
 
-/// The statements that DESIGN's "Result" makes, and what physics asks for.
+/// The statements of the result's contract, and physical limits.
 fn adds_up(report: &Report, text: &str) {
     let counts = &report.counts;
     let equal = |what: &str, left: u64, right: u64| assert_eq!(left, right, "{what}\n{text}");
@@ -26,7 +26,7 @@ fn adds_up(report: &Report, text: &str) {
     let parts = report.compute_ns + report.driver_ns + report.overhead_ns + report.stall_ns;
     equal("elapsed", report.elapsed_ns, parts + report.barrier_ns + report.idle_ns);
     assert!(report.requests <= counts.references && report.requests > 0, "{text}");
-    // Blocks of a whole request are waited for together.
+    // A process waits for all blocks of a whole request together.
     let whole = !text.contains("issue = \"blocks\"");
     let waited = counts.hit_wait_ns_mean * counts.hits_unready;
     assert!(whole || waited <= report.elapsed_ns, "waits do not overlap\n{text}");
@@ -73,7 +73,7 @@ fn devices_add_up(report: &Report, text: &str) {
     assert!(least <= u64::from(report.levels[0].blocks), "what is in flight at the end has a frame\n{text}");
 }
 
-/// The costs of the host, multiplied out.
+/// The costs of the host, computed from the counts.
 fn costs_are_charged(report: &Report, scenario: &Scenario, text: &str) {
     let (host, counts) = (&scenario.host, &report.counts);
     let requests: u64 = report.devices.iter().map(|device| device.requests + device.merged).sum();
@@ -179,7 +179,7 @@ fn files_in_file_systems_add_up() {
             let parts = process.compute_ns + process.driver_ns + process.overhead_ns + process.stall_ns;
             assert_eq!(process.elapsed_ns, parts + process.barrier_ns + process.idle_ns, "{text}");
         }
-        // Calls are paid for by the application's requests, copies by its bytes, and metadata by nobody.
+        // The application's requests pay for calls, its bytes for copies; metadata cost nothing.
         let keys = report.scenario["workload"].as_table().expect("a section");
         let bytes =
             |key: &str| keys[key].as_str().expect("a size").trim_end_matches('B').parse::<u64>().expect("bytes");

@@ -216,8 +216,8 @@ fn a_block_whose_frame_another_process_takes_is_written_all_the_same() {
 
 #[test]
 fn a_cluster_leaves_without_what_was_due_before() {
-    // Blocks 0 to 3 are dirty at 0, 1, 2 and 3 ms. Block 0 is due at 1.5 ms, block 1 at 2.5 ms; 2 and 3 leave at 3 ms, when 3 fills
-    // the cluster, as one request. The disk is busy until 7.5 ms; the last think ends at 4 ms.
+    // Blocks 0 to 3 are dirty at 0, 1, 2 and 3 ms. Block 0 is due at 1.5 ms, block 1 at 2.5 ms; 2 and 3 leave at 3 ms,
+    // when 3 fills the cluster, as one request. The disk is busy until 7.5 ms; the last think ends at 4 ms.
     let requests = [0, 1, 2, 3, 8].map(|block| (WRITE, block));
     let trace = Trace::new("due-before", &requests, 1);
     let cache = "cache = {blocks = 9, write_delay = \"1500us\", write_cluster = \"32KiB\"}\n";

@@ -1,10 +1,10 @@
-//! What tracers print beside their lines, kinds of requests that move no data, order, and what a format is recognised by.
+//! Additional lines printed by tracers, requests that move no data, record order, and format detection.
 
 use headstart_trace::{open, Record, RecordReader};
 
 use crate::common::{drain, file, scratch};
 
-/// The format that is recognised, the records, and the reader at its end.
+/// The detected format, the records, and the reader at its end.
 fn read(test: &str, content: &str) -> (&'static str, Vec<Record>, Box<dyn RecordReader>) {
     let path = file(&scratch(test), "x.trace", content);
     let mut reader = open(&path, "auto").unwrap_or_else(|error| panic!("{content}: {error}"));
@@ -19,7 +19,7 @@ fn refused(test: &str, content: &str) -> String {
 
 #[test]
 fn times_before_the_start_of_blkparse_are_put_where_they_belong() {
-    // 2^64 ns, the seconds as they are and cut to 32 bits: 1 us, 2.5 s and 100.616 us before the start.
+    // 2^64 ns, with the seconds whole and cut to 32 bits: 1 us, 2.5 s and 100.616 us before the start.
     for (printed, before_ns) in [
         ("1266874889.709550616", 1_000),
         ("1266874887.209551616", 2_500_000_000),
@@ -82,7 +82,7 @@ fn what_stands_above_and_between_the_lines_is_passed_over() {
     let strace = "1 0.5 read(3</a>, \"\"..., 4096) = 4096 <0.0>\n1 0.1 read(3</a>, \"\"..., 4096) = 4096 <0.0>\n";
     let many: String = (0..128).map(|cpu| format!("Input file sda.blktrace.{cpu} added\n")).collect();
     for (format, content) in [("csv", csv), ("blkparse", blkparse), ("biosnoop", snoop), ("strace", strace)] {
-        // The names of a layout's columns may stand below a comment too.
+        // The column names of a layout may also follow a comment.
         let layout = format!("# from a cloud\n{}", "device_id,opcode,offset,length,timestamp\n1,R,0,4096,7\n");
         assert_eq!(read("above_layout", &layout).0, "alibaba");
         let above = [
@@ -134,7 +134,7 @@ fn operations_under_unknown_names_are_refused_and_other_columns_named() {
         let expected = format!("line 1: column \"{name}\" seems to hold operations");
         assert!(error.contains(&expected) && error.contains("allowed: op, with R, W"), "{error}");
     }
-    // By the name alone, whatever stands there.
+    // By the name alone, regardless of the content.
     assert!(refused("op_unknown", "io_op,offset,size\n17,0,1\n").contains("column \"io_op\" seems to say"));
     for (name, values) in
         [("rwbs", ["R", "WS"]), ("Op Type", ["read", "write"]), ("is_write", ["0", "1"]), ("is_read", ["1", "0"])]
@@ -160,14 +160,14 @@ fn five_columns_are_told_apart_by_what_they_hold() {
     ] {
         assert_eq!(read("five", content).0, format);
     }
-    // Bytes, or times that are no seconds since 1970.
+    // Addresses in bytes, or times that are not seconds since 1970.
     for content in [
         "0.001,8192,4096,0,7\n0.002,12288,4096,0,7\n",
         "1538323199,8192,4096,0,7\n1538323200,1048576,4096,1,7\n",
         "5,8,8,0,1\n6,16,8,0,1\n",
         "100 0 8192 4096 1\n200 0 12288 4096 0\n",
-        // Seconds with a fraction are not Alibaba's, addresses in bytes not the SPC's; time, address, size and 1 for a read are
-        // no pages.
+        // Seconds with a fraction are not Alibaba's, addresses in bytes are not SPC's; time, address, size and 1 for a
+        // read are not pages.
         "1,R,8192,4096,0.001\n1,W,4096,4096,0.002\n",
         "0,8192,4096,R,0.001\n0,4096,4096,W,0.002\n",
         "100 8 4096 1\n200 16 4096 0\n300 24 4096 1\n",
@@ -182,7 +182,7 @@ fn five_columns_are_told_apart_by_what_they_hold() {
     }
 }
 
-/// 24,783 requests of a search engine in a minute: as MQSim's traces count, in nanoseconds.
+/// 24,783 requests of a search engine in a minute, in nanoseconds as in MQSim's traces.
 #[test]
 fn mqsim_counts_nanoseconds() {
     let (format, records, reader) =
@@ -202,7 +202,7 @@ fn snoops_of_all_tools() {
     // (start in ms, duration in us, sector, bytes, process, disk, write)
     type Row<'a> = (f64, u64, u64, u64, u32, &'a str, bool);
     let cases: [(&str, Vec<Row>, u64); 5] = [
-        // Without the beginning of a request: no disk, no sector.
+        // Without the start of a request: no disk, no sector.
         (
             "TIME(s)        COMM           PID    DISK    T  SECTOR    BYTES   LAT(ms)\n\
              0.000000000    ?              0              R  -1        8          1.09\n\
@@ -220,7 +220,7 @@ fn snoops_of_all_tools() {
             vec![(-1.0, 500, 16, 512, 2, "<unknown>", true), (0.0, 1000, 8, 4096, 1, "nvme0n1", false)],
             0,
         ),
-        // libbpf-tools with -t, over midnight.
+        // libbpf-tools with -t, past midnight.
         (
             "TIMESTAMP    COMM           PID     DISK    T    SECTOR     BYTES   QUE(ms) LAT(ms)\n\
              23:59:59.999 a              1       Unknown RA   8          4096     -1.000   1.000\n\
@@ -267,7 +267,7 @@ fn snoops_of_all_tools() {
             .collect();
         assert_eq!((format, seen, reader.skipped()), ("biosnoop", rows, skipped), "{content}");
     }
-    // Without times there are none.
+    // Without a time column there are no times.
     let text = "Tracing block I/O. Ctrl-C to end.\nCOMM PID TYPE DEV BLOCK BYTES LATms\na 1 R 8,0 8 512 5.00\n";
     let (_, records, reader) = read("snoop_untimed", text);
     assert!(!reader.carries().time && records[0].duration.0 == 5_000_000);

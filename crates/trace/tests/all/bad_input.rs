@@ -1,4 +1,4 @@
-//! Every kind of bad input gives one line that names the file and the place, and nothing else happens.
+//! Every kind of bad input gives one line that names the file and the position, without side effects.
 
 use headstart_trace::{TraceError, FORMATS};
 
@@ -85,7 +85,7 @@ fn wrong_lines_of_the_other_text_formats() {
     assert!(lis(b"36028797018963968 2 0 0\n").contains("in column start is too large"));
     assert!(lis(b"36028797018963967 2 0 0\n").contains("is too large; allowed: below 2^64"));
     assert!(lis(b"1 -1 0 0\n").contains("\"-1\" in column count is negative"));
-    // Recognised by its words, whatever the numbers are.
+    // Detected by its words, whatever its numbers are.
     let measured = |content: &[u8]| error("wrong_measured", "x.trace", content, "auto");
     let near = measured(b"R Hit 8 4 500 100\nR Hit near 4 500 100\n");
     assert_eq!(near, ", line 2: \"near\" in column sector is not a whole number; allowed: 0 or more");
@@ -110,7 +110,7 @@ fn wrong_lines_of_the_other_text_formats() {
 
 #[test]
 fn wrong_lines_of_block_traces_name_column_and_what_is_allowed() {
-    // format, a line that is right, one that is wrong, the error of the second line
+    // format, a valid line, an invalid one, the error for the second line
     let cases: &[(&str, &str, &str, &str)] = &[
         ("spc", "0,1,512,R,0", "0,1,512,X,0", "\"X\" in column opcode is no operation; allowed: R, W, read, write"),
         ("spc", "0,1,512,R,0", "0,1,512,R", "\"0,1,512,R\" has 4 columns; allowed: 5"),
@@ -316,7 +316,7 @@ fn only_regular_files_are_opened() {
     }
 }
 
-/// 2 KB that are 252 million blocks of 8 KiB: they took 10.8 GB.
+/// 2 KB that stand for 252 million blocks of 8 KiB: they took 10.8 GB.
 #[test]
 fn a_small_file_is_not_allowed_many_blocks() {
     let lines: String = (0..60u64).map(|i| format!("{i},R,1,0,{},34359738368,1\n", i * 34_359_738_368)).collect();

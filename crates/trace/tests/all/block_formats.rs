@@ -1,11 +1,11 @@
-//! The formats of block traces and of file servers, on lines written by hand after each format's description.
+//! The formats of block traces and of file servers, on lines written by hand from each format's description.
 
 use headstart_trace::{info, open, Carries, Record, FORMATS};
 use headstart_types::Nanos;
 
 use crate::common::{drain, file, records, scratch, vscsi_1, vscsi_2};
 
-/// What every block trace carries.
+/// The fields that every block trace carries.
 pub const BLOCKS: Carries = Carries {
     time: true,
     duration: false,
@@ -17,8 +17,8 @@ pub const BLOCKS: Carries = Carries {
     objects: false,
 };
 
-/// Reads `content`, recognised and by name alike, and returns the records, what they carry, the unit and how many
-/// were left out.
+/// Reads `content`, both detected and by name, and returns the records, the fields that they carry, the unit and the
+/// number of skipped records.
 pub fn read(test: &str, format: &str, content: impl AsRef<[u8]>) -> (Vec<Record>, Carries, u64, u64) {
     let path = file(&scratch(test), "trace", content);
     let mut reader = open(&path, format).unwrap();
@@ -46,7 +46,7 @@ pub fn took(record: Record, ns: u64) -> Record {
 
 #[test]
 fn spc_counts_addresses_in_sectors_and_sizes_in_bytes() {
-    // Fields beyond the fifth are the writer's own.
+    // Fields after the fifth are not defined by the format.
     let text = "0,20941264,8192,W,0.551706\n0, 20939840, 8192, w, 0.554041\n1,3072,512,r,1.5,x,y\n1,3072,0,R,1.5\n";
     let (all, carries, unit, skipped) = read("spc", "spc", text);
     let expected = [
@@ -115,7 +115,7 @@ fn systor_leaves_out_requests_without_an_answer() {
 
 #[test]
 fn disksim_counts_in_blocks_and_replayers_in_bytes() {
-    // Flags: bit 0 reads, the others say how urgent and how synchronous.
+    // Flags: bit 0 marks a read, the others urgency and synchrony.
     let (all, carries, unit, _) =
         read("disksim", "disksim", "13.191135 30 0 5 1\n17.829285\t20 576560 6 1a\n  24.5 17 8 24 0x11 \n");
     let expected =
@@ -142,7 +142,7 @@ fn vscsi_of_both_versions_leaves_out_what_moves_nothing() {
     assert_eq!((carries, skipped), (Carries { duration: true, ..BLOCKS }, 1));
 }
 
-/// As fio's reader does: a wait lasts until so many milliseconds after the start, and has four columns.
+/// As in fio's reader, a wait lasts until a time since the start, and has four columns.
 #[test]
 fn fio_logs_are_read_as_fio_reads_them() {
     let text =
@@ -155,7 +155,7 @@ fn fio_logs_are_read_as_fio_reads_them() {
     let expected =
         [at(0, 0, 0, 4096), write(at(1000 * ms, 1, 8192, 512)), at(1000 * ms, 0, 4096, 4096), at(1500 * ms, 0, 0, 512)];
     assert_eq!(all, expected);
-    // Left out: the trim, both syncs, the wait of three columns, the empty read.
+    // Skipped: the trim, both syncs, the wait of three columns, the empty read.
     assert_eq!((carries, unit, skipped), (Carries { files: true, ..BLOCKS }, 1, 5));
     let (all, _, _, skipped) = read("fio", "fio", "fio version 3 iolog\n5 /f wait 7 0\n6 /f sync 0 0\n9 /f read 0 1\n");
     assert_eq!((all.len(), skipped), (1, 2));
@@ -165,7 +165,7 @@ fn fio_logs_are_read_as_fio_reads_them() {
     assert_eq!(all, [write(at(0, 0, 0, 16_384)), at(10_000, 1, 512, 1)]);
 }
 
-/// Jobs that name one log are appended to it, each with times from its own start.
+/// Jobs with the same log file append to it, each with times relative to its own start.
 #[test]
 fn fio_jobs_in_one_log_follow_one_another() {
     let text = "fio version 3 iolog\n2 a add\n10 a read 0 4096\n30 a read 4096 4096\n50 a close\n\
@@ -219,7 +219,7 @@ fn blkparse_takes_what_was_queued_and_its_completion() {
     let full = Carries { files: true, duration: true, processes: true, ..BLOCKS };
     assert_eq!((carries, unit), (full, 512));
 
-    // Without what was queued, what was issued is the request; without that, the completion.
+    // Without queued events, the issued ones are the requests; without those, the completions.
     let without = |actions: &[&str]| -> String {
         let line_has = |line: &&String| actions.iter().any(|action| line.contains(&format!("  {action}   ")));
         events.iter().filter(|line| !line_has(line)).cloned().collect()
@@ -261,7 +261,7 @@ fn dbench_loadfiles_of_its_back_ends() {
     assert_eq!(carries, Carries { files: true, time: false, processes: true, ..BLOCKS });
 }
 
-/// Tencent's times are whole seconds, and a real trace of theirs goes back by one after more than 1024 requests.
+/// Tencent's times are whole seconds, and one of their traces decreases by one after more than 1024 requests.
 #[test]
 fn whole_seconds_may_go_back_by_one() {
     let line = |second: u64| format!("{second},0,8,0,1063\n");
@@ -282,7 +282,7 @@ fn what_is_half_a_minute_late_is_mended_and_what_is_later_is_refused() {
     let expected = ", line 2001: the time is 31s earlier than in a record before; \
         allowed: earlier by up to 30s, by up to 1048576 records";
     assert!(error.ends_with(expected), "{error}");
-    // However long ago: a thousand records are always held back.
+    // However late: a thousand records are always held back.
     let late: String = (1..=1000).map(|hour| line(hour * 3_600_000)).collect::<String>() + &line(0);
     assert!(records(&path(late), "alibaba").unwrap().iter().is_sorted_by_key(|record| record.time));
 }

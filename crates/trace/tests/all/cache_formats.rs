@@ -1,4 +1,4 @@
-//! The formats of caches and object stores, on lines written by hand after each format's description.
+//! The formats of caches and object stores, on lines written by hand from each format's description.
 
 use headstart_trace::{open, Carries, FileEntry, Record};
 
@@ -7,7 +7,7 @@ use crate::common::{drain, file, records, scratch};
 
 const S: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
-/// What traces of objects carry.
+/// The fields that traces of objects carry.
 const OBJECTS: Carries = Carries {
     time: true,
     duration: false,
@@ -18,10 +18,10 @@ const OBJECTS: Carries = Carries {
     addresses: false,
     objects: true,
 };
-/// What traces of parts of named objects carry.
+/// The fields that traces of parts of named objects carry.
 const STORE: Carries = Carries { files: true, addresses: true, objects: false, ..OBJECTS };
 
-/// Time, write and size of each record, and the objects numbered as they appear.
+/// Time, write and size of each record, with the objects numbered in order of appearance.
 fn objects(records: &[Record]) -> Vec<(u64, bool, u64, usize)> {
     let mut known: Vec<u64> = Vec::new();
     records
@@ -34,7 +34,7 @@ fn objects(records: &[Record]) -> Vec<(u64, bool, u64, usize)> {
         .collect()
 }
 
-/// The names and sizes of a trace's files, once it was read.
+/// The names and sizes of a trace's files after reading it.
 fn files(test: &str, content: &str) -> Vec<(String, u64)> {
     let mut reader = open(&file(&scratch(test), "trace", content), "auto").unwrap();
     drain(&mut *reader).unwrap();
@@ -53,7 +53,7 @@ fn twitter_hashes_keys_and_counts_key_and_value() {
     let expected =
         [(0, false, 105, 0), (0, true, 36, 1), (S, false, 105, 0), (2 * S, true, 14, 1), (3 * S, true, 6, 0)];
     assert_eq!(objects(&all), expected);
-    // Left out: the get that found nothing, and the delete.
+    // Skipped: the get that found nothing, and the delete.
     assert_eq!((carries, unit, skipped), (OBJECTS, 4096, 2));
     let error = error("5,k,5,100,3,get,0\n5,k,5,100,3,fetch,0\n", "twitter");
     assert!(error.contains("line 2: \"fetch\" in column operation is unknown; allowed: get, gets"), "{error}");
@@ -156,7 +156,7 @@ fn rocksdb_accesses_are_of_blocks() {
     let block = |ns: u64, id: u64, size: u64| at(ns, 0, id, size);
     assert_eq!(all, [block(0, 1024, 4096), block(50_000, 1024, 4096), block(100_000, 8192, 300)]);
     assert_eq!(carries, Carries { writes: false, ..OBJECTS });
-    // Newer versions have the block's offset too.
+    // Newer versions also have the block's offset.
     let (all, ..) = read("rocksdb_21", "rocksdb", format!("1567000000000001,3,9,4096,{rest},65536\n"));
     assert_eq!(all, [block(0, 3, 4096)]);
 }
@@ -166,7 +166,7 @@ fn webcachesim_times_have_no_unit() {
     let (all, carries, _, skipped) = read("webcachesim", "webcachesim", "1 0 68\n2 1 7454\n2 0 68\n9 2 0\n");
     assert_eq!(all, [at(0, 0, 0, 68), at(0, 0, 1, 7454), at(0, 0, 0, 68)]);
     assert_eq!((carries, skipped), (Carries { time: false, writes: false, ..OBJECTS }, 1));
-    // With further columns the format is named.
+    // With further columns the format must be named.
     let path = file(&scratch("webcachesim_more"), "t.tr", "1 18446744073709551615 5 7 7\n");
     assert_eq!(records(&path, "webcachesim").unwrap(), [at(0, 0, u64::MAX, 5)]);
     let error = error("1 2 3\n1 x 3\n", "webcachesim");

@@ -1,4 +1,4 @@
-//! Converting: what is written reads back, next accesses are right, and nothing is left half-written.
+//! Conversion: what is written reads back, next accesses are right, and no partial output remains.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Any trace: what it carries, and records that keep to it.
+/// Any trace: the fields it carries, and matching records.
 fn any_trace() -> impl Strategy<Value = (Carries, Vec<Record>)> {
     let record = (
         0..u64::MAX / 1000,
@@ -134,7 +134,7 @@ fn an_oracle_general_trace_converts_to_itself() {
     convert(&mut *open(&path, "auto").unwrap(), "oracleGeneral", &target, 1).unwrap();
     let written = zstd::stream::decode_all(std::fs::File::open(&target).unwrap()).unwrap();
     let original = std::fs::read(&path).unwrap();
-    // Times are counted from the first record; all else, the next accesses included, is byte for byte the same.
+    // Times count from the first record; everything else, including the next accesses, is byte for byte the same.
     let rest = |content: &[u8]| content.chunks_exact(24).flat_map(|record| record[4..].to_vec()).collect::<Vec<u8>>();
     assert!(rest(&written) == rest(&original));
     assert_eq!(records(&target, "auto").unwrap(), records(&path, "auto").unwrap());
@@ -173,12 +173,12 @@ fn a_replaced_file_keeps_its_mode_and_stale_files_are_in_nobodys_way() {
     let path = file(&directory, "t.trace", "1\n2\n");
     let target = file(&directory, "out.csv", "old");
     std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).unwrap();
-    // As killed runs of the same process number left them.
+    // As left by killed runs with the same process id.
     file(&directory, &format!(".out.csv.{}.tmp", std::process::id()), "stale");
     convert(&mut *open(&path, "lirs").unwrap(), "csv", &target, 8192).unwrap();
     assert_eq!(std::fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(names(&directory).len(), 3);
-    // What stands in the way is named where the file cannot be written.
+    // Stale files are named if the file cannot be written.
     let folder = directory.join("sub");
     std::fs::create_dir_all(folder.join("out.csv")).unwrap();
     file(&folder, ".out.csv.0123456789abcdef.tmp", "stale");

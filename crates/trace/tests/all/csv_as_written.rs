@@ -1,11 +1,11 @@
-//! CSV as people write it: names, separators, units, clocks, paths, bare offsets.
+//! CSV as commonly written: names, separators, units, clock times, paths, bare offsets.
 
 use headstart_trace::{open, open_with, FileEntry, Record};
 use headstart_types::Nanos;
 
 use crate::common::{drain, file, records, scratch};
 
-/// The records of a CSV file with this content, its format recognised; each test has a folder of its own.
+/// The records of a CSV file with this content, in the detected format; each test has its own folder.
 fn read(test: &str, content: &str) -> Vec<Record> {
     records(&file(&scratch(test), "log.txt", content), "auto").unwrap()
 }

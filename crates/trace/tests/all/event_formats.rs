@@ -1,4 +1,4 @@
-//! The formats of tracers of systems, programs and benchmarks, on lines written by hand after each format's description.
+//! The formats of tracers of systems, programs and benchmarks, on lines written by hand from each format's description.
 
 use headstart_trace::{open, Carries, Record};
 
@@ -39,7 +39,7 @@ fn ftrace_perf_and_systrace_print_the_same_events() {
     assert_eq!(all, [by(12, first), by(12, second)]);
     let expected = Carries { duration: true, processes: true, files: true, ..BLOCKS };
     assert_eq!((carries, unit, skipped), (expected, 512, 2), "a discard and a flush");
-    // With the group of the thread, as record-tgid and Android have it; in the page of systrace.
+    // With the thread's group, as with record-tgid and on Android; in systrace's page.
     let groups = ftrace.replace("-12    ", "-12    (   11)").replace("-0     ", "-0     (-----)");
     assert_eq!(read("ftrace_tgid", "ftrace", &groups).0, all);
     let page = format!(
@@ -52,7 +52,7 @@ fn ftrace_perf_and_systrace_print_the_same_events() {
         \x20            swapper     0     [001]  1000.001000: block:block_rq_complete: 8,0 R () 1000 + 8 [0]\n\
         \x20                fio    12     [000]  1000.002000: block:block_rq_issue: 8,0 RA 8192 () 2000 + 16 [fio]\n";
     assert_eq!(read("perf_script", "ftrace", perf).0, all);
-    // What was queued comes before what was issued, which merges.
+    // Queued events precede issued ones, which are merged.
     let queued = "a-7 [0] 1.0: block_bio_queue: 8,0 R 8 + 8 [a]\na-7 [0] 1.1: block_bio_queue: 8,0 R 16 + 8 [a]\n\
         a-7 [0] 1.2: block_rq_issue: 8,0 R 8192 () 8 + 16 [a]\nb-0 [0] 1.5: block_rq_complete: 8,0 R () 8 + 16 [0]\n";
     let expected =
@@ -202,7 +202,7 @@ fn darshan_counts_what_mpi_reads_through_posix_once() {
         MODULE       0   read        0          262144       131072      0.0010      0.0015\n";
     let other = " MODULE       1   read        0               0         1000      0.0020      0.0030\n MODULE       1   read        1               0         0      0.0020      0.0030\n";
     let [mpi, posix, stdio] = ["X_MPIIO", "X_POSIX", "X_STDIO"];
-    // The first file was read through MPI-IO and POSIX, the second through MPI-IO alone, the third by stdio.
+    // The first file was read through MPI-IO and POSIX, the second only through MPI-IO, the third by stdio.
     let sections = [
         section(posix, "/d/a, b.bin", 0, lines),
         section(mpi, "/d/a, b.bin", 0, lines),

@@ -94,7 +94,7 @@ fn every_format_has_an_example_is_recognised_and_reads_alike_in_every_compressio
         let read = |path: &Path, format| drain(&mut *open_with(path, format, request_bytes).unwrap()).unwrap();
         let expected = read(&plain, format);
         assert_eq!(expected.len(), count, "{format}");
-        // The suffix does not decide: the content is recognised under every name.
+        // The suffix does not decide: the content is detected under every name.
         for packed_name in [name.to_owned(), format!("{name}.gz"), "unnamed".to_owned()] {
             let path = file(&directory, &packed_name, &content);
             let (chosen, reason) = open_with(&path, "auto", request_bytes).unwrap().format().unwrap();
@@ -193,7 +193,7 @@ fn lis_lines_of_one_page_each_are_objects() {
 #[test]
 fn measured_requests_follow_the_one_before_by_service_and_think_time() {
     let directory = scratch("measured_lines");
-    // Issued at 0, done at 15,362 us, 56,074 us of thinking; the second is issued at 71,436 us and ends 3,024.5 us
+    // Issued at 0, done at 15,362 us, 56,074 us of think time; the second is issued at 71,436 us and ends 3,024.5 us
     // later; the third follows at once.
     let content = "R Hit    1975456   4  15362.00000  56074.00000\n\n\
         W Miss   1975280   8   3024.50000      0.00000\r\n\

@@ -1,5 +1,5 @@
-//! Mutated inputs: a right trace of each format, with bytes changed, and whatever becomes of it is a record or an error
-//! on one line, in every parser. 2,000 inputs of each parser, or as many as HEADSTART_FUZZ_INPUTS says.
+//! Mutated inputs: a valid trace of each format with changed bytes gives records or a one-line error, in every parser.
+//! 2,000 inputs per parser, or HEADSTART_FUZZ_INPUTS.
 //!
 //! A failure prints the parser and the number of the input, which is the seed of its mutations.
 
@@ -8,10 +8,10 @@ use headstart_trace::{fuzz_formats, fuzz_parse};
 use crate::common::{bzip2, gzip, oracle, recording, scratch, vscsi_1, vscsi_2, xz, zstd};
 use crate::mutate::run;
 
-/// Packs bytes.
+/// Compresses bytes.
 type Pack = fn(&[u8]) -> Vec<u8>;
 
-/// Right content of each format, more than one where a format has several shapes.
+/// Valid content of each format, several if the format has several variants.
 fn seeds(format: &str) -> Vec<Vec<u8>> {
     let text: &[&str] = match format {
         "headstart" => &["time,op,pid,file,offset,size,dur_us\n0.5,R,1,0,4096,8192,7\n0.6,W,1,3,0,512,0\n"],
@@ -95,7 +95,7 @@ fn seeds(format: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// Parses, and checks that what is wrong is told on one line without control characters.
+/// Parses, and checks that an error is one line without control characters.
 fn parse(format: &str, content: &[u8]) -> Result<(), String> {
     fuzz_parse(format, content).map(|_| ()).map_err(|error| {
         let text = error.to_string();

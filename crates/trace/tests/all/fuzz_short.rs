@@ -1,11 +1,11 @@
-//! The short form of the fuzz target: arbitrary and nearly right bytes never panic, in any parser.
+//! The short form of the fuzz target: arbitrary and nearly valid bytes never panic, in any parser.
 
 use headstart_trace::{fuzz_formats, fuzz_parse};
 use proptest::prelude::*;
 
 use crate::common;
 
-/// Pieces from which nearly right text is put together.
+/// Pieces for nearly valid text.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let known = [
         "time,op,pid,file,offset,size,dur_us\n",

@@ -1,4 +1,4 @@
-//! Recordings: what is written is read again, what is damaged is refused, and as a trace they are their references.
+//! Recordings: what is written reads back, damaged files are refused, and as a trace they give their references.
 
 use headstart_trace::hints::{
     check, merge, Change, FileKind, Read, ReadKind, RecordedFile, RecordedProcess, Recording,
@@ -77,7 +77,7 @@ fn as_a_trace_it_is_its_references() {
     assert_eq!(table, [("/a b", 70_000), ("/dev/vda", 1 << 38), ("", 4096)]);
     let found = info(&mut *open(&path, "hints").unwrap(), Some(4096)).unwrap();
     assert_eq!((found.requests, found.distinct_blocks), (5, 18));
-    // Which recorder sees what.
+    // The note says which recorder sees what.
     assert!(found.note.unwrap().starts_with("contains every page used, through calls and mappings"));
 }
 
@@ -97,7 +97,7 @@ fn lost_events_are_a_note_and_no_references_an_error() {
     assert_eq!(text, format!("{}: the trace has no records; allowed: one or more", path.display()));
 }
 
-/// Every prefix of a recording, changes and bytes behind it are refused on one line.
+/// Every prefix of a recording, changes and trailing bytes are refused on one line.
 #[test]
 fn what_is_damaged_is_refused() {
     let path = scratch("hints-damaged").join("x.hints");

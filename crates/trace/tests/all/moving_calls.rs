@@ -1,5 +1,5 @@
-//! System calls that move data without being called read or write, and how strace prints what is cut: made up after the
-//! manual pages and strace's own tests.
+//! System calls other than read and write that move data, and truncated lines of strace: made up from the manual pages
+//! and strace's own tests.
 
 use headstart_trace::{open, Record, RecordReader};
 
@@ -20,7 +20,7 @@ fn seen(record: &Record) -> Seen {
     (record.file, record.offset, record.size, record.write, record.pid)
 }
 
-/// Two files, 3 to read and 4 to write, and a pipe.
+/// Two files, 3 for reading and 4 for writing, and a pipe.
 const OPEN: &str = "7 1700000005.000001 openat(AT_FDCWD</d>, \"in\", O_RDONLY) = 3</d/in> <0.000001>\n\
     7 1700000005.000002 openat(AT_FDCWD</d>, \"out\", O_RDWR|O_CREAT, 0644) = 4</d/out> <0.000001>\n\
     7 1700000005.000003 pipe2([5<pipe:[8]>, 6<pipe:[8]>], 0) = 0 <0.000001>\n";
@@ -28,7 +28,7 @@ const OPEN: &str = "7 1700000005.000001 openat(AT_FDCWD</d>, \"in\", O_RDONLY) =
 #[test]
 fn one_call_reads_one_file_and_writes_another() {
     let (from, to) = (|offset, size| (0, offset, size, false, 7), |offset, size| (1, offset, size, true, 7));
-    // Calls, and what they request; behind each stands where both descriptors are afterwards.
+    // Calls and their requests, followed by the offsets of both descriptors afterwards.
     let cases: &[(&str, &[Seen], (u64, u64))] = &[
         (
             "copy_file_range(3</d/in>, NULL, 4</d/out>, NULL, 9223372035781033984, 0) = 700",
@@ -103,7 +103,7 @@ fn io_submit_names_its_requests_and_io_getevents_their_results() {
     let (records, reader) = read("aio", &format!("{OPEN}{submit}{collect}"));
     let seen: Vec<(u64, u64, bool, u64)> =
         records.iter().map(|record| (record.offset, record.size, record.write, record.duration.0)).collect();
-    // 5.1015 - 5.1, 5.1032 - 5.1; the failed one is none, and the last one's result is not in the trace.
+    // 5.1015 - 5.1, 5.1032 - 5.1; the failed one is skipped, and the last one's result is not in the trace.
     let expected = [
         (8192, 1000, false, 1_500_000),
         (61_440, 4096, false, 3_200_000),
@@ -115,7 +115,7 @@ fn io_submit_names_its_requests_and_io_getevents_their_results() {
     let note = reader.note().unwrap();
     assert!(note.contains("requests of io_submit that the trace does not show: 1 (strace -v shows all)"), "{note}");
 
-    // Equal data: the size that was moved tells, then the order.
+    // With equal data, the moved size decides, then the order.
     let list = [
         iocb("0", "PREAD", "aio_buf=0x55, aio_nbytes=512", 0),
         iocb("0", "PREAD", "aio_buf=0x55, aio_nbytes=4096", 4096),
@@ -129,7 +129,7 @@ fn io_submit_names_its_requests_and_io_getevents_their_results() {
         read("aio-equal", &format!("{OPEN}7 1700000005.1 io_submit(0x1, 3, [{list}]) = 3 <0.000100>\n{events}"));
     let offsets: Vec<(u64, u64)> = records.iter().map(|record| (record.offset, record.duration.0)).collect();
     assert_eq!(offsets, [(4096, 100_500_000), (8192, 200_500_000), (0, 300_500_000)]);
-    // Of a call that fails, nothing; of one that takes fewer, the first.
+    // A failed call gives no request; one that submits fewer gives the first.
     let fails = format!(
         "7 1700000005.1 io_submit(0x1, 3, [{list}]) = -1 EAGAIN (Resource temporarily unavailable) <0.000100>\n"
     );
@@ -163,13 +163,13 @@ fn messages_of_strace_inside_a_line_and_marks_within_data() {
              8, 0) = 8 <0.1>\n",
             vec![read_of(1, 9), read_of(1, 8)],
         ),
-        // The first piece holds the mark as data, and the second one too.
+        // Both pieces contain the mark as data.
         (
             "1 100.4 pwrite64(3</a>, \"<unfinished ...>\", 16, 0 <unfinished ...>\n2 100.5 read(3</a>,  <unfinished ...>\n\
              1 100.6 <... pwrite64 resumed>) = 16 <0.2>\n2 100.7 <... read resumed>\"x resumed>\"..., 10) = 10 <0.2>\n",
             vec![(0, 0, 16, true, 1), read_of(2, 10)],
         ),
-        // A child is attached while its parent's line is open; it has a copy of the parent's descriptor.
+        // A child is attached while its parent's line is unfinished; it has a copy of the parent's descriptor.
         (
             "[pid 1] 100.1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3 <0.1>\n\
              [pid 1] 100.2 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 2 attached\n\
@@ -204,7 +204,8 @@ fn messages_of_strace_inside_a_line_and_marks_within_data() {
     }
 }
 
-/// -r begins with 0 and goes up and down; a log whose times only grow has no such times, even if they are small.
+/// With -r, times begin at 0 and go up and down; in a log whose times only increase they are not relative, even if
+/// small.
 #[test]
 fn small_times_are_relative_or_not() {
     let log =

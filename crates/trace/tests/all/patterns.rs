@@ -1,4 +1,4 @@
-//! Patterns of parallel programs: what each must be by the paper, small ones by hand, and what wrong keys say.
+//! Patterns of parallel programs: properties from the paper, small ones by hand, and errors for wrong keys.
 
 use headstart_trace::patterns::{pattern, PatternContext, Strings, PATTERNS};
 use proptest::prelude::*;
@@ -32,12 +32,12 @@ fn small_ones_by_hand() {
     assert_eq!(portions(&local), [[[0, 1], [4, 5]], [[7, 8], [11, 0]]]);
     assert_eq!(portions(&strings("lfp", &format!("{keys}\napart = 4"), 2, 0))[1], [[4, 5], [8, 9]]);
     assert_eq!(portions(&strings("gfp", keys, 2, 0)), [[[0, 1], [4, 5], [8, 9], [0, 1]]]);
-    // 7 reads of 3 processes: 3, 2, 2; the last portion of the first is cut short.
+    // 7 reads of 3 processes: 3, 2, 2; the last portion of the first is cut.
     let uneven = strings("lfp", "blocks = 100\nreads = 7\nportion = 2\nstride = 1\napart = 10", 3, 0);
     assert_eq!((&uneven.string_ends[..], &uneven.portion_ends[..]), (&[3, 5, 7][..], &[2, 3, 5, 7][..]));
     assert_eq!(uneven.blocks, [0, 1, 2, 10, 11, 20, 21]);
     assert_eq!(portions(&strings("lw", "blocks = 100\nreads = 6", 2, 0)), [[[0, 1, 2]], [[0, 1, 2]]]);
-    // More reads than blocks: over again, each time a portion.
+    // More reads than blocks: the file is read repeatedly; each pass is a portion.
     assert_eq!(strings("gw", "blocks = 3\nreads = 5", 2, 0).portion_ends, [3, 5]);
     assert_eq!(strings("gw", "blocks = 3\nreads = 5", 2, 0).blocks, [0, 1, 2, 0, 1]);
 }
@@ -55,13 +55,13 @@ fn the_papers_parameters_are_the_defaults() {
     }
     // Each block once, in order.
     assert!(strings("gw", "", 20, 1).blocks.into_iter().eq(0..2000));
-    // Every process the same 100 blocks.
+    // Every process reads the same 100 blocks.
     assert!(strings("lw", "", 20, 1).blocks.chunks(100).all(|string| string.iter().copied().eq(0..100)));
-    // The guessed lengths read each block once in gfp.
+    // With the guessed lengths, gfp reads each block once.
     let mut blocks = strings("gfp", "", 20, 1).blocks;
     blocks.sort_unstable();
     assert!(blocks.into_iter().eq(0..2000));
-    // The processes begin at different places, none on another's disk of 20.
+    // The processes begin at different places, each on a different one of 20 disks.
     let local = strings("lfp", "", 20, 1);
     let mut disks: Vec<u32> = local.blocks.chunks(100).map(|string| string[0] % 20).collect();
     disks.sort_unstable();
@@ -87,7 +87,7 @@ fn random_portions_have_their_means_and_differ_by_process_and_seed() {
         assert!((mean - 4.0).abs() < 0.12, "{mean}");
     }
     assert_ne!(strings("grp", "", 20, 1), strings("grp", "", 20, 2));
-    // A string stays what it is when processes are added.
+    // Adding processes does not change a string.
     let more = strings("lrp", "blocks = 1000000\nreads = 300000\nportion_mean = 7\ngap_mean = 4", 3, 5);
     assert_eq!(more.blocks[..200_000], made.blocks[..]);
     // The same blocks on every machine.

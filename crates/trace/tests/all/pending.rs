@@ -1,5 +1,5 @@
-//! Temporary files of conversions under way are removed when the process is stopped: alone in its process, since it removes
-//! those of every conversion.
+//! Temporary files of conversions in progress are removed when the process is stopped. The test runs in a separate
+//! process, because it removes those of all conversions.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// A trace that has no end until it is told to.
+/// A trace without end until it is stopped.
 struct Endless(std::sync::mpsc::Sender<()>);
 
 impl RecordReader for Endless {

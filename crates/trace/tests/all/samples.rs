@@ -1,4 +1,4 @@
-//! Real traces, against figures that an independent reader of each file gave. Skipped loudly where they are absent.
+//! Real traces, compared with figures from an independent reader of each file. Skipped with a note if they are missing.
 
 use headstart_trace::{info, open, sha256_file, Info, Record, Source, FORMATS};
 
@@ -49,7 +49,7 @@ fn page_traces() {
     for (name, requests, references, distinct, sequential) in expected {
         let Some(info) = info_of(&format!("third-party/buffer-cache/{name}.lis.zst"), "lis", 512) else { return };
         assert_eq!((info.requests, info.references, info.distinct_blocks), (requests, references, distinct), "{name}");
-        // OLTP asks for one page at a time: numbers of objects.
+        // OLTP requests one page at a time: object numbers.
         let share = (name != "OLTP").then(|| f64::from(sequential) / requests as f64);
         assert_eq!(info.sequential_share, share, "{name}");
         assert_eq!(info.bytes, 512 * u128::from(references));
@@ -72,7 +72,7 @@ fn seen(record: &Record) -> Seen {
     (record.time.0, record.write, record.file, record.offset, record.size)
 }
 
-/// Requests, reads and bytes, first and last record, against what awk and a script of a few lines found in the text.
+/// Requests, reads and bytes, first and last record, compared with what awk and a short script found in the text.
 fn block_trace(name: &str, format: &str, counts: (u64, u64, u128), first: Seen, last: Seen) -> Option<Info> {
     let info = info_of(&format!("third-party/{name}"), format, 4096)?;
     assert_eq!((info.requests, info.reads, info.bytes), counts, "{name}");
@@ -184,7 +184,7 @@ fn one_format_alone_recognises_each_sample_by_its_content() {
             let source = Source::open(&path).unwrap();
             let fits = FORMATS.iter().filter(|row| (row.detect)(source.head()).is_some());
             let mut fitting: Vec<&str> = fits.map(|row| row.name).collect();
-            // What has a header of its own is CSV too, and its row stands first.
+            // A format with its own header is CSV too, and its row comes first.
             if fitting.len() == 2 && matches!(fitting[0], "headstart" | "dbench") {
                 fitting.retain(|name| *name != "csv");
             }
@@ -197,7 +197,7 @@ fn one_format_alone_recognises_each_sample_by_its_content() {
 
 #[test]
 fn measured_drives() {
-    // name, reads, sectors, service times in all and issue of the last request in us
+    // name, reads, sectors, total service time and issue time of the last request in us
     let expected = [
         ("cheetah9LP", 6594, 63_196, 42_728_946, 497_607_519),
         ("cheetah4LP", 6639, 63_688, 53_277_230, 498_684_332),

@@ -1,4 +1,4 @@
-//! Selections of requests by file and process: against a naive filter, and what errors say.
+//! Selections of requests by file and process: compared with a naive filter, and error texts.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn read(path: &Path, selection: &Selection) -> Result<Vec<Record>, TraceError> {
     drain(&mut *selected(open(path, "auto")?, selection)?)
 }
 
-/// Offsets of what is selected.
+/// Offsets of the selected requests.
 fn offsets(path: &Path, selection: &Selection) -> Vec<u64> {
     read(path, selection).expect("requests").iter().map(|record| record.offset).collect()
 }
@@ -35,12 +35,12 @@ fn files_processes_and_both() {
     assert_eq!(offsets(&path, &selection(&[], &[8], &[])), [2, 3]);
     assert_eq!(offsets(&path, &selection(&[], &[], &["py*"])), [0, 1]);
     assert_eq!(offsets(&path, &selection(&["*.parquet"], &[], &["worker"])), [2]);
-    // Times count from the first one that is taken.
+    // Times count from the first selected request.
     let taken = read(&path, &selection(&[], &[8], &[])).unwrap();
     assert_eq!(taken.iter().map(|record| record.time.0).collect::<Vec<_>>(), [0, 1_000]);
     let mut reader = selected(open(&path, "auto").unwrap(), &selection(&["*.parquet"], &[], &[])).unwrap();
     assert_eq!(drain(&mut *reader).unwrap().len(), 2);
-    // The table and the note are of what was selected.
+    // The table and the note cover the selected requests.
     let paths: Vec<&str> = reader.files().iter().map(|entry| entry.path.as_str()).collect();
     assert_eq!(paths, ["/data/x.parquet", "/data/y.parquet"]);
     assert!(reader.note().unwrap().ends_with("selected: 2 of 4 requests"));
@@ -84,7 +84,7 @@ fn what_fits_nothing_lists_what_there_is() {
 }
 
 proptest! {
-    /// Whatever is selected, in batches or not: what a filter over all records keeps.
+    /// Any selection, with or without batches, gives the same as a filter over all records.
     #[test]
     fn as_a_filter_over_all_records(
         requests in proptest::collection::vec((0u32..4, 0usize..3, 0u64..1000), 1..60),

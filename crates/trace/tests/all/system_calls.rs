@@ -1,4 +1,4 @@
-//! Logs of system calls: excerpts of what strace 6.1 and perf 6.1 print, with the offsets that the calls have.
+//! Logs of system calls: excerpts of the output of strace 6.1 and perf 6.1, with the offsets of the calls.
 
 use headstart_trace::{open, FileEntry, Record, RecordReader};
 
@@ -12,7 +12,7 @@ fn seen(record: &Record) -> Seen {
     (record.file, record.offset, record.size, record.write)
 }
 
-/// What is read of a log, and the reader at its end.
+/// The records of a log, and the reader at its end.
 fn read(test: &str, content: &str) -> (Vec<Record>, Box<dyn RecordReader>) {
     let path = file(&scratch(test), "log", content);
     let mut reader = open(&path, "auto").unwrap();
@@ -81,7 +81,7 @@ fn a_script_of_python_with_all_that_strace_can_print() {
     );
 }
 
-/// The same log as strace prints it with other options.
+/// The same log as printed by strace with other options.
 fn with_options(change: impl Fn(&str) -> String) -> String {
     SCRIPT.lines().map(|line| change(line) + "\n").collect()
 }
@@ -100,7 +100,7 @@ fn the_options_of_strace_change_what_is_carried_and_not_what_is_read() {
     let (records, reader) = read("strace_no_time", &with_options(|line| strip_duration(&rest(line))));
     assert_eq!(records.iter().map(seen).collect::<Vec<_>>(), SCRIPT_REQUESTS);
     assert_eq!((carried(&*reader), records[3].time.0, records[0].pid), ((false, false), 0, 0));
-    // -tt, over midnight from the fifth line of reads on.
+    // -tt, past midnight from the fifth line of reads on.
     let clock = |line: &str| {
         let us: u64 = line[17..23].parse().unwrap();
         let clock = if us < 620_900 { format!("23:59:59.{us}") } else { format!("00:00:00.{us}") };
@@ -113,7 +113,7 @@ fn the_options_of_strace_change_what_is_carried_and_not_what_is_read() {
     let (records, reader) = read("strace_t", &with_options(|line| format!("23:59:59 {}", rest(line))));
     assert_eq!(records.iter().map(seen).collect::<Vec<_>>(), SCRIPT_REQUESTS);
     assert!(reader.note().unwrap().starts_with("times are whole seconds (strace -t): -ttt gives microseconds; "));
-    // -r counts from the line before.
+    // -r counts from the previous line.
     let (records, _) = read("strace_r", &with_options(|line| format!("     0.000100 {}", rest(line))));
     assert_eq!(records.iter().map(seen).collect::<Vec<_>>(), SCRIPT_REQUESTS);
     assert_eq!([records[0].time.0, records[1].time.0], [0, 200_000]);
@@ -141,10 +141,10 @@ fn children_inherit_descriptors_and_threads_share_them() {
         [(0, 0, 100), (0, 100, 50), (0, 150, 25), (1, 0, 7), (0, 175, 5), (2, 0, 3)].map(|(f, o, s)| (f, o, s, false));
     let (records, _) = read("strace_children", &log.replace(" 1.00", " 1700000001.00"));
     assert_eq!(records.iter().map(seen).collect::<Vec<_>>(), expected);
-    // A call in two pieces begins with its first.
+    // A call in two pieces begins with the first piece.
     assert_eq!((records[1].time.0, records[1].duration.0, records[1].pid), (200_000, 100_000, 11));
 
-    // On stderr, the first process has no number before others begin.
+    // On stderr, the first process has no id until others begin.
     let log = r#"openat(AT_FDCWD, "/a", O_RDONLY) = 3
 read(3, "x"..., 100) = 100
 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 11 attached

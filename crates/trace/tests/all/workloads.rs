@@ -1,4 +1,4 @@
-//! Generators: counts, places, determinism, distributions, and what they say to wrong keys.
+//! Generators: counts, positions, determinism, distributions, and errors for wrong keys.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn blocks(name: &str, text: &str) -> Vec<u64> {
     records(name, text, &CONTEXT).iter().map(|record| record.offset / 8192).collect()
 }
 
-/// Keys that keep a generator's records few, with think times.
+/// Keys that give a generator few records, with think times.
 fn few(defaults: &Table) -> String {
     let small = [("blocks", "100"), ("request_blocks", "7"), ("requests", "30"), ("size", "\"2MB\"")];
     let small = small.into_iter().chain([("index_size", "\"1MB\""), ("lists", "100")]);
@@ -73,7 +73,7 @@ fn generators_with_files_stay_within_them() {
         let mut reader = generate(row.name, keys(&few(&row.keys.defaults())), &CONTEXT).unwrap();
         assert_eq!(reader.unit_bytes(), 1, "{}", row.name);
         if !reader.carries().files {
-            continue; // "runs": its own test holds it to its span
+            continue; // "runs": a separate test checks its span
         }
         let sizes: BTreeMap<u32, u64> = reader.files().iter().map(|entry| (entry.file, entry.size_bytes)).collect();
         assert_eq!(sizes.len(), reader.files().len(), "{}: a file is named twice", row.name);
@@ -116,7 +116,7 @@ fn patterns_are_dealt_out_to_the_processes_in_turn() {
     };
     let shared = dealt("gw", "count = 3\nreads = 5");
     assert_eq!(shared, [(0, 0), (1, 1), (2, 2), (0, 3), (1, 4)]);
-    // 3, 2 and 2 reads of their own.
+    // 3, 2 and 2 reads of the processes' own strings.
     let local = dealt("lfp", "count = 3\nreads = 7\nportion = 2\nstride = 1\napart = 10");
     assert_eq!(local, [(0, 0), (1, 10), (2, 20), (0, 1), (1, 11), (2, 21), (0, 2)]);
 }
@@ -160,8 +160,8 @@ fn zipf_has_the_shares_of_its_law() {
         let weights: Vec<f64> = (1..=50).map(|rank| f64::from(rank).powf(-alpha)).collect();
         let total: f64 = weights.iter().sum();
         let expected = weights.iter().map(|weight| weight / total * 400_000.0);
-        // Where expectations are not tiny each count lies within five standard deviations; for alpha 0 the sorting
-        // spreads what would be equal, which five deviations hold too.
+        // Unless expectations are tiny, each count lies within five standard deviations; for alpha 0, sorting spreads
+        // the equal counts, which also stays within five.
         for (rank, (count, expected)) in counts.iter().zip(expected).enumerate() {
             let deviation = (f64::from(*count) - expected).abs();
             assert!(deviation < 5.0 * expected.sqrt() + 3.0, "alpha {alpha}, rank {rank}: {count}, {expected}");

@@ -8,10 +8,10 @@ use headstart_device::{build_array, Device, Request, Service, ARRAYS, MODELS};
 use headstart_types::{stream_seed, Nanos};
 use proptest::prelude::*;
 
-/// One request: what gap in time before it, where, how long, a write?
+/// One request: the gap before it, its place and length, and whether it is a write.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// 0 for none, 1 for until something ends, else nanoseconds.
+    /// 0 for none, 1 to wait for an end, else nanoseconds.
     gap: u64,
     /// Shares of the capacity in 2^32, or sectors near the last request.
     place: u64,
@@ -21,17 +21,17 @@ pub struct Load {
 }
 
 impl Load {
-    /// The same place and length, read.
+    /// The same request as a read.
     pub fn into_read(self) -> Self {
         Self { write: false, ..self }
     }
 }
 
-/// Up to `most` requests: alone and in bursts, near and far, small and large.
+/// Up to `most` requests: single and in bursts, near and far, small and large.
 pub fn load(most: usize) -> impl Strategy<Value = Vec<Load>> {
     let gap = prop_oneof![Just(0u64), Just(1), 2u64..100_000, 2u64..30_000_000];
     let sectors = prop_oneof![1u32..20, Just(8), Just(16), 1u32..2_000];
-    // Now and then at the end of the disk.
+    // Occasionally at the end of the disk.
     let place = prop_oneof![6 => 0u64..1 << 32, 1 => (1u64 << 32) - 200..1 << 32];
     let one = (gap, place, any::<bool>(), sectors, prop::bool::weighted(0.3));
     let one = one.prop_map(|(gap, place, near, sectors, write)| Load { gap, place, near, sectors, write });
@@ -50,7 +50,7 @@ pub fn every_model() -> Vec<(String, Box<dyn Device>)> {
     MODELS.iter().map(build).collect()
 }
 
-/// `model` with some members behind each controller, in units that need not fit its pages.
+/// `model` with some members behind each controller, in units that need not match its pages.
 pub fn every_array(model: &(String, Box<dyn Device>), members: u32, unit: u64) -> Vec<(String, Box<dyn Device>)> {
     let mut all = Vec::new();
     for row in ARRAYS.iter().filter(|row| !row.is_independent()) {
@@ -66,10 +66,10 @@ pub fn every_array(model: &(String, Box<dyn Device>), members: u32, unit: u64) -
     all
 }
 
-/// What reached a member: its index, from when to when, what.
+/// A request to a member: its index, start and end, the request.
 pub type Log = Arc<Mutex<Vec<(usize, Nanos, Nanos, Request)>>>;
 
-/// A device that asserts that its caller keeps to the contract, and writes down what it is given.
+/// A device that asserts that its caller keeps to the contract, and logs its requests.
 #[derive(Clone)]
 pub struct Spy {
     inner: Box<dyn Device>,
@@ -136,14 +136,14 @@ impl Device for Spy {
         Box::new(self.clone())
     }
 
-    /// A controller whose seed is 0 gives its member of index i this seed: from that the spy knows which one it is.
+    /// A controller with seed 0 gives its member of index i this seed, from which the spy knows its index.
     fn reseed(&mut self, seed: u64) {
         self.index = (0..64).find(|&index| stream_seed(0, "member", index) == seed).unwrap_or(0) as usize;
         self.inner.reseed(seed);
     }
 }
 
-/// Sends `load` to `device` as fast as it says and the device can take it; gives each request and its service.
+/// Sends `load` to `device` as fast as it specifies and the device accepts; returns each request and its service.
 pub fn drive(device: &mut dyn Device, load: &[Load]) -> Vec<(Nanos, Request, Service)> {
     let capacity = device.capacity_sectors().unwrap_or(1 << 40);
     let concurrency = device.concurrency() as usize;
@@ -170,7 +170,7 @@ pub fn drive(device: &mut dyn Device, load: &[Load]) -> Vec<(Nanos, Request, Ser
     all
 }
 
-/// Parts sum, nothing is faster than the bound, asking changes nothing, a copy does the same.
+/// Parts sum, nothing is faster than the bound, queries have no side effects, a copy behaves the same.
 pub fn keeps_the_contract(name: &str, mut device: Box<dyn Device>, load: &[Load]) -> Result<(), TestCaseError> {
     device.reseed(7);
     let mut copy = device.clone();

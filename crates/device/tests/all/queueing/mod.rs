@@ -35,7 +35,7 @@ pub fn queued(at: Nanos, request: Request) -> Queued {
     Queued { request, arrived: at, sequence: request.tag }
 }
 
-/// What a scheduler gives up next, of those that never wait, merge or stroke.
+/// The next request of a scheduler that never waits, merges or strokes.
 pub fn pop(queue: &mut dyn Scheduler, device: &dyn Device) -> Option<Queued> {
     let mut parts = Vec::new();
     let next = queue.pop(Nanos::ZERO, device, &mut parts);
@@ -47,7 +47,7 @@ pub fn pop(queue: &mut dyn Scheduler, device: &dyn Device) -> Option<Queued> {
     }
 }
 
-/// An arm over 120,000 sectors that takes a microsecond a sector to move, as to read; one request at a time.
+/// An arm over 120,000 sectors that takes a microsecond per sector to move and to read; one request at a time.
 #[derive(Clone, Default)]
 pub struct Arm {
     pub head: u64,
@@ -101,7 +101,7 @@ impl Device for Arm {
     }
 }
 
-/// A device that serves three at once, each for as many microseconds as it has sectors.
+/// A device with three concurrent requests, each taking as many microseconds as it has sectors.
 #[derive(Clone)]
 pub struct Wide {
     pub head: u64,
@@ -165,7 +165,7 @@ pub fn drive(kind: usize, host: &str, own: &str, depth: u32) -> Drive {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 pub struct Outcome {
     /// With their instants.
     pub done: Vec<(Nanos, Finished)>,
@@ -173,13 +173,13 @@ pub struct Outcome {
     pub busy: Nanos,
     /// When the last ended.
     pub end: Nanos,
-    /// The longest time without a break in which something waited and nothing was in service.
+    /// The longest uninterrupted time in which requests waited and none was in service.
     pub idle_max: Nanos,
 }
 
-/// Runs arrivals (time, request) through a drive. Asserts at every event that time does not go backwards, that
-/// the drive's busy time is ours, that the operational laws hold up to then, and that whatever waits is either served
-/// or waited for.
+/// Runs arrivals (time, request) through a drive. Asserts at every event that time does not decrease, that the drive's
+/// busy time equals ours, that the operational laws hold up to then, and that each waiting request is either served or
+/// deliberately delayed.
 pub fn run(drive: &mut Drive, arrivals: &[(Nanos, Request)]) -> Outcome {
     let (mut ends, mut next, mut wake): (Vec<Nanos>, usize, Option<Nanos>) = (Vec::new(), 0, None);
     let mut outcome = Outcome { done: Vec::new(), busy: Nanos::ZERO, end: Nanos::ZERO, idle_max: Nanos::ZERO };
@@ -239,7 +239,7 @@ pub fn arrivals(count: usize) -> impl Strategy<Value = Vec<(Nanos, Request)>> {
         let mut all = Vec::with_capacity(list.len());
         for (tag, (gap, pause, place, sectors, kind, process)) in list.into_iter().enumerate() {
             now += Nanos(if gap == 0 { pause } else { 0 });
-            // Half of them go on where the process's last one ended.
+            // Half of them continue where the process's last one ended.
             let place = if kind % 2 == 0 { place * 256 } else { last[process as usize] };
             let sector = place.min(Arm::SECTORS - 40);
             last[process as usize] = sector + u64::from(sectors);

@@ -1,10 +1,10 @@
-//! The small drive of the tests that are worked out by hand: see `segments.rs`.
+//! The small drive of the hand-worked tests: see `segments.rs`.
 
 use headstart_device::{Device, Mechanical, Request, Service};
 use headstart_types::Nanos;
 use toml::Table;
 
-/// With a bus of so many ms a sector, more keys of the controller, and a buffer.
+/// With a bus time per sector in ms, more keys of the controller, and a buffer.
 pub fn small(bus: f64, controller: &str, buffer: &str) -> Mechanical {
     let profile = format!(
         "name = 'small'
@@ -31,17 +31,17 @@ pub fn small(bus: f64, controller: &str, buffer: &str) -> Mechanical {
     Mechanical::from_table(profile.parse::<Table>().unwrap()).unwrap()
 }
 
-/// So many milliseconds.
+/// Milliseconds.
 pub fn ms(ms: f64) -> Nanos {
     Nanos::from_millis_f64(ms)
 }
 
-/// Serves a read that arrives after so many milliseconds.
+/// Serves a read that arrives at `at` milliseconds.
 pub fn read(device: &mut Mechanical, at: f64, sector: u64, sectors: u32) -> Service {
     device.serve(ms(at), &Request::read(sector, sectors, 0))
 }
 
-/// Serves a write that arrives after so many milliseconds.
+/// Serves a write that arrives at `at` milliseconds.
 pub fn write(device: &mut Mechanical, at: f64, sector: u64, sectors: u32) -> Service {
     device.serve(ms(at), &Request::write(sector, sectors, 0))
 }

@@ -93,8 +93,8 @@ fn mistakes_say_what_is_allowed() {
     begins(json!({}), "drive: is missing; allowed: a drive, or seek, rotation and rate together");
     begins(json!({"seek": 1e6, "rate": 1e6}), "rotation: is missing; allowed: a drive, or ");
     begins(json!({"drive": "ibm-36gb-10k", "rate": 1e6}), "rate: is given together with a drive, which has its own; ");
-    begins(json!({"drive": "nvme"}), "drive: nothing moves in \"nvme\": there is no switch ");
-    begins(json!({"drive": "uniform", "keys": {"fetch_time": "2ms"}}), "drive: nothing moves in \"uniform\"");
+    begins(json!({"drive": "nvme"}), "drive: \"nvme\" has no seeks, hence no competitive depth; ");
+    begins(json!({"drive": "uniform", "keys": {"fetch_time": "2ms"}}), "drive: \"uniform\" has no seeks");
     begins(json!({"drive": "ibm-36gb"}), "drive.model: unknown ");
     let numbers = json!({"seek": 1e6, "rotation": 1e6, "rate": 1e6});
     let with = |key: &str, value: Value| {

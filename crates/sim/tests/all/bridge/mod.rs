@@ -1,7 +1,7 @@
-//! From an instance of the naive models to a scenario of the library, and its result in their units.
+//! Converts an instance of the naive models to a scenario of the library, and its result to their units.
 //!
-//! The unit of time is 1 ms. Both sides break ties by block number, and the library numbers blocks in order of
-//! first appearance, so an instance is renumbered first ([`canonical`]).
+//! The unit of time is 1 ms. Both sides break ties by block number, and the library numbers blocks in order of first
+//! appearance, so an instance is renumbered first ([`canonical`]).
 
 use std::num::NonZero;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -13,8 +13,8 @@ use toml::{Table, Value};
 use crate::naive::random::{instance, shrink, Limits};
 use crate::naive::{Instance, Outcome};
 
-/// The same instance with blocks numbered in order of first appearance: references, then the initial cache.
-/// Blocks in neither are left out.
+/// The same instance with blocks numbered in order of first appearance: references, then the initial cache. Other
+/// blocks are dropped.
 pub fn canonical(drawn: &Instance) -> Instance {
     let mut order: Vec<usize> = vec![];
     for block in drawn.refs.iter().chain(&drawn.initial) {
@@ -63,7 +63,7 @@ pub fn report(of: &Instance, policy: &str) -> Report {
     simulate(&scenario, &mut |_| true).unwrap_or_else(|error| panic!("{error}\n{}", text()))
 }
 
-/// What the library makes of an instance, in units.
+/// The library's result for an instance, in units.
 pub fn fast(of: &Instance, policy: &str) -> Outcome {
     let report = report(of, policy);
     Outcome { elapsed: units(report.elapsed_ns, policy), fetches: report.counts.fetches }
@@ -80,7 +80,8 @@ fn units(ns: u64, what: &str) -> u64 {
     ns / 1_000_000
 }
 
-/// The least seed of `0..count` whose check gives something, and what it gives; the seeds are dealt to all processors.
+/// The smallest seed of `0..count` whose check returns something, and the result; the seeds are distributed to all
+/// processors.
 pub fn first_of<T: Send>(count: u64, check: impl Fn(u64) -> Option<T> + Sync) -> Option<(u64, T)> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get) as u64;
     let least = AtomicU64::new(count);
@@ -101,8 +102,8 @@ pub fn first_of<T: Send>(count: u64, check: impl Fn(u64) -> Option<T> + Sync) ->
     })
 }
 
-/// Runs a law over the instances of seeds `0..count`; the law gives the first statement that does not hold. A
-/// failure prints the seed and, as a scenario, the instance made as small as it still fails.
+/// Checks a law over the instances of seeds `0..count`; the law returns the first statement that does not hold. A
+/// failure prints the seed and, as a scenario, the smallest instance that still fails.
 pub fn holds(count: u64, limits: Limits, law: impl Fn(u64, &Instance) -> Result<(), String> + Sync) {
     let broken = first_of(count, |seed| {
         let drawn = canonical(&instance(seed, limits));
@@ -115,7 +116,7 @@ pub fn holds(count: u64, limits: Limits, law: impl Fn(u64, &Instance) -> Result<
     }
 }
 
-/// The same for a law that counts as it goes: nothing is made smaller.
+/// The same for a law with state: nothing is shrunk.
 pub fn holds_with(count: u64, limits: Limits, mut law: impl FnMut(u64, &Instance) -> Result<(), String>) {
     for seed in 0..count {
         let drawn = canonical(&instance(seed, limits));
@@ -125,7 +126,7 @@ pub fn holds_with(count: u64, limits: Limits, mut law: impl FnMut(u64, &Instance
     }
 }
 
-/// The law's word; a panic, such as a broken assertion of the level, breaks it too.
+/// The law's result; a panic, such as a failed assertion of the level, counts as a failure.
 fn judge(law: &impl Fn(u64, &Instance) -> Result<(), String>, seed: u64, of: &Instance) -> Result<(), String> {
     let caught = catch_unwind(AssertUnwindSafe(|| law(seed, of)));
     caught.unwrap_or_else(|panic| {

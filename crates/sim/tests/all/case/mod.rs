@@ -1,5 +1,5 @@
-//! One case of the whole-system fuzzer: a scenario and its trace. It is refused in a line, or it runs, is looked at after
-//! every step, and what it counts adds up. What breaks that is shrunk to a small case.
+//! One case of the whole-system fuzzer: a scenario and its trace. It is refused in one line, or it runs, is checked
+//! after every step, and its counts add up. A failing case is shrunk.
 
 use std::fs;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -10,36 +10,36 @@ use toml::{Table, Value};
 
 use crate::drawn;
 
-/// Reports of progress after which a run counts as endless: each stands for thousands of steps, and no trace drawn here
-/// has more than a hundred requests.
+/// Number of progress reports after which a run counts as endless: each stands for thousands of steps, and no trace
+/// drawn here has more than a hundred requests.
 const REPORTS_MAX: u32 = 200;
 
-/// Attempts at most to make a case smaller.
+/// Maximum number of attempts to shrink a case.
 const ATTEMPTS_MAX: u32 = 3_000;
 
-/// A scenario, its trace, and the file that the trace is in.
+/// A scenario, its trace, and the trace's file.
 #[derive(Clone)]
 pub struct Case {
-    /// As a file has it.
+    /// As in a file.
     pub scenario: Table,
-    /// The lines of the trace; none where it reads none.
+    /// The lines of the trace; empty if it reads none.
     pub trace: Vec<String>,
     file: PathBuf,
 }
 
-/// Changes a machine after each step: nothing, but in tests of the fuzzer itself.
+/// Changes a machine after each step: only used in tests of the fuzzer itself.
 pub type Meddle<'a> = &'a mut dyn FnMut(&mut Machine);
 
-/// What has come of a case.
+/// The outcome of a case.
 pub enum Outcome {
     /// It has run.
     Ran(Box<Report>),
-    /// It was refused, in a line.
+    /// It was refused, in one line.
     Refused,
 }
 
 impl Case {
-    /// The case of a seed, whose trace is to be in `folder`.
+    /// The case of a seed, with its trace in `folder`.
     pub fn drawn(seed: u64, folder: &Path) -> Self {
         let file = folder.join("drawn.csv");
         let drawn = drawn::scenario(seed, &file.display().to_string());
@@ -47,7 +47,7 @@ impl Case {
         Self { scenario: drawn.text.parse().expect("it has been a table"), trace: trace.unwrap_or_default(), file }
     }
 
-    /// The scenario; the trace is written.
+    /// The scenario; writes the trace.
     pub fn scenario(&self) -> Result<Scenario, Error> {
         if !self.trace.is_empty() {
             fs::write(&self.file, self.trace.join("\n") + "\n").expect("the folder can be written");
@@ -58,7 +58,7 @@ impl Case {
     /// Runs the case.
     ///
     /// # Panics
-    /// An invariant does not hold, an error is none of a line, or a run does not end.
+    /// If an invariant does not hold, an error is not one line, or a run does not end.
     pub fn run(&self, meddle: Meddle<'_>) -> Outcome {
         match self.scenario().and_then(|scenario| looked_at(&scenario, meddle).map(|report| (scenario, report))) {
             Ok((scenario, report)) => {
@@ -75,14 +75,14 @@ impl Case {
         }
     }
 
-    /// What is wrong with the case; `None` where nothing is.
+    /// The failure of the case, if any.
     pub fn fault(&self, meddle: Meddle<'_>) -> Option<String> {
         let payload = catch_unwind(AssertUnwindSafe(|| drop(self.run(meddle)))).err()?;
         let text = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
         Some(text.unwrap_or("a panic").to_owned())
     }
 
-    /// A case as small as can be found that `fails` too.
+    /// A minimal case that `fails` too.
     pub fn shrunk(self, fails: &mut dyn FnMut(&Case) -> bool) -> Self {
         let mut best = self;
         let mut attempts = 0;
@@ -98,7 +98,7 @@ impl Case {
         }
     }
 
-    /// Cases that lack something: much of the trace first, then little, then each key.
+    /// Cases that lack something: large parts of the trace first, then small ones, then each key.
     fn smaller(&self) -> impl Iterator<Item = Case> + '_ {
         let lines = self.trace.len();
         let parts =
@@ -122,14 +122,14 @@ impl Case {
         without_lines.chain(without_keys)
     }
 
-    /// The case as files: the scenario and, in comments behind it, its trace.
+    /// The case as files: the scenario and, in comments after it, its trace.
     pub fn text(&self) -> String {
         let trace: String = self.trace.iter().map(|line| format!("# {line}\n")).collect();
         format!("{}\n# the trace:\n{trace}", self.scenario)
     }
 }
 
-/// The paths of all keys and list items, whole tables before what is in them.
+/// The paths of all keys and list items, tables before their contents.
 fn paths_of(value: &Value, at: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
     let children: Vec<(String, &Value)> = match value {
         Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), value)).collect(),
@@ -155,7 +155,7 @@ fn remove(value: &mut Value, path: &[String]) {
     }
 }
 
-/// Refuses to go on for ever.
+/// Stops endless runs.
 pub fn patience() -> impl FnMut(headstart_sim::Progress) -> bool {
     let mut reports = 0;
     move |_| {
@@ -165,12 +165,12 @@ pub fn patience() -> impl FnMut(headstart_sim::Progress) -> bool {
     }
 }
 
-/// A run that is looked at after every step.
+/// A run that is checked after every step.
 pub fn looked_at(scenario: &Scenario, meddle: Meddle<'_>) -> Result<Report, Error> {
     checked(scenario, &mut patience(), meddle)
 }
 
-/// What holds of every run.
+/// The laws of every run.
 pub fn adds_up(report: &Report) {
     let counts = &report.counts;
     assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
@@ -196,7 +196,7 @@ pub fn adds_up(report: &Report) {
     assert!(report.requests <= counts.references);
 }
 
-/// No run takes less than the lower bound, where there is one.
+/// No run takes less than the lower bound, if there is one.
 fn keeps_its_bound(scenario: &Scenario, report: &Report) {
     if let Ok(bound) = lower_bound(scenario) {
         let elapsed = report.elapsed_ns;

@@ -25,14 +25,14 @@ impl Trace {
         Self::of_text(name, &text)
     }
 
-    /// A trace of this text, in the format `headstart`.
+    /// A trace with this text, in the format `headstart`.
     pub fn of_text(name: &str, text: &str) -> Self {
         let path = std::env::temp_dir().join(format!("headstart-{}-{name}.csv", std::process::id()));
         std::fs::write(&path, text).expect("the temporary folder can be written");
         Self(path)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> std::path::Display<'_> {
         self.0.display()
     }
@@ -48,12 +48,12 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        // Leaving a file behind in the temporary folder is no reason to fail.
+        // A file left in the temporary folder is harmless.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Parses what a test has written.
+/// Parses a test's scenario.
 pub fn table(text: &str) -> Table {
     text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -64,13 +64,13 @@ pub fn try_run(scenario: Table) -> Result<Report, String> {
     simulate(&scenario, &mut |_| true).map_err(|error| error.to_string())
 }
 
-/// Runs a scenario that has nothing wrong with it.
+/// Runs a valid scenario.
 pub fn run(text: &str) -> Report {
     try_run(table(text)).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Each policy of the registry as the keys of `[policy]`, in its defaults and with each replacement where that is
-/// open; without `optimum`, which takes tiny instances only, and what is for parallel programs.
+/// Each policy of the registry as the keys of `[policy]`, with its defaults and with each replacement if that is open;
+/// without `optimum`, which only takes tiny instances, and without policies for parallel programs.
 pub fn policies() -> Vec<String> {
     let with = |name: &'static str| {
         REPLACEMENTS.iter().map(move |each| format!("name = \"{name}\", replacement = \"{}\"", each.name))
@@ -83,7 +83,7 @@ pub fn policies() -> Vec<String> {
     .collect()
 }
 
-/// Whether what lies together may be fetched with one request: of whole requests, and by policies that gather.
+/// Whether contiguous blocks may be fetched with one request: for whole requests, and by policies that gather.
 pub fn gathers(text: &str) -> bool {
     !text.contains("issue = \"blocks\"")
         || POLICIES.iter().any(|row| row.gathers() && text.contains(&format!("\"{}\"", row.name)))
@@ -122,8 +122,8 @@ pub fn random_system(seed: u64) -> String {
     )
 }
 
-/// The system of [`random_system`], with any model of the registry in the place of its HP 97560, unless only a drive with an
-/// arm has what it asks for: a scheduler of its own, or an end behind which another disk begins.
+/// The system of [`random_system`], with any model of the registry instead of its HP 97560, unless it needs a drive
+/// with an arm: a separate scheduler, or a capacity after which another disk begins.
 pub fn random_system_of_any_model(seed: u64) -> String {
     let models: Vec<&str> = MODELS.iter().map(|row| row.name).filter(|name| *name != "uniform").collect();
     let model = models[seed as usize % models.len()];
@@ -143,12 +143,12 @@ fn shared_bus(seed: u64) -> &'static str {
     }
 }
 
-/// Any array, or a command queue in each disk, as further keys of `[device]`.
+/// Any array, or a command queue in each disk, as additional keys of `[device]`.
 fn random_array(rng: &mut ChaCha8Rng, unlimited: bool) -> String {
     match rng.random_range(0..4) {
         0 => {
             let row = &ARRAYS[rng.random_range(0..ARRAYS.len())];
-            // Disks without limit are not to be put one after another; parity needs three of them.
+            // Disks without a capacity cannot be concatenated; parity needs three of them.
             match row.name {
                 "concat" if unlimited => String::new(),
                 "raid5" => ", array = \"raid5\", count = 4".to_owned(),
@@ -163,7 +163,7 @@ fn random_array(rng: &mut ChaCha8Rng, unlimited: bool) -> String {
     }
 }
 
-/// The keys of a workload, and how many blocks it has.
+/// The keys of a workload, and its number of blocks.
 fn random_workload(rng: &mut ChaCha8Rng) -> (String, u32) {
     let name = one_of(rng, &["synth", "sequential", "random", "loop", "zipf"]);
     let blocks: u32 = rng.random_range(1..=300);
@@ -187,7 +187,7 @@ fn random_workload(rng: &mut ChaCha8Rng) -> (String, u32) {
     (text, blocks)
 }
 
-/// Any row of the registry in its defaults, or one of kimbrel96's policies with keys of its own; with hints.
+/// Any row of the registry with its defaults, or one of kimbrel96's policies with drawn keys; with hints.
 fn random_policy(rng: &mut ChaCha8Rng) -> String {
     let rows = policies();
     let mut policy = rows[rng.random_range(0..rows.len())].clone();
@@ -231,7 +231,7 @@ fn random_policy(rng: &mut ChaCha8Rng) -> String {
     policy
 }
 
-/// What two runs must share: everything but the scenario and the levels below the first.
+/// What two runs must share: everything except the scenario and the levels below the first.
 pub fn same_but_lower_levels(one: &Report, two: &Report, text: &str) {
     let json = |report: &Report| {
         let mut value = serde_json::to_value(report).expect("plain values");

@@ -1,4 +1,4 @@
-//! Draws of simple things, and of values like a given one.
+//! Random draws of simple values, and of values similar to a given one.
 
 use headstart_policy::registry::PolicyRow;
 use headstart_types::{Bytes, Nanos};
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 /// A source of draws.
 pub struct Draw(ChaCha8Rng);
 
-/// What keys that take one of several words may say.
+/// The words of keys that take one of several words.
 const WORDS: [(&str, &[&str]); 12] = [
     ("when", &["always", "miss", "tagged"]),
     ("trigger", &["group", "window"]),
@@ -31,7 +31,7 @@ impl Draw {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// True in so many of a hundred cases.
+    /// True with this probability in per cent.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.0.random_range(0..100) < percent
     }
@@ -69,7 +69,7 @@ impl Draw {
         }
     }
 
-    /// Some of the keys of `defaults`, with values like theirs.
+    /// Some of the keys of `defaults`, with similar values.
     pub fn some_keys(&mut self, defaults: &Table) -> Table {
         let mut keys = Table::new();
         if self.chance(50) {
@@ -83,7 +83,7 @@ impl Draw {
         keys
     }
 
-    /// Whole numbers for some of the keys that have no default of their own.
+    /// Whole numbers for some of the keys without a fixed default.
     pub fn computed_keys(&mut self, row: &PolicyRow, keys: &mut Table) {
         for (key, _) in row.keys.absent(&Table::new()) {
             if self.chance(30) {
@@ -100,7 +100,7 @@ impl Draw {
         }
     }
 
-    /// A value of the kind of `value`.
+    /// A value of the same type as `value`.
     fn like(&mut self, key: &str, value: &Value) -> Value {
         match value {
             Value::Integer(_) => self.number().into(),

@@ -1,4 +1,4 @@
-//! What serves it: policies, levels, processes, disks, costs.
+//! The machine: policies, levels, processes, disks, costs.
 
 use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
 use headstart_policy::coordinator::registry::COORDINATORS;
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::{named, Draw, Plan};
 
-/// Any policy that may suit, with its keys, as a table with a name.
+/// Any policy that may be valid, with its keys, as a table with a name.
 pub fn policy(draw: &mut Draw, plan: &Plan) -> Table {
     let hinted: Vec<_> = POLICIES.iter().filter(|row| row.is_hinted()).collect();
     let mut keys;
@@ -60,7 +60,7 @@ fn read_ahead(draw: &mut Draw) -> &'static PolicyRow {
 
 fn replacement(draw: &mut Draw) -> (&'static str, Value) {
     let row = &REPLACEMENTS[draw.upto(REPLACEMENTS.len() as i64 - 1) as usize];
-    // Programs are made for this one.
+    // Programs are designed for this one.
     let name = if draw.chance(15) { "ru-set" } else { row.name };
     let row = REPLACEMENTS.iter().find(|row| row.name == name).expect("it is there");
     (row.name, named(draw.some_keys(&row.keys.defaults()), row.name))
@@ -91,7 +91,7 @@ fn hints(draw: &mut Draw, plan: &Plan, keys: &mut Table) {
 pub fn levels(draw: &mut Draw, plan: &Plan, policy: &Table, root: &mut Table) {
     let mut first = Table::new();
     match draw.upto(5) {
-        // Where what is written and what is asked for at once do not fit.
+        // Written and requested blocks together do not fit.
         _ if plan.writes && draw.chance(40) => drop(first.insert("blocks".into(), draw.count(3).into())),
         0 => drop(first.insert("footprint".into(), draw.one_of(&[0.01, 0.3, 1.0, 2.0]).into())),
         1 => drop(first.insert("size".into(), format!("{}B", plan.block as i64 * draw.count(20)).into())),
@@ -286,7 +286,7 @@ pub fn device(draw: &mut Draw, plan: &Plan) -> Table {
     keys
 }
 
-/// Every block that inline references name, each on one of `count` disks.
+/// Every label of the inline references, each on one of `count` disks.
 fn layout(draw: &mut Draw, count: i64) -> Value {
     let mut disks = vec![Vec::new(); count as usize];
     for name in ["A", "b", "C", "d", "E", "F"] {

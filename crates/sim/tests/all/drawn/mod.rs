@@ -1,8 +1,7 @@
-//! Any scenario, drawn from a seed: the text of a scenario file, and the text of the trace that it reads.
+//! Any scenario, drawn from a seed: the text of a scenario file, and the text of its trace.
 //!
-//! Every row of every registry comes up, with any of its keys set to small, large, odd and wrong values. What
-//! contradicts itself is refused, which is part of the test. Workloads are small: most runs take less than a
-//! millisecond.
+//! Every row of every registry is drawn, with any of its keys set to small, large, unusual and wrong values.
+//! Contradictions are refused, which is part of the test. Workloads are small: most runs take less than a millisecond.
 
 mod draw;
 mod machine;
@@ -16,37 +15,36 @@ pub use draw::Draw;
 pub struct Drawn {
     /// The text of the scenario file.
     pub text: String,
-    /// The text of the trace, whose path the scenario has; `None` where it reads none.
+    /// The text of the trace, whose path the scenario has; `None` if it reads none.
     pub trace: Option<String>,
 }
 
-/// What has been decided of a scenario and restricts what else can be drawn.
+/// Decisions about a scenario that restrict further draws.
 struct Plan {
-    /// Processes read a pattern.
+    /// Whether processes read a pattern.
     pattern: bool,
-    /// Arrivals by the clock.
+    /// Whether arrivals are open.
     open: bool,
-    /// Several processes of a trace.
+    /// Whether there are several processes of a trace.
     several: bool,
-    /// There is a section `[process]`.
+    /// Whether there is a section `[process]`.
     program: bool,
-    /// Files are dealt out to processes.
+    /// Whether files are dealt to processes.
     dealt: bool,
-    /// Requests are asked for as wholes.
+    /// Whether requests are issued whole.
     whole: bool,
-    /// Written blocks stay dirty for a time.
+    /// Whether written blocks stay dirty for a time.
     dirty: bool,
-    /// What is written reaches the disks, at once or later.
+    /// Whether writes reach the disks, at once or later.
     writes: bool,
-    /// Blocks have names.
+    /// Whether blocks have labels.
     named: bool,
-    /// The trace's own units are the blocks.
+    /// Whether the trace's own units are the blocks.
     objects: bool,
-    /// Bytes of a block.
     block: u64,
 }
 
-/// The scenario of `seed`, whose trace, if it has one, lies at `path`.
+/// The scenario of `seed`, with its trace, if it has one, at `path`.
 pub fn scenario(seed: u64, path: &str) -> Drawn {
     let mut draw = Draw::new(seed);
     let pattern = draw.chance(12);
@@ -91,7 +89,7 @@ fn name_of(policy: &Table) -> Option<&str> {
     policy.get("name")?.as_str()
 }
 
-/// A table with a name: the bare name, where nothing else is in it.
+/// A table with a name, or the bare name if it has no other keys.
 fn named(mut keys: Table, name: &str) -> Value {
     if keys.is_empty() {
         return name.into();

@@ -1,4 +1,4 @@
-//! What is read: trace files, generators, inline references; and the keys that all of them have.
+//! The workload: trace files, generators, inline references; and their common keys.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ pub fn workload(draw: &mut Draw, plan: &Plan, path: &str) -> (Table, Option<Stri
     (table, trace)
 }
 
-/// Any generator; what would be long is made short.
+/// Any generator, with few requests.
 fn generator(draw: &mut Draw, table: &mut Table) {
     let row = &WORKLOADS[draw.upto(WORKLOADS.len() as i64 - 1) as usize];
     let defaults = row.keys.defaults();
@@ -67,7 +67,7 @@ fn generator(draw: &mut Draw, table: &mut Table) {
     table.insert("limit".into(), draw.count(60).into());
 }
 
-/// Keys that do not say what is read.
+/// Keys other than the input.
 fn common(draw: &mut Draw, plan: &Plan, table: &mut Table) {
     let mut set = |key: &str, value: Value| {
         table.insert(key.to_owned(), value);
@@ -147,7 +147,7 @@ fn csv(draw: &mut Draw, plan: &Plan) -> String {
     let some = !plan.several && !plan.open && draw.chance(20);
     let kept: Vec<&str> = COLUMNS.into_iter().filter(|name| !some || ["offset", "size"].contains(name)).collect();
     let (processes, files, span) = (draw.count(4), draw.count(4), draw.count(40));
-    // Some traces lie far out, some have requests of nothing.
+    // Some traces have large addresses, some have empty requests.
     let base = if draw.chance(3) { draw.one_of(&[1 << 31, 1 << 33, 1 << 40, i64::MAX >> 1]) } else { 0 };
     let least = if draw.chance(2) { 0 } else { 1 };
     let mut text = kept.join(",");

@@ -1,8 +1,8 @@
-//! Aggressive (sections 2.4 and 2.7): free disks fetch their first missing blocks, for the block
-//! referenced furthest away, as long as that is referenced later than the block fetched.
+//! Aggressive (sections 2.4 and 2.7): free disks fetch their first missing blocks, replacing the block referenced
+//! furthest away, as long as that is referenced later than the block fetched.
 //!
-//! A disk is free when nothing is outstanding on it, so a block that turns out to be missing when it is
-//! referenced waits until its disk has done its batch.
+//! A disk is free when nothing is outstanding on it, so a block that turns out to be missing when it is referenced
+//! waits until its disk has finished its batch.
 
 use super::{run, Instance, Outcome, World};
 

@@ -1,5 +1,5 @@
-//! What the theory promises of any outcome, from whichever program it is (Kimbrel et al., OSDI 1996, theorems 1 and 2 and
-//! section 2.3).
+//! The theory's guarantees for any outcome, from any program (Kimbrel et al., OSDI 1996, theorems 1 and 2 and section
+//! 2.3).
 
 use super::{Instance, Outcome};
 
@@ -13,7 +13,7 @@ pub struct Hinted {
 }
 
 impl Hinted {
-    /// Whether each is as near as promised to `best`, the optimum's elapsed time.
+    /// Whether each is within its guarantee of `best`, the optimum's elapsed time.
     pub fn keep_their_bounds(&self, i: &Instance, best: u64) -> Result<(), String> {
         let (f, k, d) = (i.fetch, i.frames as u64, i.disks as u64);
         let (greedy, backward) = (self.aggressive.elapsed, self.reverse_aggressive.elapsed);
@@ -33,7 +33,7 @@ impl Hinted {
     }
 }
 
-/// How many blocks are referenced.
+/// Number of referenced blocks.
 pub fn distinct(i: &Instance) -> usize {
     (0..i.disk_of.len()).filter(|block| i.refs.contains(block)).count()
 }

@@ -101,7 +101,7 @@ impl World {
         self.queues.iter().flatten().any(|&(b, _)| b == block)
     }
 
-    /// Neither resident nor on its way: what the paper calls missing.
+    /// Neither resident nor outstanding: what the paper calls missing.
     fn missing(&self, block: usize) -> bool {
         !self.resident[block] && !self.in_flight(block)
     }
@@ -139,7 +139,7 @@ impl World {
         (self.cursor..self.refs.len()).find(|&p| self.missing(self.refs[p]) && may(self.refs[p]))
     }
 
-    /// Queues a fetch on a disk. The victim, if any, is gone at once; without one a frame must be free.
+    /// Queues a fetch on a disk. The victim, if any, is evicted at once; without one a frame must be free.
     fn issue(&mut self, disk: usize, block: usize, victim: Option<usize>) {
         assert!(self.missing(block), "block {block} is fetched while it is here");
         match victim {
@@ -168,7 +168,7 @@ impl World {
     }
 }
 
-/// Serves the whole sequence, asking `decide` in step (2).
+/// Serves the whole sequence, calling `decide` in step (2).
 fn run(instance: &Instance, mut decide: impl FnMut(&mut World)) -> Outcome {
     let Instance { refs, initial, frames, disk_of, disks, fetch } = instance;
     let mut world = World::new(refs.clone(), initial, *frames, disk_of.len(), *disks, *fetch);

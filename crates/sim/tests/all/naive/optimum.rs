@@ -21,7 +21,7 @@ struct State {
     flights: [Option<(u8, u8)>; 3],
 }
 
-/// The least elapsed time of any schedule, in units.
+/// The shortest elapsed time of any schedule, in units.
 pub fn optimum(instance: &Instance) -> u64 {
     search(instance, |state, visit| choose(instance, state, 0, visit))
 }
@@ -53,7 +53,7 @@ pub fn optimum_of_one_disk(instance: &Instance) -> u64 {
     })
 }
 
-/// Breadth first over all that `decisions` allows in a state.
+/// Breadth first over everything that `decisions` allows in a state.
 fn search(instance: &Instance, decisions: impl Fn(&State, &mut dyn FnMut(&State))) -> u64 {
     let Instance { refs, initial, frames, disk_of, disks, fetch } = instance;
     assert!(refs.len() <= 10 && disk_of.len() <= 6 && *frames <= 4 && *disks <= 3 && *fetch < 256);
@@ -79,7 +79,7 @@ fn search(instance: &Instance, decisions: impl Fn(&State, &mut dyn FnMut(&State)
     unreachable!()
 }
 
-/// All that the disks from `disk` on can do in this state.
+/// Every choice of the disks from `disk` on in this state.
 fn choose(instance: &Instance, state: &State, disk: usize, visit: &mut dyn FnMut(&State)) {
     if disk == instance.disks {
         return visit(state);

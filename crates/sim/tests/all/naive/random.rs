@@ -34,7 +34,7 @@ pub struct Limits {
     pub fetch: u64,
 }
 
-/// What the exact optimum can take.
+/// The limits of the exact optimum.
 pub const TINY: Limits = Limits { refs: 10, blocks: 6, frames: 4, disks: 3, fetch: 6 };
 
 /// The instance of a seed: references uniform, or in runs of consecutive blocks, or in a loop; the initial

@@ -1,21 +1,21 @@
 //! Naive models of the replacement policies, with read-ahead, pins and removals: plain vectors searched from end to
-//! end, written from the papers and from the rule that an arrival is not a reference. In each vector the block that
-//! has been there longest stands first.
+//! end, written from the papers and from the rule that an arrival is not a reference. Each vector is in order of
+//! insertion.
 
-/// A model hears the same events as the library's policy.
+/// A model gets the same events as the library's policy.
 pub trait Model {
-    /// Who leaves for `incoming`, among those that `may` leave.
+    /// The block to evict for `incoming`, among those for which `may` holds.
     fn victim(&mut self, incoming: usize, may: &dyn Fn(usize) -> bool) -> Option<usize>;
     fn inserted(&mut self, block: usize);
     fn referenced(&mut self, block: usize);
     fn removed(&mut self, block: usize);
 }
 
-/// The model of the row `name`, with the sizes in blocks that its default keys come to. `initial` is held, oldest
-/// first, each referenced once.
+/// The model of the row `name`, with its default keys resolved to blocks. `initial` is resident, oldest first, each
+/// block referenced once.
 pub fn model(name: &str, frames: usize, initial: &[usize]) -> Box<dyn Model> {
     match name {
-        // It is not said who has referenced them.
+        // The referencing process is not known.
         "ru-set" => Box::new(RuSet { tossed: initial.to_vec(), ..RuSet::default() }),
         _ => started(bare(name, frames), initial),
     }
@@ -31,7 +31,7 @@ fn s3_fifo(frames: usize) -> S3Fifo {
     S3Fifo { small: share(0.1).max(1), ghosts: share(0.9), ..S3Fifo::default() }
 }
 
-/// A model that holds nothing.
+/// An empty model.
 fn bare(name: &str, frames: usize) -> Box<dyn Model> {
     let share = |share: f64| (share * frames as f64) as usize;
     match name {
@@ -82,7 +82,7 @@ pub fn misses(name: &str, refs: &[usize], frames: usize, initial: &[usize]) -> u
     misses
 }
 
-/// Takes `block` out of a list; whether it was there.
+/// Removes `block` from a list; returns whether it was there.
 fn take(list: &mut Vec<usize>, block: usize) -> bool {
     let at = list.iter().position(|other| *other == block);
     at.map(|at| list.remove(at)).is_some()
@@ -101,7 +101,7 @@ struct Resident {
     uses: u64,
 }
 
-/// The block with the least rank leaves.
+/// Evicts the block with the lowest rank.
 struct Ranked {
     held: Vec<Resident>,
     now: u64,
@@ -471,7 +471,7 @@ impl S3Fifo {
         while let Some(at) = self.m.iter().position(|(block, _)| may(*block)) {
             let (block, hits) = self.m.remove(at);
             if hits == 0 {
-                // It may have come into M while that was filled, and not have been referenced since.
+                // It may have entered M while M was being filled, without a reference since.
                 self.fresh.take(block);
                 return Some(block);
             }
@@ -558,7 +558,7 @@ impl Model for Lirs {
 
     fn referenced(&mut self, block: usize) {
         if self.s.last() == Some(&block) {
-            // The second of two references in a row.
+            // The second of two consecutive references.
             return;
         }
         let in_s = take(&mut self.s, block);

@@ -176,7 +176,7 @@ mod tests {
                 let turn = record.offset / 65536;
                 let before = lists[..at].iter().filter(|other| other.file == record.file).count() as u64;
                 assert_eq!(turn, before);
-                assert!(lists[..at].iter().all(|other| other.offset / 65536 <= turn), "nobody is ahead by a turn");
+                assert!(lists[..at].iter().all(|other| other.offset / 65536 <= turn), "no list is ahead by a turn");
             }
         }
         let mean = all.iter().filter(|record| is_lookup(record)).count() as f64 / 300.0;

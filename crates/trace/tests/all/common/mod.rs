@@ -1,4 +1,4 @@
-//! What the integration tests share: scratch files, compression, reading to the end, the sample traces.
+//! Shared by the integration tests: scratch files, compression, reading to the end, the sample traces.
 
 #![allow(dead_code, missing_docs)]
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use headstart_trace::{Record, RecordReader, TraceError};
 
-/// A directory of its own for each test, emptied at its start.
+/// A separate directory for each test, emptied at its start.
 pub fn scratch(test: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&directory);
@@ -79,7 +79,7 @@ pub fn vscsi_2(serial: u32, command: u16, bytes: u32, sector: u64, times_us: [u6
     [&command.to_le_bytes()[..], &0x200u16.to_le_bytes(), &words, &sector.to_le_bytes(), &times].concat()
 }
 
-/// A file of the sample traces that lie beside the checkout, or a loud note that it is not there.
+/// A file of the sample traces next to the checkout; prints a note if it is missing.
 pub fn sample(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
     if path.exists() {

@@ -1,4 +1,4 @@
-//! Mutations of right input, the same for every parser: from a number, which a failure prints.
+//! Mutations of valid input, the same for every parser, determined by a number that a failure prints.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use rand_chacha::ChaCha8Rng;
 
 const INPUTS: u64 = 2_000;
 
-/// The longest that one input may take: a hang is told from a loaded machine.
+/// Maximum time of one input: distinguishes a hang from a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Inputs of each parser: as many as HEADSTART_FUZZ_INPUTS says.
+/// Inputs per parser, from HEADSTART_FUZZ_INPUTS.
 ///
 /// # Panics
-/// It says no number.
+/// If its value is not a number.
 fn inputs() -> u64 {
     match std::env::var("HEADSTART_FUZZ_INPUTS") {
         Ok(text) => text.parse().expect("HEADSTART_FUZZ_INPUTS: a whole number"),
@@ -22,7 +22,7 @@ fn inputs() -> u64 {
     }
 }
 
-/// Pieces that are likely to matter.
+/// Pieces of text that are likely to matter.
 const PIECES: &[&[u8]] = &[
     b"\n",
     b"\r\n",
@@ -105,8 +105,8 @@ fn mutated(seeds: &[Vec<u8>], input: u64) -> Vec<u8> {
     content
 }
 
-/// Runs `parse` on mutations of `seeds`, which are right; an error is one line without control characters.
-#[allow(clippy::disallowed_methods)] // What is timed is a hang.
+/// Runs `parse` on mutations of the valid `seeds`; an error must be one line without control characters.
+#[allow(clippy::disallowed_methods)] // Timed to detect a hang.
 pub fn run(parser: &str, seeds: &[Vec<u8>], parse: impl Fn(&[u8]) -> Result<(), String>) {
     for seed in seeds {
         assert_eq!(parse(seed), Ok(()), "the seeds of {parser} are right");
