@@ -17,8 +17,9 @@
 //! impl Policy for Highest {
 //!     fn on(&mut self, _: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
 //!         let Event::Asked { .. } = event else { return };
-//!         let resident = || (0..view.blocks.len() as u32).map(Block).filter(|block| view.state(*block).is_evictable());
-//!         let victim = if view.free > 0 { None } else { resident().next_back() };
+//!         let evictable = |block: &Block| view.state(*block).is_evictable();
+//!         let mut resident = (0..view.blocks.len() as u32).map(Block).filter(evictable);
+//!         let victim = if view.free > 0 { None } else { resident.next_back() };
 //!         fetches.push(Fetch { block: view.asked[0], victim });
 //!     }
 //!     fn grow(&mut self, _: usize) {}

@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::units::{from_text, parse_scaled, schema};
 
-/// A number of bytes. Written by users with a unit in either case ("8KiB", "10M", "1MB"); serialized as a plain integer.
+/// A number of bytes. Written by users with a unit in either case ("8KiB", "10M", "1MB"); serialized as a plain
+/// integer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);

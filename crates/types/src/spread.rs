@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn stripes_go_round() {
-        // Stripes of two blocks over three servers. File 0: 0 1 | 2 3 | 4 5, then 6 7 behind 0 1. File 1 begins on server 1.
+        // Stripes of two blocks over three servers. File 0: 0 1 | 2 3 | 4 5, then 6 7 behind 0 1. File 1 begins on
+        // server 1.
         let spread = Spread { servers: 3, unit: Some(2) };
         let of = |file| (0..8).map(|index| spread.local(file, index)).collect::<Vec<_>>();
         assert_eq!(of(0), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (0, 2), (0, 3)]);

@@ -150,8 +150,8 @@ fn of_a_quiet_request_the_read_ahead_hears_nothing_and_the_replacement_all() {
 
 #[test]
 fn a_block_that_passes_makes_no_stream_sequential() {
-    // PFC lets block 0 of a request for 0 and 1 bypass. AMP prefetches where the block before a miss is cached: 0 is not,
-    // it passes. Once 1 is cached, 2 is a sequential miss, and its request of one block prefetches one.
+    // PFC lets block 0 of a request for 0 and 1 bypass. AMP prefetches where the block before a miss is cached: 0 is
+    // not, it passes. Once 1 is cached, 2 is a sequential miss, and its request of one block prefetches one.
     let mut host = Host::new(10, Amp::new(10, 4, 256));
     assert_eq!(host.bypass(0, 1), ["demand 0..1"]);
     assert_eq!(host.request(1, 1), ["demand 1..2"]);
@@ -225,7 +225,7 @@ fn a_prefetch_of_a_passing_block_stores_it_too() {
     assert_eq!(host.bypass(8, 1), ["demand 8..9"]);
     assert_eq!(host.request(7, 1), ["demand 7..8"]);
     assert_eq!(host.arrive(&[7, 8]).0, [7, 1008]);
-    // Fetched once, for the request that bypassed; the policy sees a prefetch of its own that is asked for.
+    // Fetched once, for the request that bypassed; the policy sees a prefetch of its own that is requested.
     host.request(8, 1);
     assert_eq!(*told.lock().unwrap(), ["7 [Absent]", "8 [ReadyPrefetched]"]);
     let counts = host.level.counts();
@@ -234,8 +234,8 @@ fn a_prefetch_of_a_passing_block_stores_it_too() {
 
 #[test]
 fn a_request_that_waits_for_a_frame_goes_on_waiting_when_its_block_passes() {
-    // One frame, for 0. 7 bypasses; the policy asks for 7 too and has no frame for it. 7 passes: the one request is done,
-    // the other gets it from a fetch of its own, once 0 has come.
+    // One frame, for 0. 7 bypasses; the policy asks for 7 too and has no frame for it. 7 passes: the one request is
+    // done, the other gets it from a fetch of its own, once 0 has come.
     let mut host = Host::new(1, Obl::new(When::Miss));
     host.request(0, 1);
     assert_eq!(host.bypass(7, 1), ["demand 7..8"]);

@@ -119,7 +119,8 @@ impl JustInTime {
         if !looks && !is_due(head, 1) {
             return None;
         }
-        // Block by block up to the 64th, then by words of the disk's positions, of which the last block says it for all.
+        // Block by block up to the 64th, then by words of the disk's positions, of which the last block says it for
+        // all.
         let of_disk = |at: &usize| self.base.disk(*at) == disk;
         let first = (0..self.base.refs.len()).filter(|at| self.base.disk(*at) < disk).count();
         let word = |at: usize| (first + (0..at).filter(of_disk).count()) / 64;

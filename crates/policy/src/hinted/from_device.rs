@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn the_look_ahead_is_as_far_as_frames_reach() {
-        // K = 100 and 15 ms a block, taken four times as long; 1 ms of thinking and 0.5 ms of driver work a reference: F' = 40.
+        // K = 100 and 15 ms a block, taken four times as long; 1 ms of thinking and 0.5 ms of driver work a reference:
+        // F' = 40.
         let far = Context { mean_compute: Nanos::from_millis(1), driver: Nanos(500_000), ..context(100) };
         assert_eq!(lookahead(&far, 60e6), 4000);
         assert_eq!(lookahead(&Context { mean_compute: Nanos::ZERO, ..context(100) }, 60e6), Position::MAX);

@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn within_a_folio_they_are_found_late_by_the_way_to_its_head() {
-        // Folios 8..12 and 12..16, absent from 16 on. From 10 the slot begins at 8: index 11 is slot 9 and so on, slot 16 index 18.
+        // Folios 8..12 and 12..16, absent from 16 on. From 10 the slot begins at 8: index 11 is slot 9 and so on, slot
+        // 16 index 18.
         let folios = [(8, 2), (12, 2)];
         assert_eq!(hole(&folios, 10, 32, Towards::End), 18);
         assert_eq!(hole(&folios, 8, 32, Towards::End), 16);
@@ -139,8 +140,8 @@ mod tests {
 
     #[test]
     fn at_the_edge_of_a_leaf_the_slot_goes_where_the_index_points() {
-        // 56..64 as a folio, then single pages 64 to 66. From 60 the slot is four behind: slot 63 is index 67. One on, the leaf of
-        // 64 is entered where index 68 points: slot 68, which is absent.
+        // 56..64 as a folio, then single pages 64 to 66. From 60 the slot is four behind: slot 63 is index 67. One on,
+        // the leaf of 64 is entered where index 68 points: slot 68, which is absent.
         let mut pages = vec![(56, 3)];
         pages.extend((64..67).map(|page| (page, 0)));
         assert_eq!(hole(&pages, 60, 32, Towards::End), 68);
@@ -150,11 +151,12 @@ mod tests {
 
     #[test]
     fn larger_folios_lie_in_the_node_above() {
-        // 128 pages from 128 on; from 200 the slot is the folio's first, of 128 to 191. At index 201 it is not where the index
-        // points, so it moves on, and stays there until index 256: the leaf of 256 is empty.
+        // 128 pages from 128 on; from 200 the slot is the folio's first, of 128 to 191. At index 201 it is not where
+        // the index points, so it moves on, and stays there until index 256: the leaf of 256 is empty.
         assert_eq!(hole(&[(128, 7)], 200, 100, Towards::End), 256);
         assert_eq!(hole(&[(128, 7)], 200, 20, Towards::End), 220);
-        // Back from 200: slot 128 is left at once, as index 199 points to 192, for that before it: the leaf of 64, at 64 + 199 % 64.
+        // Back from 200: slot 128 is left at once, as index 199 points to 192, for that before it: the leaf of 64, at
+        // 64 + 199 % 64.
         assert_eq!(hole(&[(128, 7)], 200, 100, Towards::Start), 199);
         assert_eq!(hole(&[(128, 7), (64, 5)], 200, 100, Towards::Start), 191);
     }

@@ -1,9 +1,9 @@
 //! What the read-aheads of Linux 2.6.10 and 2.6.16 share: their keys, reading a window, and the congestion of the
 //! queue.
 //!
-//! A queue of `nr_requests` requests is congested from `nr - nr/8 + 1` requests on, and until it has fewer than
-//! `nr - nr/8 - nr/16 - 1` (Linux 2.6.10, drivers/block/ll_rw_blk.c, blk_queue_congestion_threshold; 113 and 103 of
-//! 128). A request here is what one window or one demand adds to the queue, for as long as its first block is in flight.
+//! A queue of `nr_requests` requests is congested from `nr - nr/8 + 1` requests on, and until it has fewer than `nr -
+//! nr/8 - nr/16 - 1` (Linux 2.6.10, drivers/block/ll_rw_blk.c, blk_queue_congestion_threshold; 113 and 103 of 128). A
+//! request here is what one window or one demand adds to the queue, for as long as its first block is in flight.
 //! Requests that the elevator would merge count as two; writes and requests of other levels are not counted.
 
 use headstart_types::{keys, read_keys, KeyError};

@@ -42,7 +42,7 @@ fn a_sequential_reader_is_read_ahead_for_until_enough_is_cached() {
     assert_eq!(lower.lengths(), (4, 0));
     assert_eq!(lower.queued(), (6, 6));
 
-    // 112 is gone from the cache and asked for again: in B, so bypassing was wrong, bl = 4 - 1. The window after the
+    // 112 is gone from the cache and requested again: in B, so bypassing was wrong, bl = 4 - 1. The window after the
     // last request was 115 to 119, and R had room for one more, an older one that is not 112: rl = 0.
     lower.cache.clear();
     assert_eq!(lower.ask(112..=112), (1, 0));

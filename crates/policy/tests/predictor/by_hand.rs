@@ -74,8 +74,8 @@ fn libcachesims_graph_counts_arcs_when_their_source_leaves() {
 #[test]
 fn libcachesims_graph_loses_the_arc_that_fails() {
     let keys = |version: &str| format!("version = \"{version}\"\nlookahead = 2\nchance = 0.5\nmetadata = 1.0");
-    // No chance is above a half. The look at 1 takes one of its two arcs, and that one never comes back; with `fixed` 3 and
-    // 2 come back when they have come again.
+    // No chance is above a half. The look at 1 takes one of its two arcs, and that one never comes back; with `fixed` 3
+    // and 2 come back when they have come again.
     let blocks = [1, 2, 3, 1, 2, 2, 1, 2, 2, 1];
     assert_eq!(last("probability-graph", &keys("libcachesim-fixed"), &blocks), [2]);
     let lost = names(&mut *named("probability-graph", &keys("libcachesim")), &[1, 2, 3, 1, 3, 3, 1, 3, 3, 1]);
@@ -100,7 +100,8 @@ fn leap_follows_the_majority() {
     assert_eq!(last("leap", "", &[0, 3, 6, 9]), [12]);
     // Two of three are no majority of four.
     assert_eq!(last("leap", "", &[0, 3, 6]), [0u64; 0]);
-    // One stray distance: 100 does not follow the trend, and there were no hits; but half the last window is left of two.
+    // One stray distance: 100 does not follow the trend, and there were no hits; but half the last window is left of
+    // two.
     let all = names(&mut *named("leap", ""), &[0, 3, 6, 9, 12, 15, 100, 103]);
     assert_eq!(all[3], [12]);
     // 12 was a hit: two requests ahead, at the next miss.
@@ -113,7 +114,8 @@ fn leap_follows_the_majority() {
 
 #[test]
 fn regular_portions_are_followed_into_the_next() {
-    // Portions of two blocks, ten apart. After two of a kind the third is foreseen: its second block, then the fourth's.
+    // Portions of two blocks, ten apart. After two of a kind the third is foreseen: its second block, then the
+    // fourth's.
     let all = names(&mut *named("patterns", "degree = 3\nslack = 0"), &[0, 1, 10, 11, 20, 21]);
     assert_eq!(all[1], [2, 3, 4], "one portion: no end is known");
     assert_eq!(all[4], [21, 30, 31], "two alike: what is left of this one, and the next");

@@ -66,7 +66,7 @@ fn waste_lowers_p_and_g() {
 
 #[test]
 fn a_waited_for_set_raises_g() {
-    // Every prefetched block is still on its way when it is asked for. As in the first test up to 28, with g = 2: the
+    // Every prefetched block is still in flight when it is requested. As in the first test up to 28, with g = 2: the
     // first sets came with their requests. 28: 31..36, trigger 35 - 2 = 33. 30: p = 6. 31, the first of a set
     // prefetched ahead, is waited for: g = 3. 33: 36..42, trigger 41 - 3 = 38. 35: p = 7, 36: g = 4. 38: 42..49,
     // trigger 48 - 4 = 44. 41: p = 8, 42: g = 5. 44: 49..57, trigger 56 - 5 = 51.
@@ -77,7 +77,7 @@ fn a_waited_for_set_raises_g() {
 
 #[test]
 fn streams_have_their_own_p() {
-    // Two streams by turns; the one in file 1 has requests of 3 and grows by 3.
+    // Two streams in turn; the one in file 1 has requests of 3 and grows by 3.
     let (mut level, mut amp) = (Level::new(10_000), named("amp", ""));
     let mut sizes = [Vec::new(), Vec::new()];
     for number in 0..8u64 {
@@ -96,7 +96,7 @@ fn degrees_settle_in_the_ratio_of_the_rates() {
     // Theorem III.1: p = rate * life of a block. Two streams, one with three requests for each one of the other, in a
     // cache too small for the greatest p: their degrees should settle near 3 to 1, and little be wasted. (103 and 25
     // blocks on average, 4.1 to 1: a step of p is small for the one and large for the other. 330 of 40,330 fetched
-    // blocks are in vain or still ahead.)
+    // blocks are wasted or still ahead.)
     let (mut level, mut amp) = (Level::new(200), named("amp", "max_degree = 1000"));
     let (mut next, mut degrees) = ([0, 0], [Vec::new(), Vec::new()]);
     for number in 0..40_000 {

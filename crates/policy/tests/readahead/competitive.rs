@@ -82,15 +82,15 @@ fn slow_start_up_to_the_depth() {
 
 #[test]
 fn the_depth_follows_the_seeks() {
-    // Only the last seek counts. Blocks 0 and 1 are one I/O whose seek is not known; from cylinder 0 (sector 15) to 2000
-    // (block 250,000): 2 ms. 2 + 3 ms at 40 MB/s: 200,000 bytes, 48.8 blocks.
+    // Only the last seek counts. Blocks 0 and 1 are one I/O whose seek is not known; from cylinder 0 (sector 15) to
+    // 2000 (block 250,000): 2 ms. 2 + 3 ms at 40 MB/s: 200,000 bytes, 48.8 blocks.
     let mut read_ahead = on(zoned(), "weight = 1.0", 1 << 20);
     for block in [0, 1, 250_000, 250_001] {
         read_ahead.fetched(Nanos(u64::from(block)), Disk(0), Block(block), &InOrder);
     }
     assert_eq!(sizes(&mut *read_ahead, 0, 4), [16, 32, 49, 49]);
-    // 250,002 goes on where the last one ended, which is no switch; as an I/O like others it has a seek of no time: 3 ms
-    // at 40 MB/s, 120,000 bytes, 29.3 blocks.
+    // 250,002 goes on where the last one ended, which is no switch; as an I/O like others it has a seek of no time: 3
+    // ms at 40 MB/s, 120,000 bytes, 29.3 blocks.
     for (seeks, last) in [("switches", 49), ("all", 29)] {
         let mut read_ahead = on(zoned(), &format!("weight = 1.0\nseeks = \"{seeks}\""), 1 << 20);
         for block in [0, 250_001, 250_002] {
@@ -121,7 +121,7 @@ fn no_window_is_larger_than_half_of_the_frames() {
 
 #[test]
 fn it_makes_way_and_comes_back() {
-    // Four files read by turns, block by block, in 300 frames: two windows of 78 for each are twice as many.
+    // Four files read in turn, block by block, in 300 frames: two windows of 78 for each are twice as many.
     let run = |keys: &str| {
         let (mut level, mut read_ahead) = (Level::new(300), on(drive(), keys, 300));
         for first in 0..1500 {
@@ -236,7 +236,7 @@ proptest! {
         }
     }
 
-    /// Equations (8) and (15), for streams that are read by turns, wherever each ends. A fetch costs a switch, the
+    /// Equations (8) and (15), for streams that are read in turn, wherever each ends. A fetch costs a switch, the
     /// transfer of `depth` blocks, and its own blocks. The oracle pays one switch and what is used.
     #[test]
     fn a_stream_costs_less_than_its_bound_wherever_it_ends(

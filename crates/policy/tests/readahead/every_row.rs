@@ -122,7 +122,7 @@ fn keys_are_checked() {
 
 #[test]
 fn state_beyond_the_limit_is_forgotten() {
-    // Two files read by turns with room for the state of one: neither is ever seen to be read in sequence. With room
+    // Two files read in turn with room for the state of one: neither is ever seen to be read in sequence. With room
     // for two both are.
     for row in read_aheads()
         .filter(|row| row.reads_ahead().unwrap().spares_random && row.keys.defaults().contains_key("files"))

@@ -58,8 +58,8 @@ fn a_depth_below_the_first_window_holds() {
 
 #[test]
 fn a_stream_whose_blocks_are_gone_starts_slowly_again() {
-    // Up to 40 pages read: 16, 32, 64 from 48. Then 1000 other pages take their place in a cache of 300. 40 follows, but
-    // is not where the last window ended: 16 again, mark at 41.
+    // Up to 40 pages read: 16, 32, 64 from 48. Then 1000 other pages take their place in a cache of 300. 40 follows,
+    // but is not where the last window ended: 16 again, mark at 41.
     let (mut level, mut read_ahead) = (Level::new(300), named("fixed-depth", DEPTH));
     for at in 0..40 {
         level.read(&mut *read_ahead, at, 1);

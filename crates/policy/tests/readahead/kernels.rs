@@ -22,9 +22,9 @@ fn run(at: u64, first: u64, count: u32) -> (u64, Vec<(u64, u32)>) {
 
 #[test]
 fn linux_2_6_10_goes_ahead_once_the_average_run_is_beyond_the_maximum() {
-    // Half the maximum at 0. 16 is the 17th hit, and the average began with 16: (17 + 16 + 1) / 2 = 17. 33: (34 + 17) / 2 = 25.
-    // 48: (49 + 17) / 2 = 33 is beyond 32, so the next size is read ahead: 25 and two for each page since 33, 32 at most.
-    // From then on the second page of the window that was ahead opens the next.
+    // Half the maximum at 0. 16 is the 17th hit, and the average began with 16: (17 + 16 + 1) / 2 = 17. 33: (34 + 17) /
+    // 2 = 25. 48: (49 + 17) / 2 = 33 is beyond 32, so the next size is read ahead: 25 and two for each page since 33,
+    // 32 at most. From then on the second page of the window that was ahead opens the next.
     let (mut level, mut linux) = (Level::new(1000), named("linux-2.6.10", ""));
     let found = triggers(&mut level, &mut *linux, 0..125);
     let expected = [
@@ -51,21 +51,22 @@ fn linux_2_6_10_works_through_a_large_request() {
 
 #[test]
 fn linux_2_6_10_gives_up_on_random_pages_and_comes_back() {
-    // The first reads half the maximum, wherever it is. Then next sizes 14, 6, 2 less 2 each; averages (16 + 1) / 2 = 8, 4, 2.
+    // The first reads half the maximum, wherever it is. Then next sizes 14, 6, 2 less 2 each; averages (16 + 1) / 2 =
+    // 8, 4, 2.
     let (mut level, mut linux) = (Level::new(10_000), named("linux-2.6.10", ""));
     let at = |level: &mut Level, linux: &mut dyn ReadAhead, block| level.read(linux, block, 1);
     let runs: Vec<_> =
         [500, 1000, 2000, 3000].into_iter().flat_map(|block| at(&mut level, &mut *linux, block)).collect();
     assert_eq!(runs, [(500, 16), (1000, 8), (2000, 4), (3000, 2)]);
-    // 2 - 2: off. 32 absent pages in order after that turn it on; the next is beyond the window of 32 before them: a miss, average
-    // (16 + 1) / 2.
+    // 2 - 2: off. 32 absent pages in order after that turn it on; the next is beyond the window of 32 before them: a
+    // miss, average (16 + 1) / 2.
     assert_eq!(triggers(&mut level, &mut *linux, 4000..4034), [run(4033, 4033, 8)]);
 }
 
 #[test]
 fn linux_2_6_10_shrinks_on_what_is_cached_and_on_what_is_gone() {
-    // The first 100 pages are there. 48 finds nothing to read ahead at 58, so the window that counts as read has 31 pages, not 32.
-    // It ends at 89; from there 32 pages, of which 100 is the first to be read. Then at 121.
+    // The first 100 pages are there. 48 finds nothing to read ahead at 58, so the window that counts as read has 31
+    // pages, not 32. It ends at 89; from there 32 pages, of which 100 is the first to be read. Then at 121.
     let (mut linux, there) = (named("linux-2.6.10", ""), Holds { cached: 100, fly: false });
     let read = |block: u64| (block, ask(&mut *linux, &there, 0, block, 1));
     let found: Vec<_> = (0..92).map(read).filter(|(_, runs)| !runs.is_empty()).collect();
@@ -80,7 +81,8 @@ fn linux_2_6_10_shrinks_on_what_is_cached_and_on_what_is_gone() {
 
 #[test]
 fn linux_2_6_16_doubles_and_keeps_a_window_ahead() {
-    // One page: max/4 = 8. The second opens 16 ahead, at 8; 8 is in it: 32 more. Then a window when the one ahead is entered.
+    // One page: max/4 = 8. The second opens 16 ahead, at 8; 8 is in it: 32 more. Then a window when the one ahead is
+    // entered.
     let (mut level, mut linux) = (Level::new(1000), named("linux-2.6.16", ""));
     let found = triggers(&mut level, &mut *linux, 0..100);
     assert_eq!(
@@ -142,8 +144,8 @@ fn ask(policy: &mut dyn ReadAhead, holds: &Holds, file: u32, first: u64, count: 
 
 #[test]
 fn linux_2_6_16_is_off_after_256_pages_that_were_cached() {
-    // 16 pages at a time from 0, all there. Windows: 32 at 0, then 32 at 32, 64, ...: the eighth makes 256 pages in a row, off.
-    // It is the one at 224, which the request at 192 opens; a page that is absent turns it on again.
+    // 16 pages at a time from 0, all there. Windows: 32 at 0, then 32 at 32, 64, ...: the eighth makes 256 pages in a
+    // row, off. It is the one at 224, which the request at 192 opens; a page that is absent turns it on again.
     let (mut linux, there) = (named("linux-2.6.16", ""), Holds { cached: 400, fly: false });
     (0..13).for_each(|part| assert_eq!(ask(&mut *linux, &there, 0, 16 * part, 16), []));
     let gone = Holds { cached: 210, fly: false };

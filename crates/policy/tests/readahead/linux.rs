@@ -75,8 +75,8 @@ fn oversize_requests_are_read_at_once_up_to_the_device_limit() {
 
 #[test]
 fn of_the_cached_blocks_before_it_a_request_counts_31() {
-    // 100..140 are cached. The kernel looks at 32 of them and takes the last for the gap: 31. A request of 31 is random,
-    // one of 30 a stream: 31 + 30, but 32, marked at its last block.
+    // 100..140 are cached. The kernel looks at 32 of them and takes the last for the gap: 31. A request of 31 is
+    // random, one of 30 a stream: 31 + 30, but 32, marked at its last block.
     for (request, expected) in [(31, vec![]), (30, vec![(140, 32)])] {
         let (mut level, mut linux) = (Level::new(1000), named("linux", OLD));
         level.read(&mut *named("obl", "when = \"miss\""), 100, 39);
@@ -132,7 +132,7 @@ fn interleaved_streams_of_one_open_file_go_on_at_their_marks() {
 
 #[test]
 fn open_files_are_apart() {
-    // Two clients of one file, at 10 and at 50 by turns: each follows its own.
+    // Two clients of one file, at 10 and at 50 in turn: each follows its own.
     let (mut level, mut linux) = (Level::new(1000), named("linux", OLD));
     let mut ask =
         |client, first| level.ask(&mut *linux, Asked { file: 0, first, count: 1, client, ends_inside: false }).len();
@@ -160,8 +160,9 @@ fn an_evicted_mark_is_gone() {
 
 #[test]
 fn windows_of_later_kernels_end_where_their_folios_end() {
-    // max 32, requests of 16. 0: 16 * 2 = 32 blocks would be a quarter of max at most; it is more: 32, all of it, 16 ahead:
-    // mark at 16, single pages. 16: next 32 from 32, folios of 4, ends at 64. Then 64..96, folios of 16, and so on.
+    // max 32, requests of 16. 0: 16 * 2 = 32 blocks would be a quarter of max at most; it is more: 32, all of it, 16
+    // ahead: mark at 16, single pages. 16: next 32 from 32, folios of 4, ends at 64. Then 64..96, folios of 16, and so
+    // on.
     let keys = "version = \"6.18\"";
     let (mut level, mut linux) = (Level::new(10_000), named("linux", keys));
     let runs: Vec<_> = (0..4).map(|at| level.read(&mut *linux, at * 16, 16)).collect();
@@ -203,9 +204,10 @@ fn later_kernels_read_a_stream_without_gaps_and_end_on_large_folios() {
 
 #[test]
 fn what_a_random_read_fetches_is_there_for_the_rest_of_the_read() {
-    // A stream at 50: window 51..55, marked at 52. Then one at 901 takes the state. 51, 53 and 55 are absent when 51..56 is read: one
-    // cached block before it, 50, and five to read: random, and it fetches all three. The mark on 52 is not where the state expects it:
-    // the first absent block after it is 56, 4 further; (4 + 4) * 2 = 16 from there.
+    // A stream at 50: window 51..55, marked at 52. Then one at 901 takes the state. 51, 53 and 55 are absent when
+    // 51..56 is read: one cached block before it, 50, and five to read: random, and it fetches all three. The mark on
+    // 52 is not where the state expects it: the first absent block after it is 56, 4 further; (4 + 4) * 2 = 16 from
+    // there.
     let (mut level, mut linux) = (Level::new(10_000), named("linux", ""));
     let runs: Vec<_> = [50, 51, 900, 901].iter().map(|block| level.read(&mut *linux, *block, 1)).collect();
     assert_eq!(runs, [vec![], vec![(51, 4)], vec![], vec![(901, 4)]]);
@@ -229,11 +231,11 @@ fn where_a_request_ends_inside_its_last_block_that_is_where_it_ended() {
 
 #[test]
 fn a_hole_after_a_mark_within_a_folio_is_found_late() {
-    // Requests of 16 from 1037, after one before it: windows 1037..1069 of single blocks, marked at 1053, 1069..1100 of folios of 4,
-    // marked at 1069, and 1100..1120, marked at 1100..1104. A read at 5000 and its neighbours take the state. Then 1103 hits the mark,
-    // whose folio begins at 1100. From 1101 on the kernel looks for a hole, but in the slot of the folio's head, 1100: it is in slot 1120
-    // at index 1121. 21 further than 1100, and 1 + 3 to read from there: 25, more than half of max, so 32 from 1121, to 1153; folios of 16,
-    // as the last window had 4: to 1152.
+    // Requests of 16 from 1037, after one before it: windows 1037..1069 of single blocks, marked at 1053, 1069..1100 of
+    // folios of 4, marked at 1069, and 1100..1120, marked at 1100..1104. A read at 5000 and its neighbours take the
+    // state. Then 1103 hits the mark, whose folio begins at 1100. From 1101 on the kernel looks for a hole, but in the
+    // slot of the folio's head, 1100: it is in slot 1120 at index 1121. 21 further than 1100, and 1 + 3 to read from
+    // there: 25, more than half of max, so 32 from 1121, to 1153; folios of 16, as the last window had 4: to 1152.
     let (mut level, mut linux) = (Level::new(10_000), named("linux", ""));
     for at in [1021, 1037, 1053, 1069] {
         level.read(&mut *linux, at, 16);

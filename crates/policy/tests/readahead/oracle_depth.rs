@@ -20,10 +20,10 @@ fn of(reads: &[(u32, u64)]) -> Vec<Stream> {
 
 #[test]
 fn a_stream_goes_on_where_it_ended() {
-    // Two files by turns, and the first one once more from its start.
+    // Two files in turn, and the first one once more from its start.
     let reads = [(1, 0), (1, 1), (2, 7), (1, 2), (2, 8), (1, 0), (2, 9)];
     assert_eq!(of(&reads), [stream(0, 1, 0..3), stream(2, 2, 7..10), stream(5, 1, 0..1)]);
-    // Two places of one file by turns; at 101 the first reaches where the second one is, and that is its block then.
+    // Two places of one file in turn; at 101 the first reaches where the second one is, and that is its block then.
     let reads = [(1, 99), (1, 101), (1, 100), (1, 102), (1, 101)];
     assert_eq!(of(&reads), [stream(0, 1, 99..102), stream(1, 1, 101..103)]);
     // The last block once more is no other stream; one before it is.
@@ -64,7 +64,7 @@ fn named(requests: &[Asked], frames: u32) -> Vec<Vec<(u64, u64)>> {
 
 #[test]
 fn each_stream_is_one_request() {
-    // 50 blocks of file 1 and 30 of file 2, by turns, 10 at a time; a single request of file 3.
+    // 50 blocks of file 1 and 30 of file 2, in turn, 10 at a time; a single request of file 3.
     let turns = (0..5).flat_map(|turn| {
         let second = (turn < 3).then(|| ask(2, 100 + 10 * turn, 10, 0));
         [Some(ask(1, 10 * turn, 10, 0)), second].into_iter().flatten()
@@ -142,7 +142,7 @@ proptest! {
     fn never_more_than_half_of_the_frames_are_ahead(
         lengths in prop::collection::vec(1u64..60, 1..6), frames in 4u32..80, count in 1u32..4,
     ) {
-        // Files by turns, each to its own end.
+        // Files in turn, each to its own end.
         let turn = |turn: u64| lengths.iter().zip(0..).filter(move |(length, _)| turn < **length)
             .map(move |(_, file)| ask(file, turn * u64::from(count), count, 0));
         let requests: Vec<Asked> = (0..60).flat_map(turn).collect();

@@ -129,7 +129,7 @@ fn the_second_of_two_blocks_is_sequential_and_triggers_lead_on() {
 #[test]
 fn a_large_request_is_worked_through_block_by_block() {
     // 8 blocks from 20: 20 RANDOM; 21 sequential, with 22, 23, 24; 24 triggers 25, 26, 27; 27 triggers 28, 29, 30,
-    // which are not asked for.
+    // which are not requested.
     let mut host = Host::new(100, SETTING);
     assert_eq!(host.read(20, 8), [(28, 3)]);
     assert_eq!(host.sarc.lengths(), (10, 1));
@@ -156,8 +156,8 @@ fn the_desired_size_follows_the_marginal_utilities() {
     }
     // RANDOM, oldest first: 100 200 300. A hit on 100, its last block, with s = 0: adapt = 0 - 1.
     host.read(100, 1);
-    // RANDOM: 200 300 100 10. 11 is sequential: s = 1, and 12, 13, 14 with it. When 13 comes SEQ has 2, more than 0:
-    // 11 leaves, and the desired size, not above 0, becomes |SEQ| = 1. When 14 comes SEQ has 2 again: 12 leaves, 1 - 1/2.
+    // RANDOM: 200 300 100 10. 11 is sequential: s = 1, and 12, 13, 14 with it. When 13 comes SEQ has 2, more than 0: 11
+    // leaves, and the desired size, not above 0, becomes |SEQ| = 1. When 14 comes SEQ has 2 again: 12 leaves, 1 - 1/2.
     host.read(10, 1);
     host.read(11, 1);
     assert_eq!((host.sarc.desired(), host.evicted.as_slice()), (0.5, &[11, 12][..]));
@@ -257,7 +257,7 @@ fn sizes_follow_the_workload_to_where_the_marginal_utilities_meet() {
     // 500 hot blocks and one stream, which 8 + 4 blocks satisfy: hits at the end of RANDOM and no sequential misses.
     let satisfied = mean_desired(&mut fresh(), 1, true, 20_000);
     assert!(satisfied <= frames as f64 / 6.0, "{satisfied}");
-    // 60 streams ask for a group each, 60 * 12 blocks, and the random blocks are never asked for again: only SEQ is
+    // 60 streams ask for a group each, 60 * 12 blocks, and the random blocks are never requested again: only SEQ is
     // worth anything, and the hits at its own end say so.
     let starved = mean_desired(&mut fresh(), 60, false, 40_000);
     assert!(starved >= frames as f64 * 15.0 / 16.0, "{starved}");

@@ -88,8 +88,8 @@ fn zfs_replaces_streams_by_age() {
 
 #[test]
 fn zfs_prefetches_nothing_for_a_stream_that_finds_all_it_wants() {
-    // 0..20 are cached. The distance grows meanwhile: 1, 2, 4, ... 16, of 4 MiB = 1024. 19: up to 20 + 2^18, and all the
-    // same nothing. 20 misses: from there on.
+    // 0..20 are cached. The distance grows meanwhile: 1, 2, 4, ... 16, of 4 MiB = 1024. 19: up to 20 + 2^18, and all
+    // the same nothing. 20 misses: from there on.
     let (mut level, mut zfs) = (Level::new(1000), named("zfs", "min_distance = 8\nmax_distance = 8"));
     scan(&mut level, &mut *named("rocksdb", "reads = 1000"), 0..20);
     assert_eq!(scan(&mut level, &mut *zfs, 0..20), []);
@@ -173,8 +173,8 @@ fn postgres_doubles_its_distance_with_each_read() {
 
 #[test]
 fn postgres_starts_what_it_has_once_it_finds_the_end() {
-    // As above, of 14 blocks. 4: started up to 12, one more gathers. 5: another, 13 is the last. 6: no more: the end, and
-    // the two are started.
+    // As above, of 14 blocks. 4: started up to 12, one more gathers. 5: another, 13 is the last. 6: no more: the end,
+    // and the two are started.
     let keys = "io_combine_limit = 4\neffective_io_concurrency = 2";
     let (mut level, mut postgres) = (Level::new(1000), named("postgres", keys));
     level.file_blocks = Some(14);
@@ -184,8 +184,8 @@ fn postgres_starts_what_it_has_once_it_finds_the_end() {
 
 #[test]
 fn postgres_without_concurrency_gathers_reads_and_issues_each_when_it_is_due() {
-    // Reads of up to 4, one at a time, at most 4 ahead. 1: itself; then 2, 3 gather and are started, but issued only when
-    // 2 is consumed. Then 4: distance 4; 3 pinned and 3 gathered. 4: all four.
+    // Reads of up to 4, one at a time, at most 4 ahead. 1: itself; then 2, 3 gather and are started, but issued only
+    // when 2 is consumed. Then 4: distance 4; 3 pinned and 3 gathered. 4: all four.
     let keys = "io_combine_limit = 4\neffective_io_concurrency = 0";
     let (mut level, mut postgres) = (Level::new(1000), named("postgres", keys));
     let named_by = scan(&mut level, &mut *postgres, 0..12);
@@ -208,8 +208,9 @@ fn mountpoint_doubles_its_window_when_the_reader_waits() {
     // Never late: the window of 8 is renewed when less than 4 blocks are left: after 104, up to 113.
     let (mut level, mut mountpoint) = (Level::new(1000), named("mountpoint-s3", keys));
     assert_eq!(scan(&mut level, &mut *mountpoint, 100..106), [(100, 101, 7), (104, 108, 5)]);
-    // Always late. 101: 6 of 8 left; then 8 * 2 = 16, but at least 20. 102: 5 left, less than half of 20: up to 103 + 20;
-    // then 40. 103: 19 left, less than 20: up to 104 + 40; then 80, but at most 64. 104: 39 left, more than 32: nothing.
+    // Always late. 101: 6 of 8 left; then 8 * 2 = 16, but at least 20. 102: 5 left, less than half of 20: up to 103 +
+    // 20; then 40. 103: 19 left, less than 20: up to 104 + 40; then 80, but at most 64. 104: 39 left, more than 32:
+    // nothing.
     let (mut level, mut mountpoint) = (Level { late: true, ..Level::new(1000) }, named("mountpoint-s3", keys));
     let named_by = scan(&mut level, &mut *mountpoint, 100..105);
     assert_eq!(named_by, [(100, 101, 7), (102, 108, 15), (103, 123, 21)]);

@@ -118,7 +118,8 @@ mod tests {
         assert_eq!(distances.marginal_hits(Block(9)), 0.0);
     }
 
-    /// A loop over 12 blocks through 8 frames: all hits are at depth 12, among the ghosts, and the LRU tail is worth them.
+    /// A loop over 12 blocks through 8 frames: all hits are at depth 12, among the ghosts, and the LRU tail is worth
+    /// them.
     #[test]
     fn a_cliff_beyond_the_cache_counts_for_its_tail() {
         let passes: Vec<u32> = (0..36).map(|at| at % 12).collect();

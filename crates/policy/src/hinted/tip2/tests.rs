@@ -20,7 +20,8 @@ struct Host {
 }
 
 impl Host {
-    /// T_hit 0, T_driver 1, T_disk 4: P = 4, and the device serves any number at once. Process 0 gives hints, process 1 does not.
+    /// T_hit 0, T_driver 1, T_disk 4: P = 4, and the device serves any number at once. Process 0 gives hints, process 1
+    /// does not.
     fn new(frames: u32, hinted: &[u32], keys: &str) -> Self {
         let blocks: Arc<[Block]> = hinted.iter().map(|block| Block(*block)).collect();
         let end = blocks.len() as Position;
@@ -137,8 +138,8 @@ fn spent_blocks_go_first() {
     assert_eq!(host.decide(), [(9, Some(0))]);
 }
 
-/// Process 1 reads 20 again and again, at depth 1: its buffer saves a miss of 5 for nearly each of its references. The loop
-/// of the hints needs block 0 again in 8 references, which costs 1 / (8 - 4): that one goes.
+/// Process 1 reads 20 again and again, at depth 1: its buffer saves a miss of 5 for nearly each of its references. The
+/// loop of the hints needs block 0 again in 8 references, which costs 1 / (8 - 4): that one goes.
 #[test]
 fn a_block_in_demand_is_kept_and_a_hinted_one_far_ahead_goes() {
     let mut host = Host::new(5, &[0, 1, 2, 3, 4, 5, 6, 7, 0], "");
