@@ -125,7 +125,7 @@ def test_root_s_writable_export_needs_tls_on_tcp(run: Run, image: Path, tmp_path
 
 def test_more_than_the_machine_s_memory_is_one_line(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "socket"
-    one_line(run("serve", "mem:1000TiB", "--socket", path), "mem:1000TiB: is more than the machine's memory, ")
+    one_line(run("serve", "mem:1000TiB", "--socket", path), "mem:1000TiB: is more than the machine's RAM, ")
     for size in ("1000TiB", "16EiB"):
         one_line(run("serve", "mem:1MiB", "--cache", size, "--socket", path), "(--cache)")
     assert not path.exists()

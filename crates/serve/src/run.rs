@@ -195,7 +195,7 @@ fn check_memory(level: &Table, page_bytes: u64, exports: usize) -> Result<(), Ke
     let each = size.map(|size| size.0).or(blocks.map(|blocks| blocks.saturating_mul(page_bytes))).unwrap_or(0);
     let (caches, machine) = (each.saturating_mul(exports as u64), machine_bytes().unwrap_or(u64::MAX));
     if caches > machine {
-        let problem = format!("caches of {} are more than the machine's memory", Bytes(caches));
+        let problem = format!("caches of {} are more than the machine's RAM", Bytes(caches));
         return Err(KeyError::new("size", problem, format!("at most {}", Bytes(machine))));
     }
     Ok(())

@@ -24,7 +24,7 @@ impl MemBacking {
     pub fn try_new(size_bytes: u64) -> io::Result<Self> {
         let machine = machine_bytes().unwrap_or(u64::MAX);
         if size_bytes > machine {
-            return Err(io::Error::other(format!("is more than the machine's memory, {}", Bytes(machine))));
+            return Err(io::Error::other(format!("is more than the machine's RAM, {}", Bytes(machine))));
         }
         let bytes = usize::try_from(size_bytes).map_err(io::Error::other).and_then(MmapMut::map_anon)?;
         Ok(Self { bytes: RwLock::new(bytes), size_bytes })

@@ -83,7 +83,7 @@ mod tests {
 
     fn certificate(version: &[u8]) -> Vec<u8> {
         let subject = of(SEQUENCE, &[&name(10, b"A store"), &name(7, b"Town"), &name(3, b"client\x1b1")]);
-        let [serial, other] = [of(2, &[&[5]]), of(SEQUENCE, &[&[0; 60]])];
+        let [serial, other] = [of(2, &[&[5]]), of(SEQUENCE, &[&[0; 20]])];
         let signed = of(SEQUENCE, &[version, &serial, &other, &other, &other, &subject, &other]);
         of(SEQUENCE, &[&signed, &other])
     }
