@@ -57,7 +57,7 @@ def test_every_command_takes_the_same_options(run: Run, trace: Path, tmp_path: P
     assert swept["references"].to_pylist() == [20, 20]
     done = run("model", "trace", ROOT / "examples/file-system-trace.toml", "--pid", "99999")
     one_line(done)
-    assert "workload.select.pid (--pid): 99999 fits none" in done.stderr
+    assert "workload.select.pid (--pid): 99999 matches none" in done.stderr
 
 
 def test_hints_of_a_server_are_selected(run: Run, trace: Path) -> None:

@@ -280,7 +280,7 @@ impl DeviceSection {
                 "scheduler, or an array of independent disks",
             ),
             (true, true) => ("the model orders its own queue".to_owned(), "scheduler"),
-            (true, false) => ("a queue_depth in addition".to_owned(), "a queue_depth beside it"),
+            (true, false) => ("there is no queue in the drive".to_owned(), "a queue_depth in addition"),
         };
         Err(KeyError::new("drive_scheduler", problem, allowed))
     }

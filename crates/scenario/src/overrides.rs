@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(refused(TWO_LEVELS, "level[2].blocks=1"), format!("level[2]: there is no such item; {both}"));
         assert_eq!(refused(TWO_LEVELS, "level.L2.blocks=1"), format!("level.L2: there is no such item; {both}"));
         assert_eq!(refused(TWO_LEVELS, "level.7=1"), format!("level.7: there is no such item; {both}"));
-        assert_eq!(refused(TWO_LEVELS, "policy.name=ra"), format!("policy.name: the scenario is in levels; {both}"));
+        assert_eq!(refused(TWO_LEVELS, "policy.name=ra"), format!("policy.name: the scenario uses levels; {both}"));
         let none = "level[1].blocks: the scenario has no [[level]]; allowed: keys of cache and policy, or [[level]] in the scenario";
         assert_eq!(refused("", "level[1].blocks=1"), none);
         let range =

@@ -170,7 +170,7 @@ mod tests {
         }
         for text in ["", ":", "1:00:00", "24:00:00", "12:60:00", "12:00", "2024-13-01 12:00:00", "2024-05-01T12:00:00x"]
         {
-            assert!(clock(text.as_bytes(), "time").unwrap_err().contains("is no time"), "{text}");
+            assert!(clock(text.as_bytes(), "time").unwrap_err().contains("is not a time"), "{text}");
         }
     }
 }

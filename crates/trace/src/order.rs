@@ -209,7 +209,7 @@ mod tests {
         assert!(order.reordered());
         let late = order.push(at(4, 1)).expect_err("8 is out");
         let allowed = "allowed: earlier by up to 2ns, by up to 100 records";
-        assert_eq!(late, format!("the time is 16ns earlier than in a record before; {allowed}"));
+        assert_eq!(late, format!("the time is 16ns earlier than in a previous record; {allowed}"));
         assert_eq!([order.pop(), order.pop()], [Some(at(20, 1)), None]);
     }
 

@@ -347,7 +347,7 @@ mod tests {
         assert!(fails("rpm", &[0.0]).starts_with("0 rpm: "), "{}", fails("rpm", &[0.0]));
         let text = |name: &str, text: &str| sheet().set_text(name, text).expect_err(text).to_string();
         assert!(text("think", "5").starts_with("think: \"5\" has no unit; allowed: a time with a unit"));
-        assert!(text("disk_rate", "fast").ends_with("allowed: a size a second, such as \"20MB/s\""));
+        assert!(text("disk_rate", "fast").ends_with("allowed: a size per second, such as \"20MB/s\""));
         assert!(text("thnk", "5us").starts_with("thnk: unknown key (did you mean \"think\"?)"));
     }
 }

@@ -73,7 +73,7 @@ impl Bus {
             (_, _, Some(read), _) => Ok(Bus::Sector([read.0, keys.write_sector_time.unwrap_or(read).0])),
             (_, _, None, Some(rate)) if keys.write_sector_time.is_none() => Ok(Self::of_rate(rate)),
             (_, _, None, Some(_)) => {
-                Err(KeyError::new("write_sector_time", "there is no sector_time", "sector_time beside it"))
+                Err(KeyError::new("write_sector_time", "there is no sector_time", "sector_time in addition"))
             }
             (_, _, None, None) => {
                 Err(KeyError::new("bytes_per_second", "is missing", "one of bytes_per_second, sector_time"))

@@ -125,8 +125,11 @@ fn what_cannot_be_dealt_is_refused() {
         let error = common::try_run(common::table(text)).expect_err("it cannot run");
         assert!(error.starts_with(key), "{error}");
     };
-    refused(&scenario(&trace, "dealt", "\"demand\"", "min_time = \"0s\""), "workload.processes: nothing says");
-    refused(&scenario(&trace, "per-pid", "\"demand\"", "count = 2"), "process.count: a trace's processes");
+    refused(
+        &scenario(&trace, "dealt", "\"demand\"", "min_time = \"0s\""),
+        "workload.processes: files are dealt to processes",
+    );
+    refused(&scenario(&trace, "per-pid", "\"demand\"", "count = 2"), "process.count: the trace determines");
     refused(&scenario(&trace, "dealt", "\"demand\"", "count = 0"), "process.count: 0 is out of range");
     let generated = "workload = {generator = \"synth\", processes = \"dealt\"}\nprocess = {count = 2}\n";
     refused(generated, "workload.processes: the trace does not distinguish files");

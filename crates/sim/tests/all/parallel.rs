@@ -501,7 +501,7 @@ fn contradictions_are_refused() {
     };
     let process = |keys: &str| format!("process = {{{keys}}}\n");
     let traced = format!("workload = {{trace = \"t.csv\"}}\n{}", process("count = 3"));
-    refused(&traced, "process.count: a trace's processes");
+    refused(&traced, "process.count: the trace determines");
     refused(&process("pattern = \"xyz\""), "process.pattern: unknown pattern \"xyz\"");
     refused(&process("pattern = {name = \"gw\", portions = 3}"), "process.pattern.portions: unknown key");
     refused(&process("pattern = \"gw\", count = 0"), "process.count: 0 is out of range");
@@ -512,10 +512,13 @@ fn contradictions_are_refused() {
     refused(&process("pattern = \"gw\", prefetch_action = \"uniform:6ms\""), "process.prefetch_action");
     refused(&process("pattern = \"gw\", buffers = 20"), "process.buffers: demand has no prefetch actions");
     refused(&process("pattern = \"gw\", action_issues = \"late\""), "process.action_issues");
-    refused("policy = \"rapid-transit\"\nworkload = {references = [\"A\"]}\n", "policy.name: rapid-transit works from");
+    refused(
+        "policy = \"rapid-transit\"\nworkload = {references = [\"A\"]}\n",
+        "policy.name: rapid-transit needs to know",
+    );
     refused(
         &format!("policy = \"obl\"\n{}", process("pattern = \"gw\"")),
-        "policy.name: obl prefetches without a processor",
+        "policy.name: obl prefetches without using processors",
     );
     refused(
         &format!("policy = {{name = \"rapid-transit\", buffers = 3}}\n{}", process("pattern = \"gw\"")),
@@ -536,7 +539,10 @@ fn contradictions_are_refused() {
     let beside = |workload: &str| format!("workload = {{{workload}}}\nprocess = {{pattern = \"gw\"}}\n");
     refused(&beside("generator = \"synth\""), "workload.generator: given together with process.pattern");
     refused(&beside("writes = \"back\""), "workload.writes: given together with process.pattern");
-    refused(&format!("policy = \"forestall\"\n{}", process("pattern = \"gw\"")), "policy: who reads");
+    refused(
+        &format!("policy = \"forestall\"\n{}", process("pattern = \"gw\"")),
+        "policy: the process of each reference",
+    );
     refused(&format!("policy = \"rapid-transit\"\n{}", beside("arrival = \"open\"")), "workload.arrival");
     refused(
         "workload = {generator = \"synth\"}\nprocess = {barrier = \"portion\"}\n",

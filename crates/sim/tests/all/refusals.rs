@@ -63,7 +63,7 @@ fn a_limit_cuts_inline_references() {
 #[test]
 fn a_layout_names_every_referenced_block_once() {
     for (layout, begin) in [
-        (r#"[["A", "C", "E", "F"], ["b"]]"#, "device.layout: block \"d\" is nowhere"),
+        (r#"[["A", "C", "E", "F"], ["b"]]"#, "device.layout: block \"d\" is not listed"),
         (r#"[["A", "C", "E", "F"], ["b", "d", "A"]]"#, "device.layout[1][2]: block is placed twice"),
     ] {
         let text = refusal(FIGURE_1, &[&format!("device.layout={layout}")]);

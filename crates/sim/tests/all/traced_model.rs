@@ -229,7 +229,11 @@ fn what_the_model_of_a_trace_does_not_know_is_refused() {
         ("blocks = 20000", "footprint = 0.5", "cache.footprint: the model evicts nothing"),
         ("policy = \"ffs\"", "policy = \"obl\"", "policy.name: the model does not cover obl"),
         ("compute = \"0ms\"", "compute = \"0ms\", processes = \"per-pid\"", "workload.processes: the model of a trace"),
-        ("compute = \"0ms\"", "compute = \"0ms\", writes = \"through\"", "workload.writes: nobody waits for a write"),
+        (
+            "compute = \"0ms\"",
+            "compute = \"0ms\", writes = \"through\"",
+            "workload.writes: no process waits for a write",
+        ),
         ("blocks = 20000", "blocks = 20000, write_cluster = \"64KiB\"", "cache.write_cluster: nothing stays dirty"),
         ("scheduler = \"clook\"", "scheduler = \"clook\", queue_depth = 4", "device.queue_depth: "),
     ] {

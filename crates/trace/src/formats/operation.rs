@@ -157,7 +157,7 @@ mod tests {
         for text in ["", "X", "RX", "1", "0", "2", "RW", "get", "f7", "-1", "+1", "Z", "ZX", "readable"] {
             let error = operation(text.as_bytes(), "op", true).unwrap_err();
             assert!(
-                error.ends_with("in column op is no operation; allowed: R, W, read, write, SCSI 28, 2a"),
+                error.ends_with("in column op is not an operation; allowed: R, W, read, write, SCSI 28, 2a"),
                 "{error}"
             );
         }

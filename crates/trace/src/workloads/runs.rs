@@ -239,9 +239,8 @@ mod tests {
     #[test]
     fn what_is_refused() {
         let error = |keys: &str| WORKLOAD.open(keys.parse().expect("TOML"), &CONTEXT).err().expect(keys).to_string();
-        assert!(
-            error("span = \"20KiB\"").starts_with("span: 20KiB is no whole number of requests; allowed: a multiple")
-        );
+        assert!(error("span = \"20KiB\"")
+            .starts_with("span: 20KiB is not a multiple of the request size; allowed: a multiple"));
         assert!(error("timing = \"often\"").starts_with("timing: "), "{}", error("timing = \"often\""));
         assert!(error("burst = 0.5").starts_with("burst: 0.5 is out of range"), "{}", error("burst = 0.5"));
     }

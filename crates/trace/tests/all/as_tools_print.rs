@@ -66,7 +66,7 @@ fn kinds_of_requests_that_move_no_data_are_left_out_and_counted_alike() {
         let wrong = file(&scratch("no_data_wrong"), "log", content("Q!"));
         let error = open(&wrong, format).and_then(|mut reader| drain(&mut *reader)).unwrap_err().to_string();
         assert!(
-            error.contains("\"Q!\" in column ") && error.contains(" is no operation; allowed"),
+            error.contains("\"Q!\" in column ") && error.contains(" is not an operation; allowed"),
             "{format}: {error}"
         );
     }
@@ -135,7 +135,7 @@ fn operations_under_unknown_names_are_refused_and_other_columns_named() {
         assert!(error.contains(&expected) && error.contains("allowed: op, with R, W"), "{error}");
     }
     // By the name alone, regardless of the content.
-    assert!(refused("op_unknown", "io_op,offset,size\n17,0,1\n").contains("column \"io_op\" seems to say"));
+    assert!(refused("op_unknown", "io_op,offset,size\n17,0,1\n").contains("column \"io_op\" seems to hold operations"));
     for (name, values) in
         [("rwbs", ["R", "WS"]), ("Op Type", ["read", "write"]), ("is_write", ["0", "1"]), ("is_read", ["1", "0"])]
     {

@@ -35,7 +35,7 @@ fn wrong_fields_name_line_column_and_what_is_allowed() {
         (
             "0,X,1,0,0,1,1",
             "headstart",
-            ", line 2: \"X\" in column op is no operation; allowed: R, W, read, write, SCSI 28, 2a",
+            ", line 2: \"X\" in column op is not an operation; allowed: R, W, read, write, SCSI 28, 2a",
         ),
         (
             "0,R,4294967296,0,0,1,1",
@@ -101,7 +101,7 @@ fn wrong_lines_of_the_other_text_formats() {
     let long = measured(b"R Hit 8 4 18446744073709551 1\nR Hit 8 4 0 0\n");
     assert_eq!(long, ", line 1: the times sum to more than 584 years; allowed: less");
     let named = |content: &[u8]| error("wrong_measured", "x.trace", content, "measured");
-    assert_eq!(named(b"X Hit 8 4 5 1\n"), ", line 1: \"X\" in column op is no operation; allowed: R, W");
+    assert_eq!(named(b"X Hit 8 4 5 1\n"), ", line 1: \"X\" in column op is not an operation; allowed: R, W");
     assert_eq!(
         named(b"R Hot 8 4 5 1\n"),
         ", line 1: \"Hot\" in column cache is unknown; allowed: Hit, Miss, Doub, Trip"
@@ -112,14 +112,14 @@ fn wrong_lines_of_the_other_text_formats() {
 fn wrong_lines_of_block_traces_name_column_and_what_is_allowed() {
     // format, a valid line, an invalid one, the error for the second line
     let cases: &[(&str, &str, &str, &str)] = &[
-        ("spc", "0,1,512,R,0", "0,1,512,X,0", "\"X\" in column opcode is no operation; allowed: R, W, read, write"),
+        ("spc", "0,1,512,R,0", "0,1,512,X,0", "\"X\" in column opcode is not an operation; allowed: R, W, read, write"),
         ("spc", "0,1,512,R,0", "0,1,512,R", "\"0,1,512,R\" has 4 columns; allowed: 5"),
         ("spc", "0,1,512,R,0", "0,36028797018963968,512,R,0", "\"36028797018963968\" in column LBA is too large; allowed: 0 to 36028797018963967"),
         ("msr", "5,h,0,Read,0,1,1", "5,h,x,Read,0,1,1", "\"x\" in column DiskNumber is not a whole number; allowed: 0 or more"),
         ("msr", "5,h,0,Read,0,1,1", "5,h,0,Read,0,1,-1", "\"-1\" in column ResponseTime is negative; allowed: a time, 0 or more"),
         ("alibaba", "0,R,0,1,5", "0,R,0,1,5,6", "\"0,R,0,1,5,6\" has more than 5 columns; allowed: 5"),
-        ("tencent", "5,8,8,0,1", "5,8,8,2,1", "\"2\" in column IOType is no operation; allowed: 0 for read, 1 for write"),
-        ("replayer", "5.0 0 0 512 1", "5.0 0 0 512 2", "\"2\" in column read is no operation; allowed: 1 for read, 0 for write"),
+        ("tencent", "5,8,8,0,1", "5,8,8,2,1", "\"2\" in column IOType is not an operation; allowed: 0 for read, 1 for write"),
+        ("replayer", "5.0 0 0 512 1", "5.0 0 0 512 2", "\"2\" in column read is not an operation; allowed: 1 for read, 0 for write"),
         ("disksim", "5.0 0 7 1 1", "5.0 0 7 1 g", "\"g\" in column flags is not hexadecimal; allowed: up to 16 digits"),
         ("systor17", "5,1,R,0,0,1", "5,1,R,0,-7,1", "\"-7\" in column Offset is negative; allowed: 0 or more"),
         ("fio", "fio version 2 iolog", "/f reed 0 1", "\"reed\" in column action is unknown; allowed: read, write, add, open, close, sync, datasync, trim, wait"),
@@ -142,7 +142,7 @@ fn wrong_lines_of_block_traces_name_column_and_what_is_allowed() {
     let first = error("wrong_blocks", "trace", b"fio version 1\n", "fio");
     let allowed = "allowed: fio version 2 iolog, fio version 3 iolog";
     assert_eq!(first, format!(", line 1: the first line \"fio version 1\" is wrong; {allowed}"));
-    assert!(error("wrong_blocks", "trace", b"a\nb\n", "blkparse").starts_with(": no line is of a request; allowed"));
+    assert!(error("wrong_blocks", "trace", b"a\nb\n", "blkparse").starts_with(": no line is a request; allowed"));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn wrong_binary_records() {
     let mut late: Vec<u8> = (0..2000).flat_map(|second| oracle(1000 + second, 1, 1, -1)).collect();
     late.extend(oracle(4, 1, 1, -1));
     let late = error(directory_name, "x.oracleGeneral", &late, "oracleGeneral");
-    assert!(late.starts_with(", record 2001: the time is 2995s earlier than in a record before"), "{late}");
+    assert!(late.starts_with(", record 2001: the time is 2995s earlier than in a previous record"), "{late}");
     assert!(bad(&oracle(4, 1, 0, -1)).starts_with(": all 1 records are empty"));
 }
 

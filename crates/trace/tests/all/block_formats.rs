@@ -279,7 +279,7 @@ fn what_is_half_a_minute_late_is_mended_and_what_is_later_is_refused() {
     let path = |content: String| file(&scratch("late"), "trace", content);
     assert_eq!(records(&path(late(30_000)), "alibaba").unwrap().len(), 2001);
     let error = records(&path(late(31_000)), "alibaba").unwrap_err().to_string();
-    let expected = ", line 2001: the time is 31s earlier than in a record before; \
+    let expected = ", line 2001: the time is 31s earlier than in a previous record; \
         allowed: earlier by up to 30s, by up to 1048576 records";
     assert!(error.ends_with(expected), "{error}");
     // However late: a thousand records are always held back.

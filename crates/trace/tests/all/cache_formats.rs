@@ -198,7 +198,7 @@ fn s3_logs_give_objects_by_key() {
     assert_eq!((carries, unit, skipped), (Carries { duration: true, ..STORE }, 1, 4));
     assert_eq!(files("s3_files", &text), [("bucket-1/a/b%20c".to_owned(), 1000), ("bucket-1/d".to_owned(), 700)]);
     let error = error(&text.replace("27/Nov", "27/Nob"), "s3-log");
-    assert!(error.contains("line 1: \"27/Nob/2026:00:00:10 +0000\" in column time is no time"), "{error}");
+    assert!(error.contains("line 1: \"27/Nob/2026:00:00:10 +0000\" in column time is not a time"), "{error}");
 }
 
 /// S3 does not log ranges.

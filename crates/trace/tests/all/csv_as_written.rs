@@ -78,7 +78,7 @@ fn what_moves_no_data_is_left_out_and_counted() {
     assert_eq!((drain(&mut *reader).unwrap().len(), reader.skipped()), (1, 4));
     let wrong = error("csv_nothing_wrong", "op,offset,size\nfrobnicate,0,1\n");
     assert!(
-        wrong.contains("line 2: \"frobnicate\" in column op is no operation; allowed: R, W, read, write"),
+        wrong.contains("line 2: \"frobnicate\" in column op is not an operation; allowed: R, W, read, write"),
         "{wrong}"
     );
 }

@@ -59,7 +59,7 @@ fn ftrace_perf_and_systrace_print_the_same_events() {
         [by(7, took(at(0, sda, 4096, 4096), 500 * MS)), by(7, took(at(100 * MS, sda, 8192, 4096), 400 * MS))];
     assert_eq!(read("ftrace_queued", "ftrace", queued).0, expected);
     let error = error("# tracer: nop\n a-7 [000] 1.0: sched_wakeup: comm=x\n", "auto");
-    assert!(error.contains("no line is of a request; allowed: the events block_bio_queue, block_rq_issue"), "{error}");
+    assert!(error.contains("no line is a request; allowed: the events block_bio_queue, block_rq_issue"), "{error}");
     let error = records(&file(&scratch("ftrace_bad"), "t", queued.replace("8,0 R 16 + 8", "8,0 R x + 8")), "auto");
     assert!(error.unwrap_err().to_string().contains("line 2: \"x\" in column sector is not a whole number"));
 }

@@ -187,7 +187,7 @@ fn lis_lines_of_one_page_each_are_objects() {
     assert_eq!(records(&path, "auto").unwrap(), [object(9), object(7), object(9)]);
     let reader = open(&path, "lis").unwrap();
     assert_eq!(reader.carries(), Carries { objects: true, ..Carries::default() });
-    assert!(reader.note().unwrap().contains("taken for objects"));
+    assert!(reader.note().unwrap().contains("taken as objects"));
 }
 
 #[test]

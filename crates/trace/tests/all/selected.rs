@@ -71,7 +71,7 @@ fn what_fits_nothing_lists_what_there_is() {
         "process: \"cat\" matches none of 3 requests; allowed: worker, python3"
     );
     let both = error(&selection(&["/b"], &[8], &[]));
-    assert!(both.starts_with("path: \"/b\", together with the other conditions, fits none"), "{both}");
+    assert!(both.starts_with("path: \"/b\", together with the other conditions, matches none"), "{both}");
     let bare = file(&directory, "bare.csv", "offset,size\n0,10\n");
     for (selection, key) in [
         (selection(&["*"], &[], &[]), "path: the trace does not distinguish files"),

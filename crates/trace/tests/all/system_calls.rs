@@ -246,7 +246,7 @@ fn wrong_numbers_name_the_line() {
     let too_far = error("pread64(3</a>, \"\", 9, 18446744073709551615) = 9\n");
     assert!(too_far.ends_with("log, line 1: the end of the request is too large; allowed: below 2^64"), "{too_far}");
     let late = error("1 99:00:00 read(3</a>, \"\", 9) = 9\n");
-    assert!(late.contains("log, line 1: \"99:00:00\" in column time is no time"), "{late}");
+    assert!(late.contains("log, line 1: \"99:00:00\" in column time is not a time"), "{late}");
 }
 
 #[test]

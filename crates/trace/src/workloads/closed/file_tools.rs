@@ -154,7 +154,7 @@ mod tests {
         assert_eq!((count(&CP), count(&DIFF)), (2, 2));
         assert!(!opened(&DIFF, "").expect("keys").carries().writes);
         let error = |row, keys: &str| opened(row, keys).err().expect("refused").to_string();
-        assert_eq!(error(&CP, "copies = 0"), "copies: is 0 beside diffs = 0; allowed: one of the two above 0");
+        assert_eq!(error(&CP, "copies = 0"), "copies: is 0, and diffs is 0 too; allowed: one of the two above 0");
         assert!(
             error(&DIFF, "size = \"0B\"").starts_with("size: 0B is out of range; allowed: a size from 1B to 512GiB")
         );

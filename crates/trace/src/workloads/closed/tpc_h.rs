@@ -221,7 +221,7 @@ mod tests {
         let error = opened("alternating = 0.5\nmixed = 0.6").err().expect("refused").to_string();
         assert_eq!(
             error,
-            "mixed: 0.6 and alternating = 0.5 are more than all; allowed: shares that add up to 1 at most"
+            "mixed: 0.6 and alternating = 0.5 add up to more than 1; allowed: shares that add up to 1 at most"
         );
     }
 }
