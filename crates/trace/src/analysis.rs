@@ -309,6 +309,23 @@ mod tests {
         assert_eq!(found.windows.len(), 6);
     }
 
+    #[test]
+    fn windows_that_are_joined_keep_every_sum() {
+        let mut analyst = Analyst::default();
+        let count = 5 * WINDOWS_MAX as u64 + 3;
+        for at in 0..count {
+            let record = Record { time: Nanos(at), size: 512 * (1 + at % 4), write: at % 3 == 0, ..Record::default() };
+            analyst.add(&record, [(0, at % 100)].into_iter(), u64::from(at < 100), at % 5 == 0);
+        }
+        let windows = analyst.finish(true).windows;
+        let sum = |of: fn(&Window) -> u64| windows.iter().map(of).sum::<u64>();
+        assert!(windows.len() <= WINDOWS_MAX);
+        assert_eq!([sum(|each| each.requests), sum(|each| each.references)], [count; 2]);
+        assert_eq!([sum(|each| each.writes), sum(|each| each.sequential)], [count.div_ceil(3), count.div_ceil(5)]);
+        assert_eq!(sum(|each| each.bytes), (0..count).map(|at| 512 * (1 + at % 4)).sum::<u64>());
+        assert_eq!(sum(|each| each.first_references), 100);
+    }
+
     /// The block of rank r is referenced 20,000 / r times; references are shuffled.
     fn zipf() -> impl Iterator<Item = u64> {
         let mut all: Vec<u64> =
