@@ -213,5 +213,7 @@ mod tests {
         };
         assert_eq!(pages(&[]), 0);
         assert_eq!(pages(&[(1, 5, 5), (0, 0, 4), (1, 8, 4), (1, 5, 1), (2, 0, 1), (0, 9, 1)]), 4 + 1 + 7 + 1);
+        // Within another range, and behind one that is within it.
+        assert_eq!(pages(&[(3, 0, 10), (3, 2, 1), (3, 5, 2), (3, 9, 2)]), 11);
     }
 }

@@ -214,3 +214,23 @@ impl Queue {
         Some(Work::Read(piece, false))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_waits_for_the_metadata_under_way_and_no_longer() {
+        let mut queue = Queue::new(true);
+        queue.add(Block(0), 7, 100, true);
+        queue.add(Block(1), 3, 5, false);
+        assert!(matches!(queue.choose(), Some(Work::Read(_, true))));
+        assert!(queue.choose().is_none(), "where the data lies is read in it");
+        queue.read(true);
+        assert!(matches!(queue.choose(), Some(Work::Place(3, _))));
+        queue.place([Placed { block: Block(1), file: 3, page: 5, address: 205 }]);
+        assert!(matches!(queue.choose(), Some(Work::Read(_, false))));
+        queue.read(false);
+        assert!(queue.is_idle() && queue.is_empty());
+    }
+}
