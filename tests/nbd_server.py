@@ -4,22 +4,30 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 Read = Callable[[int], bytes]
-READ, WRITE, DISCONNECT = 0, 1, 2
+READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
 GO = 7
 ACK, INFO, UNSUPPORTED = 1, 3, (1 << 31) + 1
 
 
 class Server:
-    """`content` is the export; `requests` are (command, offset, length) as they came."""
+    """`content` is the export; `requests` are (command, offset, length) as they came.
+
+    What is not flushed is lost when it is restarted. `flush_errors` are the errors of the next flushes; with `hangs`,
+    none is answered.
+    """
 
     def __init__(self, size_bytes: int, *, flags: int = 0b1101, closes_at: int | None = None) -> None:
         self.content = bytearray(size_bytes)
         self.requests: list[tuple[int, int, int]] = []
         self.flags = flags
         self.closes_at = closes_at
+        self.flush_errors: list[int] = []
+        self.hangs = threading.Event()
+        self.stable = bytes(self.content)
+        self.connections: list[socket.socket] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.uri = f"nbd://127.0.0.1:{self.listener.getsockname()[1]}/disk"
 
@@ -29,7 +37,15 @@ class Server:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
+            self.connections.append(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def restart(self) -> None:
+        self.content[:] = self.stable
+        for connection in self.connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self.connections.clear()
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as heard:
@@ -60,12 +76,18 @@ class Server:
         if command == DISCONNECT or len(self.requests) == self.closes_at:
             return False
         self.requests.append((command, offset, length))
-        reply = b""
+        reply, error = b"", 0
+        if command == FLUSH:
+            if self.hangs.is_set():
+                return True
+            error = self.flush_errors.pop(0) if self.flush_errors else 0
+            if not error:
+                self.stable = bytes(self.content)
         if command == READ:
             reply = bytes(self.content[offset : offset + length])
         elif command == WRITE:
             self.content[offset : offset + length] = read(length)
-        connection.sendall(struct.pack(">IIQ", 0x67446698, 0, cookie) + reply)
+        connection.sendall(struct.pack(">IIQ", 0x67446698, error, cookie) + reply)
         return True
 
 

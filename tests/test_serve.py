@@ -20,6 +20,7 @@ import pytest
 
 import headstart
 from headstart.cli import serve as command
+from tests import nbd_server
 from tests.conftest import COMMAND, Run
 from tests.machines import PATIENCE_S, running, wait_until
 from tests.test_bad_input import one_line
@@ -268,6 +269,7 @@ def test_servers_chain_and_outlive_one_another(image: Path, tmp_path: Path) -> N
         assert image.read_bytes()[7:12] == b"chain"
         assert client.ask(6, 7, 5) == (0, b"")
         assert client.read(0, 20) == content[:7] + bytes(5) + content[12:20]
+        assert client.ask(3, 0, 0) == (0, b""), "the other server may lose nothing any more"
         lower.kill()
         lower.communicate()
         assert client.ask(0, 1_000_000, 4096)[0] == 5, "nothing stands behind it"
@@ -275,6 +277,81 @@ def test_servers_chain_and_outlive_one_another(image: Path, tmp_path: Path) -> N
         with serving(below, str(image), "--writable"):
             assert client.read(2_000_000, 4096) == content[2_000_000:2_004_096]
             ended(upper)
+
+
+def stopped(process: subprocess.Popen[str]) -> tuple[int, list[str]]:
+    """End it; return its status and the lines on stderr."""
+    process.terminate()
+    errors = process.communicate(timeout=PATIENCE_S)[1]
+    return process.returncode, errors.splitlines()
+
+
+def test_after_a_failed_sync_writes_and_flushes_fail(tmp_path: Path) -> None:
+    path, report, log = tmp_path / "socket", tmp_path / "report.json", tmp_path / "log"
+    words = ("--writable", "--readahead", "demand", "--json", str(report), "--log", str(log))
+    with nbd_server.serving(1 << 20) as upstream, serving(path, upstream.uri, *words) as process:
+        client = Client(path)
+        assert client.read(8192, 4) == bytes(4)
+        for offset in (8192, 12_288):
+            assert client.ask(1, offset, 512, b"w" * 512) == (0, b"")
+        upstream.flush_errors = [5]
+        assert client.ask(3, 0, 0)[0] == 5
+        # The storage works again, and has lost the first write.
+        upstream.content[8192:8704] = b"o" * 512
+        assert client.ask(3, 0, 0)[0] == 5
+        assert client.ask(1, 0, 4, b"fuaw", flags=1)[0] == 5
+        assert client.ask(1, 0, 4, b"late")[0] == 5
+        assert (client.read(8192, 4), client.read(12_288, 4), client.read(0, 4)) == (b"oooo", b"wwww", bytes(4))
+        status, lines = stopped(process)
+    assert (status, len(lines)) == (1, 1)
+    assert lines[0].startswith(f"headstart: {upstream.uri}: not known to be stable: 2 acknowledged writes, 1024 bytes")
+    unstable = json.loads(report.read_text())["exports"][0]["unstable"]
+    counted = [unstable[key] for key in ("unflushed_writes", "unflushed_bytes", "first_byte", "end_byte")]
+    assert counted == [2, 1024, 8192, 12_800]
+    logged = [line for line in map(json.loads, log.read_text().splitlines()) if line["event"] == "unstable"]
+    assert [line["detail"] for line in logged] == [unstable["summary"]]
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_an_upstream_that_is_restarted(tmp_path: Path, flushed: bool) -> None:
+    path = tmp_path / "socket"
+    with (
+        nbd_server.serving(1 << 20) as upstream,
+        serving(path, upstream.uri, "--writable", "--readahead", "demand") as process,
+    ):
+        client = Client(path)
+        assert client.read(4096, 4096) == bytes(4096)
+        assert client.ask(1, 4096, 4096, b"N" * 4096) == (0, b"")
+        if flushed:
+            assert client.ask(3, 0, 0) == (0, b"")
+        upstream.restart()
+        # An error may say that the connection is lost; what is read then comes from the new one.
+        client.ask(0, 16_384, 4)
+        assert client.ask(0, 16_384, 4) == (0, bytes(4))
+        assert client.ask(3, 0, 0)[0] == (0 if flushed else 5)
+        assert client.read(4096, 4) == (b"NNNN" if flushed else bytes(4))
+        status, lines = stopped(process)
+    assert (status, len(lines)) == ((0, 0) if flushed else (1, 1))
+
+
+def test_storage_that_hangs_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    words = ("--writable", "--readahead", "demand")
+    with (
+        nbd_server.serving(1 << 20) as upstream,
+        serving(tmp_path / "a", upstream.uri, *words) as waits,
+        serving(tmp_path / "b", upstream.uri, *words) as killed,
+    ):
+        assert Client(tmp_path / "a").ask(1, 4096, 4096, b"N" * 4096) == (0, b"")
+        upstream.hangs.set()
+        waits.terminate()
+        killed.terminate()
+        with pytest.raises(subprocess.TimeoutExpired):
+            killed.wait(timeout=1)
+        killed.terminate()
+        assert killed.wait(timeout=PATIENCE_S) == -signal.SIGTERM
+        errors = waits.communicate(timeout=PATIENCE_S)[1].splitlines()
+    assert (waits.returncode, len(errors)) == (1, 1)
+    assert "1 acknowledged writes, 4096 bytes between 4096 and 8192" in errors[0]
 
 
 def test_an_image_that_becomes_shorter_fails_reads_of_its_end(image: Path, tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ use std::panic;
 use std::process::ExitCode;
 
 use seeds::Seeds;
-use whole::{fault, run, shrunk, Plan};
+use whole::{fault, run, shrunk, Done, Plan};
 
 fn main() -> ExitCode {
     let Some(mut seeds) = Seeds::asked_for() else { return ExitCode::from(2) };
     let first = seeds.first;
     panic::set_hook(Box::new(|_| ()));
-    let (mut ran, mut requests, mut failed, mut instants) = (0u64, 0u64, 0u64, 0u64);
+    let (mut ran, mut all) = (0u64, Done::default());
     let mut result = ExitCode::SUCCESS;
     for seed in &mut seeds {
         let plan = Plan::drawn(seed);
@@ -32,11 +32,13 @@ fn main() -> ExitCode {
             break;
         };
         ran += 1;
-        requests += done.requests;
-        failed += done.failed;
-        instants += done.instants;
+        all.add(&done);
     }
     let took = seeds.seconds();
-    println!("from seed {first}: {ran} servers answered {requests} requests, {failed} by errors, in {instants} instants, {took} s");
+    let Done { requests, failed, instants, checked_bytes, faults, .. } = all;
+    println!(
+        "from seed {first}: {ran} servers answered {requests} requests, {failed} by errors, in {instants} instants, {took} s"
+    );
+    println!("{checked_bytes} bytes checked; faults: {faults:?}");
     result
 }

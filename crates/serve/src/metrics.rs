@@ -190,8 +190,9 @@ pub fn text(server: &Server) -> String {
         let of = |(label, spill): &(&String, SpillTotals)| (format!("_total {label}"), value(spill) as f64);
         family(&mut metrics, (name, "counter", unit, help), spilling.iter().map(of).collect());
     }
-    let gauges: [Gauge; 3] = [
+    let gauges: [Gauge; 4] = [
         ("outstanding_requests", "Requests without a reply", Conductor::open_requests),
+        ("unstable", "Whether acknowledged changes may be lost", |conductor| conductor.unstable().is_some().into()),
         ("backing_reads_waiting", "Reads of the backing that wait", |conductor| conductor.reads().0),
         ("backing_reads_under_way", "Reads of the backing under way", |conductor| conductor.reads().1 as usize),
     ];

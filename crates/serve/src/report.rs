@@ -3,12 +3,14 @@
 use headstart_engine::Summary;
 use headstart_live::hints::FollowReport;
 use headstart_sim::{level_report, LevelReport};
+use headstart_types::printable;
 use serde::Serialize;
 use toml::Table;
 
 use crate::conductor::Conductor;
 use crate::server::Server;
 use crate::spill::SpillReport;
+use crate::stability::{Unflushed, Unstable};
 use crate::statistics::Totals;
 
 /// Of all exports.
@@ -45,6 +47,8 @@ pub struct ExportReport {
     pub level_keys: Table,
     /// Requests that have not been replied to.
     pub outstanding: usize,
+    /// Since when and why changes fail, and which acknowledged ones may be lost; null as long as none are.
+    pub unstable: Option<UnstableReport>,
     /// From request to reply.
     pub response_ns: Summary,
     /// Counts of requests and of reads of the backing.
@@ -63,6 +67,33 @@ pub struct ExportReport {
     pub device: Option<serde_json::Value>,
 }
 
+/// What of an export may be lost.
+#[derive(Debug, Clone, Serialize)]
+pub struct UnstableReport {
+    /// All of it in one line.
+    pub summary: String,
+    /// Since when, why, and which changes.
+    #[serde(flatten)]
+    pub unstable: Unstable,
+}
+
+impl UnstableReport {
+    /// Of the export `name` in front of `backing`, with requests that have not been answered.
+    fn new(unstable: &Unstable, (name, backing): (&str, &str), outstanding: usize) -> Self {
+        let named = if name.is_empty() { backing.to_owned() } else { format!("{name} ({backing})") };
+        let Unflushed { unflushed_writes: writes, unflushed_bytes: bytes, first_byte, end_byte } = unstable.unflushed;
+        let mut summary = format!("{named}: not known to be stable: {writes} acknowledged writes");
+        if writes > 0 {
+            summary += &format!(", {bytes} bytes between {first_byte} and {end_byte}");
+        }
+        if outstanding > 0 {
+            summary += &format!("; unanswered: {outstanding} requests");
+        }
+        summary += &format!("; reason: {}", unstable.reason);
+        Self { summary: printable(&summary).into_owned(), unstable: unstable.clone() }
+    }
+}
+
 impl Report {
     /// Of `server` as it is now; `about` has each export's backing and keys.
     #[must_use]
@@ -76,6 +107,9 @@ impl Report {
                 page_bytes: setting.page_bytes,
                 level_keys: keys.clone(),
                 outstanding: conductor.open_requests(),
+                unstable: conductor
+                    .unstable()
+                    .map(|unstable| UnstableReport::new(unstable, (name, backing), conductor.open_requests())),
                 response_ns: conductor.statistics().response_ns(),
                 totals: conductor.statistics().totals.clone(),
                 level: level_report(conductor.counts(), "server", setting.frames, setting.page_bytes),

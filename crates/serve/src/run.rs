@@ -1,5 +1,6 @@
 //! A server from its settings to its report.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -117,6 +118,10 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     let (mut about, mut spills) = (Vec::new(), Vec::new());
     for (name, backing) in &settings.exports {
         let backing_of = backing::open(backing, settings.writable, settings.direct, !settings.no_lock)?;
+        if settings.writable {
+            // What a server before this one has acknowledged.
+            backing_of.flush().map_err(Error::io(backing.as_str()))?;
+        }
         let built = level(settings.level.clone(), page_bytes, &*backing_of).map_err(|error| match error {
             Error::Io { source, .. } => Error::io(backing.as_str())(source),
             other => other,
@@ -154,14 +159,15 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     let limits = limits(settings, &exports)?;
     let mut server = Server::try_new(exports, listeners, limits).map_err(Error::io("threads"))?;
     tls.into_iter().for_each(|tls| server.require_tls(tls));
-    let mut watch = Watch { about, recording, log, metrics, go_on, uris: server.uris() };
+    let mut watch = Watch { about, recording, log, metrics, unstable: BTreeSet::new(), go_on, uris: server.uris() };
     let ended = server.run(&mut watch);
     watch.happened(server.now(), u64::MAX, "ended", "");
     if let Some(recording) = watch.recording.take() {
         recording.finish()?;
     }
     ended.map_err(Error::io("the backing"))?;
-    for (spill, backing) in spills {
+    let is_stable = server.exports().all(|(_, conductor)| conductor.unstable().is_none());
+    for (spill, backing) in spills.into_iter().filter(|_| is_stable) {
         spill.close(backing.identity().as_deref()).map_err(Error::io("the spill file"))?;
     }
     Ok(Report::new(&server, &watch.uris, &watch.about))
@@ -315,6 +321,8 @@ struct Watch<'a> {
     recording: Option<Recording>,
     log: Option<Log>,
     metrics: Option<Metrics>,
+    /// Exports that the log calls unstable.
+    unstable: BTreeSet<usize>,
     go_on: &'a mut dyn FnMut(&Report) -> bool,
     uris: Vec<String>,
 }
@@ -325,6 +333,11 @@ impl Observer for Watch<'_> {
             metrics.update(server);
         }
         let report = Report::new(server, &self.uris, &self.about);
+        for (at, export) in report.exports.iter().enumerate() {
+            if let Some(unstable) = export.unstable.as_ref().filter(|_| self.unstable.insert(at)) {
+                self.happened(server.now(), u64::MAX, "unstable", &unstable.summary);
+            }
+        }
         if let Some(log) = &mut self.log {
             log.flush();
         }

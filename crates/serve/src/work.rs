@@ -82,6 +82,18 @@ pub enum Op {
     Extents,
 }
 
+impl Op {
+    /// Whether something is to be stable when it is answered.
+    #[must_use]
+    pub fn syncs(&self) -> bool {
+        match self {
+            Self::Write { fua, .. } | Self::Trim { fua } | Self::Zero { fua, .. } => *fua,
+            Self::Flush => true,
+            Self::Read | Self::Cache | Self::Extents => false,
+        }
+    }
+}
+
 /// A request of a client, within the export.
 #[derive(Debug)]
 pub struct ClientRequest {
@@ -164,6 +176,8 @@ pub enum Work {
     },
     /// Makes stable what has been written.
     Flush,
+    /// Forgets what is not known to be stable.
+    Renew,
     /// Keeps a page that has left the cache, if it can.
     Store {
         /// Where.

@@ -51,6 +51,11 @@ impl Writes {
         started
     }
 
+    /// Takes out those that wait.
+    pub fn take_waiting(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.waiting)
+    }
+
     /// The change of `request` has ended; its pages.
     pub fn end(&mut self, request: u64) -> Option<Range<u64>> {
         self.under_way.remove(&request)

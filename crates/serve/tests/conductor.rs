@@ -162,3 +162,43 @@ fn one_read_that_is_stuck_delays_no_other() {
     let answer = world.read(1_003, 150 * PAGE, 4);
     assert_eq!((&data(&answer)[..], &world.memory().bytes[150 * PAGE as usize..][..4]), (&b"late"[..], &b"late"[..]));
 }
+
+#[test]
+fn after_a_failed_sync_nothing_is_acknowledged_and_nothing_lost_is_read() {
+    let bytes = numbered(64, 0);
+    let mut world = World::new("blocks = 32\npolicy = \"demand\"", bytes.clone());
+    let failed = Some(Answer::Failed(headstart_nbd::Errno::Io));
+    let write = |fua| Op::Write { data: b"new!".to_vec(), fua };
+    let first = |world: &mut World, id, page: u64| data(&world.read(id, page * PAGE, 4));
+    first(&mut world, 0, 3);
+    world.ask(1, 3 * PAGE, 4, write(false));
+    world.instant();
+    while world.step() {}
+    assert_eq!((world.answers.remove(&1), first(&mut world, 2, 3)), (Some(Answer::Done), b"new!".to_vec()));
+    // Two syncs at once: the storage tells the first one only. A read is under way, and a change waits for it.
+    world.memory().left = Some(bytes.clone());
+    world.takes = |number| Nanos::from_millis(if number == 5 { 3 } else { 1 });
+    for (id, page, op) in [(3, 0, Op::Flush), (4, 0, Op::Flush), (5, 5, Op::Read), (6, 5, write(false))] {
+        world.ask(id, page * PAGE, if page == 0 { 0 } else { 4 }, op);
+    }
+    world.instant();
+    while world.step() {}
+    assert_eq!([3, 4, 6].map(|id| world.answers.remove(&id)), [failed.as_ref(); 3].map(|answer| answer.map(same)));
+    assert_eq!(world.answers.remove(&5).map(|answer| data(&answer)), Some(bytes[5 * PAGE as usize..][..4].to_vec()));
+    assert_eq!(first(&mut world, 7, 3), &bytes[3 * PAGE as usize..][..4], "it is read anew");
+    for (id, op) in [(8, Op::Flush), (9, write(true)), (10, write(false)), (11, Op::Trim { fua: false })] {
+        world.ask(id, 9 * PAGE, 4, op);
+        world.instant();
+        assert_eq!(world.answers.remove(&id), failed.as_ref().map(same));
+    }
+    let unstable = world.conductor.unstable().expect("a sync has failed");
+    assert_eq!((unstable.unflushed.unflushed_writes, unstable.reason.as_str()), (1, "not synced"));
+    assert!(world.conductor.is_idle() && world.memory().bytes == bytes);
+}
+
+fn same(answer: &Answer) -> Answer {
+    match answer {
+        Answer::Failed(errno) => Answer::Failed(*errno),
+        other => panic!("{other:?}"),
+    }
+}

@@ -29,13 +29,21 @@ class Following(Generic[T]):
 
     Signals that are ignored at the start stay ignored: SIGHUP under nohup, SIGINT of a background job.
 
-    `beginning` returns the first lines; `status` formats the activity between two updates.
+    `beginning` returns the first lines; `status` formats the activity between two updates. The signals `kills` end the
+    process at once before the first update, and after a signal has stopped the command: storage that does not answer
+    cannot hold it up.
     """
 
     def __init__(
-        self, ending: Sequence[signal.Signals], beginning: Callable[[T], Sequence[str]], status: Callable[[T, T], str]
+        self,
+        ending: Sequence[signal.Signals],
+        beginning: Callable[[T], Sequence[str]],
+        status: Callable[[T, T], str],
+        *,
+        kills: Sequence[signal.Signals] = (),
     ) -> None:
         self.ending = [each for each in ending if signal.getsignal(each) is not signal.SIG_IGN]
+        self.kills = [each for each in self.ending if each in kills]
         self.beginning = beginning
         self.status = status
         self.stopped = False
@@ -45,9 +53,15 @@ class Following(Generic[T]):
         self.live = Live(console=console, auto_refresh=False, transient=True) if sys.stderr.isatty() else None
 
     def stop(self, _signal: int, _frame: FrameType | None) -> None:
-        """Handle a signal. A second one has no further effect."""
+        """Handle a signal. A second one has no further effect, or ends the process if it is among `kills`."""
         self.stopped = True
+        self.set_kills(signal.SIG_DFL)
         self.leave_terminals()
+
+    def set_kills(self, handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+        """Set what the signals `kills` do."""
+        for each in self.kills:
+            signal.signal(each, handler)
 
     def leave_terminals(self) -> None:
         """Stop writing to a closed terminal: a write would fail and prevent a clean end."""
@@ -72,6 +86,7 @@ class Following(Generic[T]):
     def show(self, now: T) -> None:
         """Show `now` on stderr."""
         if not self.looks:
+            self.set_kills(self.stop)
             for line in self.beginning(now):
                 print(plain(line), file=sys.stderr, flush=True)
             if self.live is not None:
@@ -84,6 +99,7 @@ class Following(Generic[T]):
     def signals(self) -> Iterator[None]:
         """Install the signal handlers, and restore the previous ones at the end."""
         before = {each: signal.signal(each, self.stop) for each in self.ending}
+        self.set_kills(signal.SIG_DFL)
         try:
             yield
         finally:

@@ -1,5 +1,7 @@
 """`headstart serve`: a block server with the simulator's caches and read-aheads."""
 
+import signal
+import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +22,10 @@ LEVEL_KEYS = ("size", "blocks", "policy", "replacement", "coordinator", "separat
 """The keys of a scenario's level that a server uses."""
 
 
+UNSTABLE = 1
+"""The exit status if acknowledged writes may be lost."""
+
+
 def beginning(now: serving.Report) -> list[str]:
     """Return the first lines: the addresses that clients can connect to."""
     return [f"ready: {uri}" for uri in now["uris"]]
@@ -29,6 +35,22 @@ def totals(report: serving.Report, *keys: str) -> int:
     """Return a sum over all exports and the given counts."""
     counts = [{**export["level"], **export} for export in report["exports"]]
     return sum(int(each[key]) for each in counts for key in keys)
+
+
+class Watch(Following[serving.Report]):
+    """A running server: also prints a line once writes of an export may be lost."""
+
+    def __init__(self) -> None:
+        super().__init__(ENDING, beginning, status, kills=(signal.SIGINT, signal.SIGTERM))
+        self.told: set[str] = set()
+
+    def show(self, now: serving.Report) -> None:
+        """Show `now`, and exports that have become unstable."""
+        super().show(now)
+        for export in now["exports"]:
+            if export["unstable"] and export["name"] not in self.told:
+                self.told.add(export["name"])
+                print(plain(f"headstart: {export['unstable']['summary']}"), file=sys.stderr, flush=True)
 
 
 def status(then: serving.Report, now: serving.Report) -> str:
@@ -217,8 +239,9 @@ def serve(
 
     The server applies the simulator's caches and read-ahead policies to real requests. Clients connect to the URL that
     is printed on stderr after "ready:". Ctrl-C, SIGTERM and SIGHUP stop the server after it has answered all pending
-    requests; the exit status is 0. At the end, --json writes the counts under the names used by `simulate`. Sockets
-    passed by systemd replace --listen.
+    requests and made all writes stable, within 30 seconds. The exit status is 0, or 1 if writes that were acknowledged
+    may not be stable. A second Ctrl-C or SIGTERM ends the process at once. At the end, --json writes the counts under
+    the names used by `simulate`. Sockets passed by systemd replace --listen.
 
     Example: headstart serve disk.img --cache 256MiB --readahead amp --socket /tmp/disk.sock
     """
@@ -246,7 +269,7 @@ def serve(
         level.pop("blocks", None)
     given = {"size": cache, "policy": readahead, "replacement": replacement, "coordinator": coordinator}
     level |= {key: value for key, value in given.items() if value is not None}
-    watch: Following[serving.Report] = Following(ENDING, beginning, status)
+    watch = Watch()
     names = {"size": "--cache", "policy": "--readahead", "replacement": "--replacement", "page": "--page"}
     names |= {"coordinator": "--coordinator", "listen": "--listen", "openmetrics": "--openmetrics"}
     names |= {"connections": "--connections", "memory": "--memory"}
@@ -284,6 +307,8 @@ def serve(
         output.write_json(json, output.as_json(ended))
     if json != "-":
         print_report(output.console(), ended)
+    if any(export["unstable"] for export in ended["exports"]):
+        raise typer.Exit(UNSTABLE)
 
 
 def print_report(console: Console, report: serving.Report) -> None:

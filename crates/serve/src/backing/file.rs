@@ -262,6 +262,11 @@ impl Backing for FileBacking {
         self.file.sync_data()
     }
 
+    /// The page cache has pages that could not be written back, and takes them for clean.
+    fn renew(&self) {
+        let _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+    }
+
     fn identity(&self) -> Option<String> {
         file_identity(&self.file.metadata().ok()?)
     }

@@ -13,6 +13,7 @@ mod pool;
 mod refusal;
 mod ringed;
 mod spilled;
+mod unflushed;
 mod workers;
 
 use std::fs::{File, Metadata};
@@ -32,6 +33,7 @@ pub use object::ObjectBacking;
 pub use pool::{Done, Pool};
 pub use refusal::BackingError;
 pub use spilled::SpilledBacking;
+pub use unflushed::{is_loss, loss, Unflushed};
 
 use crate::work::{Place, Work};
 
@@ -128,6 +130,10 @@ pub trait Backing: Send + Sync {
     /// It may not be.
     fn flush(&self) -> io::Result<()>;
 
+    /// Acknowledged changes may be lost, and nothing of them is left in the cache: neither is there below, when this returns. A backing
+    /// that has noticed the loss by itself has failed everything with [`loss`] until now.
+    fn renew(&self) {}
+
     /// What of `length` bytes from `offset` on is allocated: extents that follow one another, at least one, at most
     /// [`headstart_nbd::EXTENTS_MAX`], none empty. They may cover less.
     ///
@@ -187,6 +193,7 @@ pub trait Backing: Send + Sync {
             Work::Trim { offset, length, fua } => self.trim(*offset, *length, *fua)?,
             Work::Zero { offset, length, no_hole, fua } => self.zero(*offset, *length, *no_hole, *fua)?,
             Work::Flush => self.flush()?,
+            Work::Renew => self.renew(),
             Work::Store { place, buffer } => self.store(*place, buffer),
             Work::Extents { offset, length } => return self.extents(*offset, *length),
         }

@@ -1,7 +1,8 @@
 //! Another server of the protocol: so that servers chain, and levels stand over levels.
 //!
 //! A few connections, where the server allows several, carry the requests of all threads. What is lost with a connection is
-//! an error for the requests that were under way, and a new connection is made for those that come.
+//! an error for the requests that were under way, and a new connection is made for those that come, unless acknowledged changes may be
+//! lost (`unflushed.rs`).
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,8 @@ use bytes::BytesMut;
 use headstart_nbd::client::{Client, ConnectOptions};
 use headstart_nbd::{Command, Errno, Extent, Flags, Uri, EXTENTS_MAX, PAYLOAD_BYTES_MAX};
 
-use super::{scatter, Backing, StartedRead};
+use super::unflushed::same;
+use super::{scatter, Backing, StartedRead, Unflushed};
 
 /// A server in reach accepts and negotiates in milliseconds. Clients wait meanwhile.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -26,6 +28,7 @@ pub struct NbdBacking {
     upstream: Mutex<Upstream>,
     /// Attempts to connect anew that have ended.
     attempts: AtomicU64,
+    unflushed: Unflushed,
     size_bytes: u64,
     flags: Flags,
     payload_max: u64,
@@ -51,7 +54,8 @@ impl NbdBacking {
             return Err(io::Error::other("is read-only"));
         }
         let upstream = Mutex::new(Upstream { client: Arc::new(client), failure: None });
-        Ok(Self { uri, upstream, attempts: AtomicU64::new(0), size_bytes, flags, payload_max })
+        let (attempts, unflushed) = (AtomicU64::new(0), Unflushed::default());
+        Ok(Self { uri, upstream, attempts, unflushed, size_bytes, flags, payload_max })
     }
 
     /// The connection; a new one if it has been lost. This is the only place where one is made.
@@ -64,6 +68,7 @@ impl NbdBacking {
         if !upstream.client.is_lost() {
             return Ok(upstream.client.clone());
         }
+        self.unflushed.replace()?;
         if self.attempts.load(Ordering::SeqCst) > attempts {
             if let Some((kind, said)) = &upstream.failure {
                 return Err(io::Error::new(*kind, said.clone()));
@@ -77,6 +82,7 @@ impl NbdBacking {
         upstream.failure = again.as_ref().err().map(|error| (error.kind(), error.to_string()));
         self.attempts.fetch_add(1, Ordering::SeqCst);
         upstream.client = Arc::new(again?);
+        self.unflushed.replaced();
         Ok(upstream.client.clone())
     }
 
@@ -86,12 +92,13 @@ impl NbdBacking {
             return Err(io::Error::from(Errno::NotSup.io_kind()));
         }
         let (client, end) = (self.client()?, offset + length);
+        let mark = self.unflushed.mark();
         while offset < end {
             let part = (end - offset).min(1 << 30) as u32;
             client.call(command, offset, part, &[], Vec::new())?;
             offset += u64::from(part);
         }
-        Ok(())
+        self.unflushed.acknowledged(mark)
     }
 
     /// After a change that is to be stable, where the server does not know the flag.
@@ -129,8 +136,7 @@ impl Backing for NbdBacking {
         let client = match self.client() {
             Ok(client) => client,
             Err(error) => {
-                let failed = || io::Error::new(error.kind(), error.to_string());
-                reads.into_iter().for_each(|read| (read.ended)(read.buffers, Err(failed())));
+                reads.into_iter().for_each(|read| (read.ended)(read.buffers, Err(same(&error))));
                 return Vec::new();
             }
         };
@@ -157,10 +163,15 @@ impl Backing for NbdBacking {
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
         let (client, knows) = (self.client()?, self.flags.contains(Flags::FUA));
+        let mark = self.unflushed.mark();
         for (part, at) in data.chunks(self.payload_max as usize).zip((offset..).step_by(self.payload_max as usize)) {
             client.write_at(at, part, fua && knows)?;
         }
-        self.sync_if(fua && !knows)
+        if fua && knows {
+            return Ok(());
+        }
+        self.unflushed.acknowledged(mark)?;
+        self.sync_if(fua)
     }
 
     fn trim(&self, offset: u64, length: u64, fua: bool) -> io::Result<()> {
@@ -177,10 +188,17 @@ impl Backing for NbdBacking {
     }
 
     fn flush(&self) -> io::Result<()> {
-        if self.flags.contains(Flags::FLUSH) {
-            self.client()?.flush()?;
+        if !self.flags.contains(Flags::FLUSH) {
+            return Ok(());
         }
-        Ok(())
+        let client = self.client()?;
+        let mark = self.unflushed.mark();
+        client.flush()?;
+        self.unflushed.flushed(mark)
+    }
+
+    fn renew(&self) {
+        self.unflushed.renew();
     }
 
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {

@@ -106,6 +106,11 @@ impl Backing for SpilledBacking {
         self.inner.flush()
     }
 
+    fn renew(&self) {
+        self.spill.forget_all();
+        self.inner.renew();
+    }
+
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {
         self.inner.extents(offset, length)
     }

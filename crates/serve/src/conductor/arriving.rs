@@ -6,6 +6,7 @@ use headstart_nbd::Errno;
 use headstart_types::{Block, Nanos};
 
 use super::Conductor;
+use crate::backing::is_loss;
 use crate::queue::Piece;
 use crate::sabotage::Sabotage;
 use crate::work::{Action, Completed, Page};
@@ -15,7 +16,13 @@ impl Conductor {
     pub(super) fn piece_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
         let Completed { id, buffers, result } = completed;
         let piece = self.queue.end(id as u32);
-        let service = self.now - piece.since.expect("it has been started");
+        let since = piece.since.expect("it has been started");
+        let service = self.now - since;
+        if let Some(error) = result.as_ref().err().filter(|error| is_loss(error)) {
+            self.lose(error, actions);
+        }
+        // What was read before a loss may be among what was lost.
+        let is_stale = self.lost_at.is_some_and(|at| since <= at);
         self.statistics.read_ended(service, result.is_err());
         let share = Nanos(service.0 / piece.blocks.len() as u64);
         let final_failure =
@@ -25,7 +32,7 @@ impl Conductor {
                 buffer[0] ^= 1;
             }
             match &result {
-                Ok(_) => {
+                Ok(_) if !is_stale => {
                     let bytes = Arc::new(buffer);
                     self.hand_out(page, block, &bytes, actions);
                     if self.machine.level().state(block).is_in_flight() {
@@ -34,13 +41,13 @@ impl Conductor {
                         self.buffers.give_back(bytes);
                     }
                 }
-                Err(error) => {
+                outcome => {
                     self.buffers.put_back(buffer);
-                    if self.wanted.holds(block) && !final_failure {
+                    if self.wanted.holds(block) && (is_stale || !final_failure) {
                         self.queue.push(Piece { blocks: vec![block], first: page, demand: true, since: None });
                         continue;
                     }
-                    let failed = Some(Errno::of(error));
+                    let failed = outcome.as_ref().err().map(Errno::of);
                     self.for_takers(block, |own, request| own.miss_less(request, failed, actions));
                     self.failed.push(block);
                 }

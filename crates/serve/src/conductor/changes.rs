@@ -12,6 +12,7 @@ impl Conductor {
     pub(super) fn change(&mut self, change: &Change, actions: &mut Vec<Action>) {
         let Some(open) = self.open.get_mut(&change.request) else { return };
         let (offset, length) = (open.request.offset, u64::from(open.request.length));
+        let syncs = open.request.op.syncs();
         let known = self.machine.pages().known_within(change.pages.start, change.pages.end);
         let work = match &mut open.request.op {
             Op::Write { data, fua } => {
@@ -31,6 +32,9 @@ impl Conductor {
             Op::Zero { fua, no_hole } => Work::Zero { offset, length, no_hole: *no_hole, fua: *fua },
             Op::Read | Op::Cache | Op::Flush | Op::Extents => unreachable!("these change nothing"),
         };
+        if syncs {
+            self.stability.sync_begins(change.request);
+        }
         if !matches!(work, Work::Write { .. }) {
             self.take_out(change.pages.clone());
         }
@@ -62,13 +66,28 @@ impl Conductor {
                 self.take_out(pages);
             }
         }
-        let Some(Open { since, request: ClientRequest { op, .. }, .. }) = self.open.remove(&request) else { return };
-        let answer = match completed.result {
-            Err(_) if self.planted.has(Sabotage::HidesFailure) => Answer::Done,
-            Err(error) => Answer::Failed(Errno::of(&error)),
-            Ok(extents) if matches!(op, Op::Extents) => Answer::Extents(extents),
-            Ok(_) => Answer::Done,
+        let Some(Open { request: ClientRequest { op, offset, length, .. }, .. }) = self.open.get(&request) else {
+            return;
         };
-        self.answer(request, since, answer, actions);
+        let (bytes, syncs, is_question) =
+            (*offset..*offset + u64::from(*length), op.syncs(), matches!(op, Op::Extents));
+        let is_hidden = self.planted.has(Sabotage::HidesFailure);
+        match completed.result.or_else(|error| if is_hidden { Ok(Vec::new()) } else { Err(error) }) {
+            Ok(extents) if is_question => self.end(request, Answer::Extents(extents), actions),
+            Ok(_) if self.unstable().is_some() => self.end(request, Answer::Failed(Errno::Io), actions),
+            Ok(_) if syncs => self.sync_ends(request, true, actions),
+            Ok(_) => {
+                self.stability.acknowledged(bytes);
+                self.end(request, Answer::Done, actions);
+            }
+            Err(error) => {
+                if self.stability.loses(op, &error) {
+                    self.lose(&error, actions);
+                } else if syncs {
+                    self.sync_ends(request, false, actions);
+                }
+                self.end(request, Answer::Failed(Errno::of(&error)), actions);
+            }
+        }
     }
 }

@@ -56,7 +56,7 @@ impl Conductor {
             let is_asked = || self.open.values().any(|open| self.touches(&open.request, piece));
             holds(!piece.demand || is_wanted || is_asked(), || format!("no client waits for page {}", piece.first))?;
         }
-        self.queue.check(|piece| !self.writes.holds(&(piece.first..piece.end())))
+        self.queue.check(|piece| !self.is_renewing && !self.writes.holds(&(piece.first..piece.end())))
     }
 
     fn touches(&self, request: &ClientRequest, piece: &Piece) -> bool {

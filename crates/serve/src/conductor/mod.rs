@@ -22,6 +22,7 @@ mod arriving;
 mod changes;
 mod check;
 mod hinted;
+mod losing;
 mod spilling;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ use crate::pages::Pages;
 use crate::queue::{Piece, Queue};
 use crate::sabotage::{Planted, Sabotage};
 use crate::spill::Spill;
+use crate::stability::Stability;
 use crate::statistics::Statistics;
 use crate::wanted::Wanted;
 use crate::work::{Action, Answer, ClientRequest, Completed, Data, Op, Page, Work};
@@ -49,6 +51,8 @@ use crate::writes::{Change, Writes};
 const DIRECT: u64 = 1 << 32;
 /// And those of pages that are stored in a spill file from here on.
 const STORES: u64 = 1 << 63;
+/// The name of [`Work::Renew`]: the first page that is stored comes after it.
+const RENEWAL: u64 = STORES;
 
 /// A read that has not been answered for so long is stuck.
 const STUCK: Nanos = Nanos::from_millis(1_000);
@@ -100,6 +104,11 @@ pub struct Conductor {
     /// The requests that a page is handed out to.
     takers: Vec<u64>,
     statistics: Statistics,
+    stability: Stability,
+    /// When acknowledged changes were last found to be lost.
+    lost_at: Option<Nanos>,
+    /// Changes may be lost, and the backing has not forgotten them yet: nothing is read from it.
+    is_renewing: bool,
     hints: Option<Follower>,
     spill: Option<Arc<Spill>>,
     /// Pages that are being stored there, and all that have been.
@@ -126,6 +135,9 @@ impl Conductor {
             failed: Vec::new(),
             takers: Vec::new(),
             statistics: Statistics::default(),
+            stability: Stability::default(),
+            lost_at: None,
+            is_renewing: false,
             hints: None,
             spill: None,
             storing: 0,
@@ -168,7 +180,8 @@ impl Conductor {
     /// Whether nothing is under way.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.incoming.is_empty() && self.queue.lengths() == (0, 0) && self.storing == 0
+        let has_work = self.queue.lengths() != (0, 0) || self.storing > 0 || self.is_renewing;
+        self.open.is_empty() && self.incoming.is_empty() && !has_work
     }
 
     /// Requests that have not been replied to.
@@ -219,12 +232,16 @@ impl Conductor {
             match completed.id {
                 ..DIRECT => self.piece_ended(completed, actions),
                 DIRECT..STORES => self.direct_ended(completed, actions),
+                RENEWAL => self.is_renewing = false,
                 STORES.. => self.store_ended(completed),
             }
         }
         self.machine.turn(now);
         for block in std::mem::take(&mut self.failed) {
             self.machine.take_out(block);
+        }
+        if self.lost_at == Some(now) {
+            self.drop_all();
         }
         self.follow(actions);
         for request in std::mem::take(&mut self.incoming) {
@@ -251,10 +268,16 @@ impl Conductor {
         let (id, pages) = (request.id, self.pages_of(request.offset, length));
         let mut open =
             Open { request, since: self.now, reply: Vec::new(), pages_missing: 0, with_machine: false, failed: None };
+        if self.unstable().is_some() && !matches!(open.request.op, Op::Read | Op::Cache | Op::Extents) {
+            return self.answer(id, self.now, Answer::Failed(Errno::Io), actions);
+        }
         match open.request.op {
             Op::Read | Op::Cache => return self.read(open, pages, actions),
             Op::Write { .. } | Op::Trim { .. } | Op::Zero { .. } => self.writes.push(Change { request: id, pages }),
-            Op::Flush => actions.push(Action::Start(id + DIRECT, self.flush())),
+            Op::Flush => {
+                self.stability.sync_begins(id);
+                actions.push(Action::Start(id + DIRECT, self.flush()));
+            }
             Op::Extents => {
                 let ClientRequest { offset, length, .. } = open.request;
                 actions.push(Action::Start(id + DIRECT, Work::Extents { offset, length }));
@@ -336,6 +359,9 @@ impl Conductor {
 
     /// Starts what may start.
     fn start(&mut self, actions: &mut Vec<Action>) {
+        if self.is_renewing {
+            return;
+        }
         if !self.writes.is_empty() {
             let Self { queue, planted, .. } = self;
             let is_read = |pages: &std::ops::Range<u64>| {

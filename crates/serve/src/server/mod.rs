@@ -9,6 +9,7 @@ mod connection;
 mod limits;
 mod link;
 mod outgoing;
+mod stopping;
 mod stream;
 mod tls;
 mod turns;
@@ -37,12 +38,11 @@ use crate::work::Work;
 use connection::Connection;
 use limits::Taken;
 use link::EmulatedLink;
+use stopping::Stopping;
 use turns::Active;
 
 /// How often the host is asked whether to go on.
 const TICK: Duration = Duration::from_millis(100);
-/// How long outstanding requests are waited for at the end.
-const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// Threads of a backing beside those for reads: for writes, flushes and questions.
 const THREADS_MORE: u32 = 4;
 const EVENTS_MAX: usize = 1024;
@@ -78,7 +78,6 @@ pub struct Export {
 struct Served {
     conductor: Conductor,
     pool: Pool,
-    backing: Arc<dyn Backing>,
     writable: bool,
     link: Option<EmulatedLink>,
     dirty: bool,
@@ -163,7 +162,7 @@ impl Server {
             let mut conductor = Conductor::new(setting, tier);
             hints.into_iter().for_each(|hints| conductor.follow_hints(hints));
             spill.into_iter().for_each(|spill| conductor.spill_into(spill));
-            Ok(Served { conductor, pool, backing, writable, link, dirty: false })
+            Ok(Served { conductor, pool, writable, link, dirty: false })
         };
         let exports = exports.into_iter().enumerate().map(serve).collect::<io::Result<_>>()?;
         Ok(Self {
@@ -225,13 +224,14 @@ impl Server {
         (self.connections.len(), self.accepted)
     }
 
-    /// Serves until the observer says that it is enough, then until what clients have asked for is done and stable.
+    /// Serves until the observer says that it is enough, then until what clients have asked for is done and stable, or cannot be
+    /// ([`Conductor::unstable`]).
     ///
     /// # Errors
     /// The system's waiting fails.
     pub fn run(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
         let mut ticked = self.begun;
-        let mut ending = None;
+        let mut stopping: Option<Stopping> = None;
         let mut events = Events::with_capacity(EVENTS_MAX);
         if !observer.tick(self) {
             return Ok(());
@@ -247,7 +247,7 @@ impl Server {
                 match event.token() {
                     WAKER => {}
                     Token(at) if at < CONNECTIONS => {
-                        if ending.is_none() {
+                        if stopping.is_none() {
                             self.accept(at - LISTENERS, observer);
                         }
                     }
@@ -264,18 +264,17 @@ impl Server {
             if instant - ticked >= TICK {
                 ticked = instant;
                 self.look_after(observer);
-                if !observer.tick(self) && ending.is_none() {
-                    ending = Some(instant);
+                if !observer.tick(self) && stopping.is_none() {
+                    stopping = Some(Stopping::since(instant));
                     self.end();
                 }
             }
-            if ending.is_some_and(|since| self.is_idle() || instant - since >= DRAIN_MAX) {
+            if stopping.as_mut().is_some_and(|stopping| self.stops(stopping, instant)) {
                 break;
             }
         }
-        let stable = self.exports.iter().filter(|served| served.writable).try_for_each(|served| served.backing.flush());
         observer.tick(self);
-        stable
+        Ok(())
     }
 
     #[allow(clippy::disallowed_methods)]

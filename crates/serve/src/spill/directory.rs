@@ -35,6 +35,8 @@ pub(super) struct Directory {
     pub(super) storing: FxHashSet<Block>,
     pub(super) cancelled: FxHashSet<Block>,
     evicted: Vec<Block>,
+    /// The next server may use what is there.
+    pub(super) is_kept: bool,
     pub(super) totals: SpillTotals,
     /// The level's time: its policy has no need of a clock.
     now: Nanos,
@@ -58,6 +60,7 @@ impl Directory {
             storing: FxHashSet::default(),
             cancelled: FxHashSet::default(),
             evicted: Vec::new(),
+            is_kept: true,
             totals: SpillTotals::default(),
             now: Nanos::ZERO,
         };

@@ -26,7 +26,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use headstart_live::owned::open_file;
 use headstart_sim::{level_report, LevelReport};
-use headstart_types::{printable_path, Bytes, KeyError};
+use headstart_types::{printable_path, Block, Bytes, KeyError};
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, FallocateFlags, Flock, FlockArg};
 use serde::Serialize;
@@ -34,7 +34,9 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::work::Place;
 use directory::Directory;
-use format::{boot, checksum, digest, read_table, salt, Entry, Header, Layout, State, HEADER_BYTES, MAGIC};
+use format::{
+    boot, checksum, digest, read_table, salt, Entry, Header, Layout, State, ENTRY_BYTES, HEADER_BYTES, MAGIC,
+};
 
 /// The fewest slots that are worth a file.
 const SLOTS_MIN: u64 = 64;
@@ -282,6 +284,25 @@ impl Spill {
         Ok(())
     }
 
+    /// Takes everything out, for good where the file cannot say so.
+    pub fn forget_all(&self) {
+        let mut directory = self.lock();
+        let entries = vec![0; (self.layout.slots * ENTRY_BYTES) as usize];
+        let zeroed = self.file.write_all_at(&entries, self.layout.entry(0));
+        directory.totals.failed_requests += u64::from(zeroed.is_err());
+        directory.table.fill(None);
+        let resident: Vec<Block> = directory.slot_of.keys().copied().collect();
+        for block in resident {
+            if directory.storing.contains(&block) {
+                directory.cancelled.insert(block);
+            } else {
+                directory.drop_block(block);
+            }
+        }
+        // The next server finds a file that was in use, of a backing that has changed since.
+        directory.is_kept = false;
+    }
+
     fn write_entry(&self, directory: &mut Directory, slot: u32, entry: Option<Entry>) -> io::Result<()> {
         self.file.write_all_at(&Entry::to_bytes(entry), self.layout.entry(slot.into()))?;
         directory.table[slot as usize] = entry;
@@ -293,9 +314,11 @@ impl Spill {
     /// # Errors
     /// The file may have to be forgotten.
     pub fn close(&self, identity: Option<&str>) -> io::Result<()> {
-        if !self.lock().storing.is_empty() {
+        let directory = self.lock();
+        if !directory.storing.is_empty() || !directory.is_kept {
             return Ok(());
         }
+        drop(directory);
         self.file.sync_data()?;
         let identity = if self.header.state == State::Writing { digest(identity) } else { self.header.identity };
         let header = Header { state: State::Closed, identity, ..self.header };

@@ -39,6 +39,8 @@ pub struct Memory {
     pub bad: Vec<u64>,
     /// Pages: changes of them fail, and change nothing.
     pub fixed: Vec<u64>,
+    /// The next sync fails, and these bytes are all that is left.
+    pub left: Option<Vec<u8>>,
 }
 
 /// The same as a backing.
@@ -98,7 +100,14 @@ impl Backing for Shared {
     }
 
     fn flush(&self) -> io::Result<()> {
-        Ok(())
+        let mut memory = self.lock();
+        match memory.left.take() {
+            Some(left) => {
+                memory.bytes = left;
+                Err(io::Error::other("not synced"))
+            }
+            None => Ok(()),
+        }
     }
 }
 

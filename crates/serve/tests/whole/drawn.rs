@@ -38,6 +38,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether something is stable when it is answered.
+    pub fn syncs(self) -> bool {
+        matches!(self, Self::Flush | Self::Write { fua: true } | Self::Zero { fua: true } | Self::Trim { fua: true })
+    }
+
     pub fn changes(self) -> bool {
         matches!(self, Self::Write { .. } | Self::Zero { .. } | Self::Trim { .. })
     }
@@ -77,6 +82,10 @@ pub enum What {
     Sticks {
         page: u64,
     },
+    /// The next call of the backing takes a minute, whatever it is.
+    Stalls,
+    /// The backing, if it is a server, is restarted.
+    Disconnects,
     Restart(End),
 }
 
@@ -106,18 +115,21 @@ pub struct Plan {
     pub read_pages_max: u64,
     pub fails_in_parts: bool,
     pub spill: bool,
+    /// The backing is a server behind a connection.
+    pub is_server: bool,
     pub hints: Option<Hints>,
     pub events: Vec<Event>,
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, level, size_bytes, depth, read_pages_max, fails_in_parts, spill, hints, events } = self;
+        let Self { seed, level, size_bytes, depth, read_pages_max, fails_in_parts, spill, is_server, hints, events } =
+            self;
         writeln!(
             to,
             "seed {seed}, {size_bytes} bytes, level {level:?}, depth {depth}, reads of {read_pages_max} pages"
         )?;
-        writeln!(to, "fails in parts: {fails_in_parts}, spill: {spill}, hints: {hints:?}")?;
+        writeln!(to, "fails in parts: {fails_in_parts}, spill: {spill}, server: {is_server}, hints: {hints:?}")?;
         events.iter().try_for_each(|event| writeln!(to, "  after {}: {:?}", event.after, event.what))
     }
 }
@@ -137,6 +149,7 @@ impl Plan {
             read_pages_max: *[1, 4, 16].choose(&mut random).unwrap(),
             fails_in_parts: random.random_bool(0.7),
             spill: random.random_bool(0.4),
+            is_server: random.random_bool(0.5),
             hints: random.random_bool(0.4).then(|| hints(&mut random, &events, pages)),
             events,
         }
@@ -184,6 +197,11 @@ fn events(random: &mut ChaCha8Rng, size_bytes: u64) -> Vec<Event> {
                 after = Nanos::from_millis(6_000);
                 What::Heals
             }
+            7 if faults && stuck < 2 => {
+                stuck += 1;
+                What::Stalls
+            }
+            8 if faults => What::Disconnects,
             6 if random.random_bool(0.5) => {
                 stuck = 0;
                 What::Restart(*[End::Drained, End::Killed, End::Crashed].choose(random).unwrap())
@@ -238,7 +256,19 @@ fn pages(random: &mut ChaCha8Rng, size_bytes: u64) -> Range<u64> {
 }
 
 fn broken(random: &mut ChaCha8Rng) -> Broken {
-    *[Broken::Reads, Broken::ShortReads, Broken::Changes, Broken::Vanished].choose(random).unwrap()
+    let all = [
+        Broken::Reads,
+        Broken::Reads,
+        Broken::Reads,
+        Broken::ShortReads,
+        Broken::Changes,
+        Broken::Vanished,
+        Broken::Syncs,
+        Broken::Syncs,
+        Broken::Descriptors,
+        Broken::Memory,
+    ];
+    *all.choose(random).unwrap()
 }
 
 /// Of what is going to be read, some of them wrong.

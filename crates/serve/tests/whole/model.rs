@@ -89,7 +89,8 @@ impl Model {
                 } else if fate == Fate::Made && entry.ended.is_some_and(|ended| ended < started) {
                     entry.superseded.get_or_insert(now);
                 }
-                entry.is_gone |= fate == Fate::Made && fua && entry.superseded.is_some();
+                // What has been made since may have been made after it, however late its answer is.
+                entry.is_gone |= fate == Fate::Made && fua && entry.ended.is_some_and(|ended| ended < started);
             }
             entries.retain(|entry| !entry.is_gone || entry.superseded.is_none_or(|at| at > oldest));
         }
@@ -106,6 +107,11 @@ impl Model {
     pub fn flushed(&mut self, started: u64) {
         let entries = self.grains.iter_mut().flatten();
         entries.for_each(|entry| entry.is_gone |= entry.superseded.is_some_and(|at| at < started));
+    }
+
+    /// Acknowledged changes may be lost: of each grain, whatever may be stable may be there.
+    pub fn loses(&mut self) {
+        self.grains.iter_mut().flatten().for_each(|entry| entry.superseded = None);
     }
 
     /// Whether `bytes` may have come from byte `first` on, by a read that began at `since`.

@@ -1,11 +1,13 @@
-//! The backing: bytes with faults, and a cache of its own whose contents a stop of the machine may lose.
+//! The backing: bytes with faults, and a cache of its own, whose contents are lost in part when the machine stops, when a sync fails, and
+//! when the connection to it is lost. It is a file, or a server behind a connection.
 
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
-use headstart_serve::backing::Backing;
+use headstart_nbd::Extent;
+use headstart_serve::backing::{Backing, Unflushed};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -26,11 +28,32 @@ pub enum Broken {
     Changes,
     /// There is nothing any more, of any page.
     Vanished,
+    /// Syncs give EIO. What they should have made stable is, or never will be, grain by grain.
+    Syncs,
+    /// There are no more descriptors: all fails, and changes nothing.
+    Descriptors,
+    /// There is no more memory: the same.
+    Memory,
+}
+
+impl Broken {
+    /// Whether it fails what touches other pages, too.
+    pub fn is_everywhere(self) -> bool {
+        matches!(self, Self::Vanished | Self::Descriptors | Self::Memory)
+    }
 }
 
 pub struct Inner {
     pub bytes: Vec<u8>,
     stable: Vec<u8>,
+    /// Grains that a sync that failed has left out: they are taken for stable until they change again.
+    skipped: Vec<bool>,
+    /// It is a server behind a connection, which is up.
+    pub connection: Option<bool>,
+    /// Acknowledged changes may have been lost: no sync may be answered from now on.
+    pub has_lost: bool,
+    /// A sync has failed in some other way: none need be.
+    pub may_refuse: bool,
     pub broken: Vec<(Range<u64>, Broken)>,
     /// How often it has changed.
     pub changes: u64,
@@ -38,13 +61,24 @@ pub struct Inner {
 }
 
 #[derive(Clone)]
-pub struct Storage(Arc<Mutex<Inner>>);
+pub struct Storage(Arc<Mutex<Inner>>, Arc<Unflushed>);
 
 impl Storage {
-    pub fn new(size_bytes: u64, seed: u64) -> Self {
+    pub fn new(size_bytes: u64, seed: u64, is_server: bool) -> Self {
         let bytes: Vec<u8> = (0..size_bytes / GRAIN).flat_map(|grain| content(FIRST, grain)).collect();
         let random = ChaCha8Rng::seed_from_u64(seed);
-        Self(Arc::new(Mutex::new(Inner { stable: bytes.clone(), bytes, broken: Vec::new(), changes: 0, random })))
+        let inner = Inner {
+            stable: bytes.clone(),
+            skipped: vec![false; (size_bytes / GRAIN) as usize],
+            bytes,
+            connection: is_server.then_some(true),
+            has_lost: false,
+            may_refuse: false,
+            broken: Vec::new(),
+            changes: 0,
+            random,
+        };
+        Self(Arc::new(Mutex::new(inner)), Arc::default())
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -54,19 +88,47 @@ impl Storage {
     /// The machine stops: of what is not stable, any part is lost.
     pub fn crash(&self) {
         let mut inner = self.lock();
-        let Inner { bytes, stable, random, .. } = &mut *inner;
-        let grains = bytes.chunks_mut(GRAIN as usize).zip(stable.chunks_mut(GRAIN as usize));
-        for (now, stable) in grains {
-            if random.random() {
-                now.copy_from_slice(stable);
-            } else {
-                stable.copy_from_slice(now);
-            }
+        for grain in 0..inner.skipped.len() {
+            let loses = inner.skipped[grain] || inner.random.random();
+            inner.settle(grain, loses);
         }
     }
 
-    fn change(&self, offset: u64, length: u64, fua: bool, with: impl Fn(&mut [u8])) -> io::Result<()> {
+    /// The server is restarted, and the connection to it lost.
+    pub fn disconnect(&self) {
+        self.crash();
+        self.lock().connection = Some(false);
+    }
+
+    /// Another server starts in front of it.
+    pub fn reopen(&self) {
         let mut inner = self.lock();
+        inner.connection = inner.connection.map(|_| true);
+        (inner.has_lost, inner.may_refuse) = (false, false);
+        self.1.reset();
+    }
+
+    /// The connection, which is made anew if it is lost, as that of an `NbdBacking` is.
+    fn connected(&self) -> io::Result<()> {
+        let mut inner = self.lock();
+        if inner.connection == Some(false) {
+            if let Err(error) = self.1.replace() {
+                inner.has_lost = true;
+                return Err(error);
+            }
+            self.1.replaced();
+            inner.connection = Some(true);
+        }
+        Ok(())
+    }
+
+    fn change(&self, offset: u64, length: u64, fua: bool, with: impl Fn(&mut [u8])) -> io::Result<()> {
+        self.connected()?;
+        let mut inner = self.lock();
+        if let Some(error) = inner.fails(offset, length, Broken::is_everywhere) {
+            inner.may_refuse |= fua;
+            return Err(error);
+        }
         let inner = &mut *inner;
         let (from, to) = (offset as usize, (offset + length) as usize);
         let fails = inner.fails(offset, length, |broken| broken == Broken::Changes);
@@ -77,27 +139,65 @@ impl Storage {
         with(&mut new);
         let made = (made * GRAIN) as usize;
         inner.bytes[from..from + made].copy_from_slice(&new[..made]);
+        inner.skipped[from / GRAIN as usize..(from + made) / GRAIN as usize].fill(false);
         inner.changes += 1;
         if let Some(error) = fails {
+            inner.may_refuse |= fua;
             return Err(error);
         }
         if fua {
-            inner.stable[from..to].copy_from_slice(&inner.bytes[from..to]);
+            inner.sync(from / GRAIN as usize..to / GRAIN as usize)?;
+        } else {
+            self.1.acknowledged(self.1.mark())?;
         }
         Ok(())
     }
 }
 
 impl Inner {
+    /// A grain becomes what is stable, or the other way round.
+    fn settle(&mut self, grain: usize, loses: bool) {
+        let bytes = grain * GRAIN as usize..(grain + 1) * GRAIN as usize;
+        let (now, stable) = (&mut self.bytes[bytes.clone()], &mut self.stable[bytes]);
+        if loses {
+            now.copy_from_slice(stable);
+        } else {
+            stable.copy_from_slice(now);
+        }
+        self.skipped[grain] = false;
+    }
+
+    /// Makes grains stable; where that fails, all that are not may be left out.
+    fn sync(&mut self, grains: Range<usize>) -> io::Result<()> {
+        if let Some(error) = self.fails(0, u64::MAX - PAGE, |how| how == Broken::Syncs) {
+            self.has_lost = true;
+            for grain in 0..self.skipped.len() {
+                let bytes = grain * GRAIN as usize..(grain + 1) * GRAIN as usize;
+                if self.bytes[bytes.clone()] != self.stable[bytes] && self.random.random() {
+                    self.skipped[grain] = true;
+                } else if !self.skipped[grain] {
+                    self.settle(grain, false);
+                }
+            }
+            return Err(error);
+        }
+        for grain in grains.filter(|grain| !self.skipped[*grain]).collect::<Vec<_>>() {
+            self.settle(grain, false);
+        }
+        Ok(())
+    }
+
     /// The error of work on these bytes, if it fails.
     pub fn fails(&self, offset: u64, length: u64, is: impl Fn(Broken) -> bool) -> Option<io::Error> {
         let touched = offset / PAGE..(offset + length).div_ceil(PAGE);
         let meets = |pages: &Range<u64>| pages.start < touched.end && touched.start < pages.end;
-        let met = self.broken.iter().find(|(pages, how)| *how == Broken::Vanished || meets(pages) && is(*how))?;
+        let met = self.broken.iter().find(|(pages, how)| how.is_everywhere() || meets(pages) && is(*how))?;
         Some(match met.1 {
             Broken::ShortReads => io::ErrorKind::UnexpectedEof.into(),
             Broken::Vanished => io::ErrorKind::NotConnected.into(),
-            Broken::Reads | Broken::Changes => io::Error::other("broken"),
+            Broken::Reads | Broken::Changes | Broken::Syncs => io::Error::other("broken"),
+            Broken::Descriptors => io::Error::from_raw_os_error(24),
+            Broken::Memory => io::Error::from_raw_os_error(12),
         })
     }
 }
@@ -109,6 +209,7 @@ impl Backing for Storage {
 
     /// What is there: whether it can be read shows at the end.
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
+        self.connected()?;
         let inner = self.lock();
         for (page, buffer) in (offset / PAGE..).zip(buffers) {
             let from = (page * PAGE) as usize;
@@ -137,13 +238,31 @@ impl Backing for Storage {
     }
 
     fn flush(&self) -> io::Result<()> {
+        self.connected()?;
         let mut inner = self.lock();
-        match inner.fails(0, 0, |_| false) {
-            Some(error) => Err(error),
-            None => {
-                inner.stable = inner.bytes.clone();
-                Ok(())
+        if let Some(error) = inner.fails(0, 0, |_| false) {
+            inner.may_refuse = true;
+            return Err(error);
+        }
+        let mark = self.1.mark();
+        let grains = 0..inner.skipped.len();
+        inner.sync(grains)?;
+        self.1.flushed(mark)
+    }
+
+    fn extents(&self, _offset: u64, length: u32) -> io::Result<Vec<Extent>> {
+        self.connected()?;
+        Ok(vec![Extent { length, hole: false, zero: false }])
+    }
+
+    /// The page cache of a file gives up what could not be written; another connection may be made to a server.
+    fn renew(&self) {
+        let mut inner = self.lock();
+        for grain in 0..inner.skipped.len() {
+            if inner.skipped[grain] && inner.connection.is_none() {
+                inner.settle(grain, true);
             }
         }
+        self.1.renew();
     }
 }

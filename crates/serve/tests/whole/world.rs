@@ -11,7 +11,6 @@ use headstart_nbd::Extent;
 use headstart_policy::registry::policy;
 use headstart_serve::backing::{Backing, SpilledBacking};
 use headstart_serve::conductor::{Conductor, Setting};
-use headstart_serve::sabotage::Sabotage;
 use headstart_serve::spill::Spill;
 use headstart_serve::work::{Action, Answer, ClientRequest, Completed, Data, Op, Work};
 use headstart_sim::served;
@@ -22,6 +21,7 @@ use toml::Table;
 
 use super::drawn::{End, Event, Kind, Plan, What};
 use super::model::{content, Fate, Model, ZEROES};
+use super::planted::Planted;
 use super::storage::{Broken, Storage, GRAIN, PAGE};
 use super::Done;
 
@@ -29,6 +29,9 @@ use super::Done;
 const STUCK: Nanos = Nanos::from_millis(60_000);
 /// What no request takes that has nothing to do with that.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
+
+/// Work that a request wants of the backing itself has the request's number, and this.
+const DIRECT: u64 = 1 << 32;
 
 /// So many frames are enough for what else goes on.
 const FRAMES_LEFT: u64 = 16;
@@ -43,6 +46,10 @@ struct Open {
     since: u64,
     /// Something that it touches has been at fault since then.
     may_fail: bool,
+    /// When it was asked, acknowledged changes may have been lost.
+    has_lost: bool,
+    /// And none before it had been told so.
+    is_first: bool,
 }
 
 /// Work under way, with what has come of it if that is known.
@@ -54,7 +61,7 @@ struct Working {
 
 pub struct World<'a> {
     plan: &'a Plan,
-    fault: Option<Sabotage>,
+    fault: Option<Planted>,
     random: ChaCha8Rng,
     storage: Storage,
     model: Model,
@@ -69,6 +76,14 @@ pub struct World<'a> {
     /// By client: how many have gone by its number.
     gone: BTreeMap<u32, u32>,
     sticks: Vec<u64>,
+    /// Calls that are going to be stuck.
+    stalls: u32,
+    /// Until when nothing is served, where that is the fault.
+    waits_until: Nanos,
+    /// Since when reads bring what the backing has now, after acknowledged changes were lost.
+    settled: Option<u64>,
+    /// The server has found that acknowledged changes may be lost.
+    was_over: bool,
     counted: u64,
     done: Done,
 }
@@ -82,8 +97,8 @@ impl Drop for World<'_> {
 }
 
 impl<'a> World<'a> {
-    pub fn new(plan: &'a Plan, fault: Option<Sabotage>) -> Self {
-        let storage = Storage::new(plan.size_bytes, plan.seed);
+    pub fn new(plan: &'a Plan, fault: Option<Planted>) -> Self {
+        let storage = Storage::new(plan.size_bytes, plan.seed, plan.is_server);
         let mut world = Self {
             plan,
             fault,
@@ -99,6 +114,10 @@ impl<'a> World<'a> {
             held: BTreeMap::new(),
             gone: BTreeMap::new(),
             sticks: Vec::new(),
+            stalls: 0,
+            waits_until: Nanos::ZERO,
+            settled: None,
+            was_over: false,
             counted: 0,
             done: Done::default(),
         };
@@ -136,9 +155,34 @@ impl<'a> World<'a> {
                 self.conductor.follow_hints(follower);
             }
         }
-        if let Some(fault) = self.fault {
-            self.conductor.plant(fault);
+        match self.fault {
+            Some(Planted::Inside(fault)) => _ = self.conductor.plant(fault),
+            Some(fault) => {
+                let backing = std::mem::replace(&mut self.backing, Box::new(self.storage.clone()));
+                self.backing = fault.around(backing);
+            }
+            None => {}
         }
+        self.syncs();
+    }
+
+    /// A server that starts makes stable what one before it has acknowledged, or does not start until that is possible.
+    fn syncs(&mut self) {
+        let is_away = |storage: &Storage| storage.lock().connection == Some(false);
+        let mut loses = self.storage.lock().has_lost || is_away(&self.storage);
+        self.storage.reopen();
+        if self.storage.flush().is_err() {
+            loses |= self.storage.lock().has_lost;
+            self.storage.lock().broken.clear();
+            self.storage.reopen();
+            self.storage.flush().expect("nothing is broken");
+        }
+        if loses {
+            self.model.loses();
+        }
+        let now = self.model.tick();
+        self.model.flushed(now);
+        (self.settled, self.was_over) = (None, false);
     }
 
     /// What tells the backing from itself after a change.
@@ -148,6 +192,14 @@ impl<'a> World<'a> {
 
     pub fn happens(&mut self, event: &Event) {
         self.passes(event.after);
+        if !matches!(event.what, What::Ask { .. }) {
+            let kind = match &event.what {
+                What::Breaks { how, .. } => format!("{how:?}"),
+                What::Restart(end) => format!("{end:?}"),
+                other => format!("{other:?}").split_whitespace().next().unwrap_or_default().to_owned(),
+            };
+            *self.done.faults.entry(kind).or_default() += 1;
+        }
         match &event.what {
             What::Ask { client, bytes, kind } => self.asks(*client, bytes, *kind),
             What::Dies { client } => *self.gone.entry(*client).or_default() += 1,
@@ -157,8 +209,33 @@ impl<'a> World<'a> {
             }
             What::Heals => self.storage.lock().broken.clear(),
             What::Sticks { page } => self.sticks.push(*page),
+            What::Stalls => self.stalls += 1,
+            What::Disconnects => self.disconnects(),
             What::Restart(end) => self.restarts(*end),
         }
+    }
+
+    /// The server behind the connection is restarted.
+    fn disconnects(&mut self) {
+        if !self.plan.is_server {
+            return;
+        }
+        for working in self.working.values_mut().filter(|working| working.done.is_none()) {
+            if matches!(working.work, Work::Renew | Work::Store { .. }) {
+                continue;
+            }
+            if self.random.random() {
+                // What comes of it is not heard of.
+                let has_lost = self.storage.lock().has_lost;
+                let _ = self.backing.carry_out(&mut working.work);
+                self.storage.lock().has_lost = has_lost;
+            }
+            working.done = Some(Err(std::io::ErrorKind::ConnectionReset.into()));
+        }
+        self.storage.disconnect();
+        self.storage.lock().may_refuse = true;
+        self.open.values_mut().for_each(|open| open.may_fail = true);
+        self.settled = None;
     }
 
     fn generation(&self, client: u32) -> u32 {
@@ -191,24 +268,38 @@ impl<'a> World<'a> {
             }
         };
         let generation = self.generation(client);
-        let open =
-            Open { client: (client, generation), bytes: bytes.clone(), kind, at: self.now, since, may_fail: false };
+        let open = Open {
+            client: (client, generation),
+            bytes: bytes.clone(),
+            kind,
+            at: self.now,
+            since,
+            may_fail: false,
+            has_lost: self.storage.lock().has_lost,
+            is_first: !self.was_over,
+        };
         self.open.insert(id, open);
         self.may_fail();
         let client = client + 100 * generation;
         self.conductor.request(ClientRequest { id, client, offset: bytes.start, length: length as u32, op });
-        self.instant();
+        if self.now >= self.waits_until {
+            self.instant();
+        }
     }
 
     /// Requests may fail that touch what is broken now.
     fn may_fail(&mut self) {
         let inner = self.storage.lock();
         let alone = self.plan.fails_in_parts;
+        // A request may join a read that has been lost with a connection.
+        let joins = |working: &Working| matches!((&working.work, &working.done), (Work::Read { .. }, Some(Err(_))));
+        let joins = self.working.values().any(joins);
         for open in self.open.values_mut() {
-            let is = |how| open.kind.changes() == (how == Broken::Changes);
+            let is = |how| how != Broken::Syncs && open.kind.changes() == (how == Broken::Changes);
             let fails = inner.fails(open.bytes.start, open.bytes.end - open.bytes.start, is).is_some();
             // Where reads do not fail in parts, they do with their neighbours.
-            open.may_fail |= fails || !alone && !inner.broken.is_empty() && !open.kind.changes();
+            let syncs = open.kind.syncs() && inner.broken.iter().any(|(_, how)| *how == Broken::Syncs);
+            open.may_fail |= syncs || fails || joins || !alone && !inner.broken.is_empty() && !open.kind.changes();
         }
     }
 
@@ -225,8 +316,10 @@ impl<'a> World<'a> {
         let ends = self.working.first_key_value().map(|(key, _)| key.0);
         let read = self.held.first_key_value().map(|(key, _)| key.0);
         let timer = self.conductor.next_timer().map(|at| at.max(self.now));
-        let Some(next) = ends.into_iter().chain(read).chain(timer).min().filter(|at| *at < until) else { return false };
-        self.now = next.max(self.now);
+        let waits = (self.waits_until > self.now).then_some(self.waits_until);
+        let first = ends.into_iter().chain(read).chain(timer).chain(waits).min();
+        let Some(next) = first.filter(|at| *at.max(&self.waits_until) < until) else { return false };
+        self.now = next.max(self.now).max(self.waits_until);
         if read == Some(next) {
             self.is_read();
         } else if ends == Some(next) {
@@ -249,7 +342,7 @@ impl<'a> World<'a> {
         let Working { id, mut work, done } = working;
         let mut result = done.unwrap_or_else(|| self.backing.carry_out(&mut work));
         if let (Work::Read { offset, buffers, .. }, true) = (&work, result.is_ok()) {
-            let is = |how| how != Broken::Changes;
+            let is = |how| !matches!(how, Broken::Changes | Broken::Syncs);
             let failed = self.storage.lock().fails(*offset, buffers.len() as u64 * PAGE, is);
             result = failed.map_or(result, Err);
         }
@@ -282,6 +375,20 @@ impl<'a> World<'a> {
         if let Err(broken) = self.conductor.check() {
             panic!("{broken}");
         }
+        self.settles();
+    }
+
+    /// After a loss, and once what was under way then has ended, reads bring what the backing has.
+    fn settles(&mut self) {
+        let changes =
+            |work: &Work| matches!(work, Work::Write { .. } | Work::Trim { .. } | Work::Zero { .. } | Work::Renew);
+        let is_away = self.storage.lock().connection == Some(false);
+        if self.conductor.unstable().is_none() || is_away || self.settled.is_some() {
+            return;
+        }
+        if !self.working.values().any(|working| changes(&working.work)) {
+            self.settled = Some(self.model.tick());
+        }
     }
 
     fn begins(&mut self, id: u64, mut work: Work) {
@@ -296,22 +403,54 @@ impl<'a> World<'a> {
                 takes = STUCK;
             }
         }
+        if self.stalls > 0 && !matches!(work, Work::Renew) {
+            self.stalls -= 1;
+            takes = STUCK;
+        }
+        if takes == STUCK && self.fault == Some(Planted::ServesAndWaits) {
+            self.waits_until = self.now + STUCK;
+        }
         // What it does it does when it begins, or when it ends. What fails fails at the end.
         let done = self.random.random::<bool>().then(|| self.backing.carry_out(&mut work));
         self.working.insert((self.now + takes, self.counted), Working { id, work, done });
     }
 
-    fn answered(&mut self, id: u64, answer: Answer) {
+    fn answered(&mut self, id: u64, mut answer: Answer) {
         let Some(open) = self.open.remove(&id) else { panic!("an answer to what is answered, or was not asked: {id}") };
+        let is_over = self.conductor.unstable().is_some();
+        if self.fault == Some(Planted::ForgetsFailedSync) && is_over && open.kind == Kind::Flush && !open.is_first {
+            answer = Answer::Done;
+        }
         let has_failed = matches!(answer, Answer::Failed(_));
         self.done.failed += u64::from(has_failed);
-        assert!(!has_failed || open.may_fail, "{:?} of {:?} fails, and nothing is broken", open.kind, open.bytes);
+        let may_refuse = {
+            let inner = self.storage.lock();
+            inner.may_refuse || inner.has_lost
+        };
+        let may_fail = open.may_fail || may_refuse && !matches!(open.kind, Kind::Read | Kind::Cache);
+        assert!(!has_failed || may_fail, "{:?} of {:?} fails, and nothing is broken", open.kind, open.bytes);
+        let must_fail = open.has_lost && open.kind.syncs();
+        assert!(
+            has_failed || !must_fail,
+            "{:?} is answered though changes that were acknowledged may be lost",
+            open.kind
+        );
+        if is_over && !self.was_over {
+            self.was_over = true;
+            self.model.loses();
+        }
         let oldest = self.open.values().map(|open| open.since).min().unwrap_or(u64::MAX);
         let length = open.bytes.end - open.bytes.start;
         match (open.kind, answer) {
             (Kind::Read, Answer::Data(data)) => {
                 let bytes = data.slices(0).collect::<Vec<_>>().concat();
                 assert_eq!(bytes.len() as u64, length, "an answer has another length");
+                self.done.checked_bytes += length;
+                if self.settled.is_some_and(|settled| settled <= open.since) {
+                    let inner = self.storage.lock();
+                    let is = inner.bytes[open.bytes.start as usize..open.bytes.end as usize] == bytes[..];
+                    assert!(is, "after a loss, {:?} is not what the backing has", open.bytes);
+                }
                 if let Err(wrong) = self.model.may_bring(open.bytes.start, &bytes, open.since) {
                     panic!("a read brings what is not there: {wrong}");
                 }
@@ -336,22 +475,33 @@ impl<'a> World<'a> {
     }
 
     /// No request has waited for long that has nothing to do with a read that is stuck.
-    fn is_prompt(&self) {
+    fn is_prompt(&mut self) {
         if !self.open.values().any(|open| open.at + PATIENCE < self.now) {
             return;
         }
         let pages = |bytes: &Range<u64>| bytes.start / PAGE..bytes.end.div_ceil(PAGE);
         let mut stuck = Vec::new();
         for Working { work, .. } in self.working.values() {
-            if let Work::Read { offset, buffers, .. } = work {
-                stuck.push(offset / PAGE..offset / PAGE + buffers.len() as u64);
+            match work {
+                Work::Read { offset, buffers, .. } => stuck.push(offset / PAGE..offset / PAGE + buffers.len() as u64),
+                Work::Write { offset, data, .. } => stuck.push(pages(&(*offset..offset + data.len() as u64))),
+                Work::Trim { offset, length, .. } | Work::Zero { offset, length, .. } => {
+                    stuck.push(pages(&(*offset..offset + length)));
+                }
+                Work::Flush | Work::Renew | Work::Store { .. } | Work::Extents { .. } => {}
             }
         }
+        // A sync that is stuck holds up those beside it, as they may have had its error.
+        let own: Vec<u64> = self.working.values().filter_map(|working| working.id.checked_sub(DIRECT)).collect();
+        let syncs = self.open.iter().any(|(id, open)| open.kind.syncs() && own.contains(id));
         // What waits for them, for what waits for them, and so on.
-        let mut others: Vec<&Open> = self.open.values().collect();
+        let waits = |(id, open): &(&u64, &Open)| own.contains(id) || syncs && open.kind.syncs();
+        let (waiting, others): (Vec<_>, Vec<_>) = self.open.iter().partition(waits);
+        stuck.extend(waiting.into_iter().filter(|(_, open)| open.kind.changes()).map(|(_, open)| pages(&open.bytes)));
+        let mut others = others;
         loop {
             let before = others.len();
-            others.retain(|open| {
+            others.retain(|(_, open)| {
                 let own = pages(&open.bytes);
                 let waits = stuck.iter().any(|other| other.start < own.end && own.start < other.end);
                 stuck.extend(waits.then_some(own));
@@ -364,13 +514,19 @@ impl<'a> World<'a> {
         // A level whose frames are all on their way has none for a demand.
         let frames = u64::from(self.conductor.setting().frames);
         let taken: u64 = stuck.iter().map(|pages| pages.end - pages.start).sum();
-        if frames > 0 && frames < taken + FRAMES_LEFT {
-            return;
+        // Nor can a read start while as many as may be under way are stuck.
+        let reads = self.working.values().filter(|working| matches!(working.work, Work::Read { .. })).count();
+        if frames > 0 && frames < taken + FRAMES_LEFT || reads >= self.plan.depth as usize {
+            others.clear();
         }
-        for Open { kind, bytes, at, .. } in others {
+        for (_, Open { kind, bytes, at, .. }) in &others {
             let took = self.now - *at;
             assert!(took <= PATIENCE, "{kind:?} of {bytes:?} has waited {took} for none of {stuck:?}");
         }
+        // What has had to wait until now is waited for from now on.
+        let prompt: Vec<u64> = others.iter().map(|(id, _)| **id).collect();
+        let waiting = self.open.iter_mut().filter(|(id, _)| !prompt.contains(id));
+        waiting.for_each(|(_, open)| open.at = self.now);
     }
 
     /// Everything that is under way ends.
@@ -391,7 +547,9 @@ impl<'a> World<'a> {
         if end == End::Drained {
             self.drains();
             if let Some((_, spill)) = &self.spill {
-                spill.close(Some(&self.identity())).expect("it can be closed");
+                if self.conductor.unstable().is_none() {
+                    spill.close(Some(&self.identity())).expect("it can be closed");
+                }
             }
         }
         // What was under way has come as far as it has.
@@ -402,6 +560,8 @@ impl<'a> World<'a> {
         }
         self.open.clear();
         self.held.clear();
+        self.sticks.clear();
+        self.stalls = 0;
         self.model.gives_up();
         self.conductor = conductor(self.plan);
         self.backing = Box::new(self.storage.clone());
@@ -420,6 +580,9 @@ impl<'a> World<'a> {
     /// The end: all is answered, and the cache is what the backing is.
     pub fn ends(mut self) -> Done {
         self.storage.lock().broken.clear();
+        // A connection that is lost shows when it is needed.
+        self.asks(99, &(0..0), Kind::Flush);
+        self.asks(99, &(0..1), Kind::Extents);
         self.drains();
         for first in (0..self.plan.size_bytes).step_by(5 * PAGE as usize) {
             self.asks(99, &(first..(first + 5 * PAGE).min(self.plan.size_bytes)), Kind::Read);
@@ -433,7 +596,7 @@ impl<'a> World<'a> {
         }
         self.drains();
         self.restarts(End::Crashed);
-        self.done
+        std::mem::take(&mut self.done)
     }
 }
 

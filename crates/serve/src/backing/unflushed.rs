@@ -1,0 +1,175 @@
+//! Whether a connection to a server that may lose what it has not flushed has carried changes that are not flushed.
+//!
+//! A server that was restarted, or another one at its address, need not have what was acknowledged before and not flushed. A new
+//! connection alone does not show that. So a connection that is lost with unflushed changes is not replaced until
+//! [`Backing::renew`](super::Backing::renew) says that nothing of them is left in any cache; until then all that needs the server fails.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The error of a backing that may have lost acknowledged changes.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Loss(String);
+
+/// What a backing fails with that may have lost acknowledged changes.
+#[must_use]
+pub fn loss(reason: &str) -> io::Error {
+    io::Error::other(Loss(reason.to_owned()))
+}
+
+/// Whether `error` is of [`loss`].
+#[must_use]
+pub fn is_loss(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Loss>())
+}
+
+/// `error` for another request.
+pub(super) fn same(error: &io::Error) -> io::Error {
+    if is_loss(error) {
+        return loss(&error.to_string());
+    }
+    io::Error::new(error.kind(), error.to_string())
+}
+
+/// What there was when a request began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    connection: u64,
+    made: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Connections before this one.
+    connection: u64,
+    /// Changes that this connection has acknowledged, and those of them that are flushed.
+    made: u64,
+    flushed: u64,
+    /// It is lost, and is not replaced yet.
+    is_lost: bool,
+    /// It may be replaced: no cache has anything that it brought.
+    is_renewed: bool,
+    /// Changes have been given up before. The server may still have them, unflushed, so that it may lose them at any time.
+    has_given_up: bool,
+}
+
+/// The changes that one connection after another has acknowledged.
+#[derive(Debug, Default)]
+pub struct Unflushed(Mutex<State>);
+
+impl Unflushed {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called with a connection in hand, before a request goes over it.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        let state = self.lock();
+        Mark { connection: state.connection, made: state.made }
+    }
+
+    /// The connection is lost and is to be replaced.
+    ///
+    /// # Errors
+    /// Not before [`Unflushed::renew`]: it has acknowledged changes that are not flushed.
+    pub fn replace(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        if state.is_renewed {
+            return Ok(());
+        }
+        state.is_lost |= state.made > state.flushed || state.has_given_up;
+        if state.is_lost {
+            return Err(loss("the connection was lost, with writes that the other server had not flushed"));
+        }
+        Ok(())
+    }
+
+    /// It has been replaced.
+    pub fn replaced(&self) {
+        let mut state = self.lock();
+        let State { connection, has_given_up, .. } = *state;
+        *state = State { connection: connection + 1, has_given_up, ..State::default() };
+    }
+
+    /// The server has acknowledged a change over the connection of `mark`.
+    ///
+    /// # Errors
+    /// That connection is lost, and the change may be.
+    pub fn acknowledged(&self, mark: Mark) -> io::Result<()> {
+        let mut state = self.lock();
+        state.is_same(mark)?;
+        state.made += 1;
+        Ok(())
+    }
+
+    /// The server has flushed what it had acknowledged at `mark`.
+    ///
+    /// # Errors
+    /// That connection is lost, and later changes may be.
+    pub fn flushed(&self, mark: Mark) -> io::Result<()> {
+        let mut state = self.lock();
+        state.is_same(mark)?;
+        state.flushed = state.flushed.max(mark.made);
+        Ok(())
+    }
+
+    /// Another server begins, with a connection of its own.
+    pub fn reset(&self) {
+        *self.lock() = State::default();
+    }
+
+    /// Nothing of what was not flushed is in any cache.
+    pub fn renew(&self) {
+        let mut state = self.lock();
+        let State { connection, is_lost, .. } = *state;
+        *state = State { connection: connection + 1, is_renewed: is_lost, has_given_up: true, ..State::default() };
+    }
+}
+
+impl State {
+    fn is_same(&self, mark: Mark) -> io::Result<()> {
+        if self.is_lost || self.connection != mark.connection {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_with_unflushed_changes_is_not_replaced() {
+        let unflushed = Unflushed::default();
+        let first = unflushed.mark();
+        assert!(unflushed.acknowledged(first).is_ok() && unflushed.acknowledged(first).is_ok());
+        // One flush has begun before the third change.
+        let before = unflushed.mark();
+        assert!(unflushed.acknowledged(first).is_ok() && unflushed.flushed(before).is_ok());
+        let error = unflushed.replace().expect_err("the third change is not flushed");
+        assert!(is_loss(&error) && !is_loss(&io::ErrorKind::ConnectionReset.into()));
+        assert!(unflushed.flushed(before).is_err() && unflushed.replace().is_err());
+        unflushed.renew();
+        assert!(unflushed.acknowledged(first).is_err(), "the old connection's");
+        assert!(unflushed.replace().is_ok());
+        unflushed.replaced();
+        // The second connection is lost, too: the server may have kept what was given up until then.
+        assert!(unflushed.replace().is_err());
+        unflushed.renew();
+        assert!(unflushed.replace().is_ok());
+    }
+
+    #[test]
+    fn a_connection_without_unflushed_changes_is_replaced() {
+        let unflushed = Unflushed::default();
+        let first = unflushed.mark();
+        assert!(unflushed.acknowledged(first).is_ok() && unflushed.flushed(unflushed.mark()).is_ok());
+        assert!(unflushed.replace().is_ok());
+        unflushed.replaced();
+        assert!(unflushed.acknowledged(first).is_err(), "its connection is lost");
+        assert!(unflushed.acknowledged(unflushed.mark()).is_ok() && unflushed.replace().is_err());
+    }
+}
