@@ -138,7 +138,7 @@ NUMBERS = {"seek": "7.53ms", "rotation": "3ms", "rate": "37.3MB/s"}
         ({"drive": "ibm-36gb-10"}, r'drive\.model: unknown .*did you mean "ibm-36gb-10k"'),
         ({**NUMBERS, "concurrency": [2]}, "concurrency: needs a drive"),
         ({**NUMBERS, "dataset": "1GB"}, "dataset: needs a drive"),
-        ({**NUMBERS, "rate": "37.3"}, r'rate: "37\.3" has no unit; allowed: a size a second'),
+        ({**NUMBERS, "rate": "37.3"}, r'rate: "37\.3" has no unit; allowed: a size per second'),
         ({**NUMBERS, "seek": -1}, "seek: -1 ns is out of range; allowed: 0 to "),
         ({**NUMBERS, "seek": float("nan")}, "competitive: .*; allowed: finite numbers"),
         ({**NUMBERS, "page": None}, "page: None; allowed: a number, or text with a unit"),
