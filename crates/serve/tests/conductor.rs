@@ -178,7 +178,9 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_nothing_lost_is_read() {
     // Two syncs at once: the storage tells the first one only. A read is under way, and a change waits for it.
     world.memory().left = Some(bytes.clone());
     world.takes = |number| Nanos::from_millis(if number == 5 { 3 } else { 1 });
-    for (id, page, op) in [(3, 0, Op::Flush), (4, 0, Op::Flush), (5, 5, Op::Read), (6, 5, write(false))] {
+    world.ask(5, 5 * PAGE, 4, Op::Read);
+    world.instant();
+    for (id, page, op) in [(3, 0, Op::Flush), (4, 0, Op::Flush), (6, 5, write(false))] {
         world.ask(id, page * PAGE, if page == 0 { 0 } else { 4 }, op);
     }
     world.instant();

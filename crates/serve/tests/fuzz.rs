@@ -98,7 +98,9 @@ impl Case {
             } else {
                 let data: Vec<u8> = (0..length).map(|_| self.random.random()).collect();
                 self.model[place].copy_from_slice(&data);
-                Op::Write { data, fua: self.random.random() }
+                // A change that fails is final if it was to be stable.
+                let fixed = meets(&self.world.memory().fixed, bytes.start, bytes.end - bytes.start);
+                Op::Write { data, fua: self.random.random() && !fixed }
             }
         } else {
             self.reading.insert(id, bytes.clone());

@@ -162,14 +162,19 @@ impl Backing for NbdBacking {
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
-        let (client, knows) = (self.client()?, self.flags.contains(Flags::FUA));
+        let (client, is_sync) = (self.client()?, fua && self.flags.contains(Flags::FUA));
         let mark = self.unflushed.mark();
-        for (part, at) in data.chunks(self.payload_max as usize).zip((offset..).step_by(self.payload_max as usize)) {
-            client.write_at(at, part, fua && knows)?;
+        let parts = data.chunks(self.payload_max as usize).zip((offset..).step_by(self.payload_max as usize));
+        let write = || -> io::Result<()> {
+            for (part, at) in parts {
+                client.write_at(at, part, is_sync)?;
+            }
+            Ok(())
+        };
+        if is_sync {
+            return self.unflushed.sync(false, write);
         }
-        if fua && knows {
-            return Ok(());
-        }
+        write()?;
         self.unflushed.acknowledged(mark)?;
         self.sync_if(fua)
     }
@@ -192,13 +197,12 @@ impl Backing for NbdBacking {
             return Ok(());
         }
         let client = self.client()?;
-        let mark = self.unflushed.mark();
-        client.flush()?;
-        self.unflushed.flushed(mark)
+        self.unflushed.sync(true, || Ok(client.flush()?))
     }
 
     fn renew(&self) {
-        self.unflushed.renew();
+        let upstream = self.upstream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.unflushed.renew(upstream.client.is_lost());
     }
 
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {

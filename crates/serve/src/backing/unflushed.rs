@@ -46,6 +46,9 @@ struct State {
     /// Changes that this connection has acknowledged, and those of them that are flushed.
     made: u64,
     flushed: u64,
+    /// Syncs under way, and the changes that are flushed if none of these fails: the server may report the error of one to another.
+    syncs: u64,
+    flushed_by_then: u64,
     /// It is lost, and is not replaced yet.
     is_lost: bool,
     /// It may be replaced: no cache has anything that it brought.
@@ -104,15 +107,31 @@ impl Unflushed {
         Ok(())
     }
 
-    /// The server has flushed what it had acknowledged at `mark`.
+    /// Does `sync` over the connection in hand: a flush, or a change that is to be stable.
     ///
     /// # Errors
-    /// That connection is lost, and later changes may be.
-    pub fn flushed(&self, mark: Mark) -> io::Result<()> {
+    /// It has failed, or its connection is lost.
+    pub fn sync(&self, is_flush: bool, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let mark = {
+            let mut state = self.lock();
+            state.syncs += 1;
+            Mark { connection: state.connection, made: state.made }
+        };
+        let result = sync();
         let mut state = self.lock();
-        state.is_same(mark)?;
-        state.flushed = state.flushed.max(mark.made);
-        Ok(())
+        if let Err(lost) = state.is_same(mark) {
+            return result.and(Err(lost));
+        }
+        state.syncs -= 1;
+        match &result {
+            Ok(()) if is_flush => state.flushed_by_then = state.flushed_by_then.max(mark.made),
+            Ok(()) => {}
+            Err(_) => state.has_given_up |= state.made > state.flushed,
+        }
+        if state.syncs == 0 && !state.has_given_up {
+            state.flushed = state.flushed.max(state.flushed_by_then);
+        }
+        result
     }
 
     /// Another server begins, with a connection of its own.
@@ -120,11 +139,16 @@ impl Unflushed {
         *self.lock() = State::default();
     }
 
-    /// Nothing of what was not flushed is in any cache.
-    pub fn renew(&self) {
+    /// Nothing of what was not flushed is in any cache. `is_lost`: the connection is lost, which may not have shown here yet.
+    pub fn renew(&self, is_lost: bool) {
         let mut state = self.lock();
-        let State { connection, is_lost, .. } = *state;
-        *state = State { connection: connection + 1, is_renewed: is_lost, has_given_up: true, ..State::default() };
+        let State { connection, is_lost: was_lost, .. } = *state;
+        *state = State {
+            connection: connection + 1,
+            is_renewed: is_lost || was_lost,
+            has_given_up: true,
+            ..State::default()
+        };
     }
 }
 
@@ -147,18 +171,18 @@ mod tests {
         let first = unflushed.mark();
         assert!(unflushed.acknowledged(first).is_ok() && unflushed.acknowledged(first).is_ok());
         // One flush has begun before the third change.
-        let before = unflushed.mark();
-        assert!(unflushed.acknowledged(first).is_ok() && unflushed.flushed(before).is_ok());
+        let flushed = unflushed.sync(true, || unflushed.acknowledged(first));
+        assert!(flushed.is_ok());
         let error = unflushed.replace().expect_err("the third change is not flushed");
         assert!(is_loss(&error) && !is_loss(&io::ErrorKind::ConnectionReset.into()));
-        assert!(unflushed.flushed(before).is_err() && unflushed.replace().is_err());
-        unflushed.renew();
+        assert!(unflushed.sync(true, || Ok(())).is_err() && unflushed.replace().is_err());
+        unflushed.renew(false);
         assert!(unflushed.acknowledged(first).is_err(), "the old connection's");
         assert!(unflushed.replace().is_ok());
         unflushed.replaced();
         // The second connection is lost, too: the server may have kept what was given up until then.
         assert!(unflushed.replace().is_err());
-        unflushed.renew();
+        unflushed.renew(false);
         assert!(unflushed.replace().is_ok());
     }
 
@@ -166,10 +190,19 @@ mod tests {
     fn a_connection_without_unflushed_changes_is_replaced() {
         let unflushed = Unflushed::default();
         let first = unflushed.mark();
-        assert!(unflushed.acknowledged(first).is_ok() && unflushed.flushed(unflushed.mark()).is_ok());
+        assert!(unflushed.acknowledged(first).is_ok() && unflushed.sync(true, || Ok(())).is_ok());
         assert!(unflushed.replace().is_ok());
         unflushed.replaced();
         assert!(unflushed.acknowledged(first).is_err(), "its connection is lost");
         assert!(unflushed.acknowledged(unflushed.mark()).is_ok() && unflushed.replace().is_err());
+    }
+    #[test]
+    fn a_flush_beside_a_sync_that_fails_covers_nothing() {
+        let unflushed = Unflushed::default();
+        let failed = || -> io::Result<()> { Err(io::Error::other("broken")) };
+        assert!(unflushed.sync(true, failed).is_err() && unflushed.replace().is_ok(), "there was nothing to be lost");
+        assert!(unflushed.acknowledged(unflushed.mark()).is_ok());
+        let outer = unflushed.sync(false, || unflushed.sync(true, || Ok(())).and_then(|()| failed()));
+        assert!(outer.is_err() && unflushed.replace().is_err());
     }
 }

@@ -18,11 +18,11 @@ impl Conductor {
         let piece = self.queue.end(id as u32);
         let since = piece.since.expect("it has been started");
         let service = self.now - since;
-        if let Some(error) = result.as_ref().err().filter(|error| is_loss(error)) {
-            self.lose(error, actions);
-        }
-        // What was read before a loss may be among what was lost.
-        let is_stale = self.lost_at.is_some_and(|at| since <= at);
+        let is_again = self.lost_at.is_some_and(|at| since > at);
+        let loss = result.as_ref().err().filter(|error| is_loss(error));
+        loss.into_iter().for_each(|error| self.lose(error, actions));
+        // What was read before a loss may be among what was lost. A read that meets a second loss is not tried for ever.
+        let is_stale = self.lost_at.is_some_and(|at| since <= at) && !(is_again && loss.is_some());
         self.statistics.read_ended(service, result.is_err());
         let share = Nanos(service.0 / piece.blocks.len() as u64);
         let final_failure =

@@ -146,7 +146,8 @@ impl Storage {
             return Err(error);
         }
         if fua {
-            inner.sync(from / GRAIN as usize..to / GRAIN as usize)?;
+            let grains = from / GRAIN as usize..to / GRAIN as usize;
+            self.1.sync(false, || inner.sync(grains))?;
         } else {
             self.1.acknowledged(self.1.mark())?;
         }
@@ -244,10 +245,8 @@ impl Backing for Storage {
             inner.may_refuse = true;
             return Err(error);
         }
-        let mark = self.1.mark();
         let grains = 0..inner.skipped.len();
-        inner.sync(grains)?;
-        self.1.flushed(mark)
+        self.1.sync(true, || inner.sync(grains))
     }
 
     fn extents(&self, _offset: u64, length: u32) -> io::Result<Vec<Extent>> {
@@ -263,6 +262,6 @@ impl Backing for Storage {
                 inner.settle(grain, true);
             }
         }
-        self.1.renew();
+        self.1.renew(inner.connection == Some(false));
     }
 }

@@ -136,7 +136,7 @@ impl<'a> World<'a> {
             let text = format!("{}:{}B", path.display(), 8192 + 70 * (PAGE + 32));
             let identity = self.identity();
             let spill =
-                Spill::open(&text, (self.plan.size_bytes, PAGE), Some(&identity), true).expect("it can be opened");
+                Spill::open(&text, (self.plan.size_bytes, PAGE), identity.as_deref(), true).expect("it can be opened");
             let spill = Arc::new(spill);
             self.conductor.spill_into(spill.clone());
             self.backing = Box::new(SpilledBacking::new(Box::new(self.storage.clone()), spill.clone(), PAGE));
@@ -178,6 +178,10 @@ impl<'a> World<'a> {
             self.storage.flush().expect("nothing is broken");
         }
         if loses {
+            if self.plan.is_server {
+                // A server that has forgotten a failed sync is restarted, too: nothing else tells what it still has only in its cache.
+                self.storage.crash();
+            }
             self.model.loses();
         }
         let now = self.model.tick();
@@ -185,9 +189,9 @@ impl<'a> World<'a> {
         (self.settled, self.was_over) = (None, false);
     }
 
-    /// What tells the backing from itself after a change.
-    fn identity(&self) -> String {
-        format!("changed {} times", self.storage.lock().changes)
+    /// What tells the backing from itself after a change; a server does not say.
+    fn identity(&self) -> Option<String> {
+        (!self.plan.is_server).then(|| format!("changed {} times", self.storage.lock().changes))
     }
 
     pub fn happens(&mut self, event: &Event) {
@@ -299,7 +303,10 @@ impl<'a> World<'a> {
             let fails = inner.fails(open.bytes.start, open.bytes.end - open.bytes.start, is).is_some();
             // Where reads do not fail in parts, they do with their neighbours.
             let syncs = open.kind.syncs() && inner.broken.iter().any(|(_, how)| *how == Broken::Syncs);
-            open.may_fail |= syncs || fails || joins || !alone && !inner.broken.is_empty() && !open.kind.changes();
+            // A read that meets a second loss fails.
+            let again = self.conductor.unstable().is_some() && inner.connection == Some(false);
+            open.may_fail |=
+                again || syncs || fails || joins || !alone && !inner.broken.is_empty() && !open.kind.changes();
         }
     }
 
@@ -532,7 +539,7 @@ impl<'a> World<'a> {
     /// Everything that is under way ends.
     fn drains(&mut self) {
         let soon = Nanos(u64::MAX);
-        while !self.working.is_empty() || !self.held.is_empty() {
+        while !self.working.is_empty() || !self.held.is_empty() || self.waits_until > self.now {
             self.step(soon);
         }
         if let Some((id, open)) = self.open.first_key_value() {
@@ -545,10 +552,11 @@ impl<'a> World<'a> {
 
     fn restarts(&mut self, end: End) {
         if end == End::Drained {
+            self.asks(99, &(0..0), Kind::Flush);
             self.drains();
             if let Some((_, spill)) = &self.spill {
                 if self.conductor.unstable().is_none() {
-                    spill.close(Some(&self.identity())).expect("it can be closed");
+                    spill.close(self.identity().as_deref()).expect("it can be closed");
                 }
             }
         }
