@@ -233,7 +233,7 @@ impl Conductor {
                 ..DIRECT => self.piece_ended(completed, actions),
                 DIRECT..STORES => self.direct_ended(completed, actions),
                 RENEWAL => self.is_renewing = false,
-                STORES.. => self.store_ended(completed),
+                _ => self.store_ended(completed),
             }
         }
         self.machine.turn(now);
