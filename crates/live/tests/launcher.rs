@@ -309,11 +309,11 @@ fn without_root_a_tracefs_or_room_the_command_runs_and_one_line_says_why() {
     }
     fs::create_dir_all(folder.path("cache/headstart/run")).expect("there is room");
     let full =
-        "mount -t tmpfs -o size=64k none cache/headstart/run && (cat /dev/zero > cache/headstart/run/x || :) 2>&-";
+        "mount -t tmpfs -o size=64k,mode=700 none cache/headstart/run && (cat /dev/zero > cache/headstart/run/x || :) 2>&-";
     if let Some(done) = in_own_mounts(&folder, full, words) {
         check(&done, "no storage space");
     }
-    if let Some(done) = in_own_mounts(&folder, "mount -t tmpfs -o ro none cache/headstart/run", words) {
+    if let Some(done) = in_own_mounts(&folder, "mount -t tmpfs -o ro,mode=700 none cache/headstart/run", words) {
         check(&done, "Read-only file system");
     }
     if let Some(done) = in_own_mounts(&folder, "export XDG_CACHE_HOME=/proc/none", words) {

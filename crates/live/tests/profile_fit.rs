@@ -329,7 +329,7 @@ fn mistakes_in_a_profile_are_named() {
     let before = profile.split("[service]").next().expect("the first part");
     let error = refused(before);
     assert!(
-        error.starts_with("form: \"no-arm\" is the profile of a device without an arm, and has no table"),
+        error.starts_with("form: \"no-arm\" is the profile of a device without an arm, but it has no table"),
         "{error}"
     );
 }

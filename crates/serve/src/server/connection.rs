@@ -337,8 +337,9 @@ impl Connection {
                     self.full = Some(cost);
                     return Ok(Parsed::Full);
                 }
-                // A client may hold its own part, or as much as is left for others.
-                self.starved = self.held() + cost > turn.free.max(turn.own);
+                // Beyond its own part, a client may hold as much as is left for others.
+                let beyond = (self.held() + cost).saturating_sub(turn.own);
+                self.starved = beyond > 0 && beyond > turn.free.saturating_sub(cost);
                 if self.starved {
                     return Ok(Parsed::Full);
                 }

@@ -2,7 +2,7 @@
 //!
 //! Memory is counted when the header of a request has been read, at what the request and its reply may take, and given back when the
 //! last byte of the reply has been sent. A quarter of it is divided among all connections that there may be. Beyond its part, a client
-//! may hold as much as is still free (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998), so that
+//! may hold as much as then is still free (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998), so that
 //! many clients that take no replies leave some. A request for which there is no room stays in its socket.
 
 use std::collections::VecDeque;
