@@ -67,7 +67,7 @@ impl<T: Copy> Intervals<T> {
     /// What is not there of `range`.
     pub fn beside(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let (mut gaps, mut start) = (Vec::new(), range.start);
-        for there in self.within(range.clone()).chain([range.end..range.end]) {
+        for there in self.within(range.clone()).chain(std::iter::once(range.end..range.end)) {
             gaps.extend((start < there.start).then_some(start..there.start));
             start = there.end;
         }

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
 use std::thread;
@@ -210,8 +210,8 @@ fn others_are_answered(fault: Fault) {
     _ = std::fs::remove_dir_all(&folder);
 }
 
-fn connected(socket: &PathBuf, export: &str) -> Client {
-    let uri = Uri { address: Address::Unix(socket.clone()), export: export.to_owned(), tls: None };
+fn connected(socket: &Path, export: &str) -> Client {
+    let uri = Uri { address: Address::Unix(socket.to_path_buf()), export: export.to_owned(), tls: None };
     Client::connect(&uri, ConnectOptions::default()).unwrap()
 }
 

@@ -44,6 +44,8 @@ L = TypeVar("L")
 T = TypeVar("T", bound=Outcome)
 
 REPORT_EVERY_S = 0.2
+BESIDE = Path(__file__).resolve().parents[4] / "shared" / "traces"
+"""Traces beside the checkout, which a study may use where they are."""
 
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 NONBLOCK = getattr(os, "O_NONBLOCK", 0)

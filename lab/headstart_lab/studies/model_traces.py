@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from headstart import _examples, model
-from headstart_lab.studies._lab import Steps
+from headstart_lab.studies._lab import BESIDE, Steps
 from headstart_lab.studies._rows import Row, finding, unpublished
 from headstart_lab.studies._study import Study
 from headstart_lab.studies.shriver99 import _platform as platform
@@ -86,7 +86,6 @@ WRITTEN: Final[Mapping[str, Way]] = {
     "clusters": Way("ffs", "0ms", "64KiB"),
     "clusters, thinking": Way("ffs", "trace", "64KiB"),
 }
-PROJECT: Final = Path(__file__).resolve().parents[3]
 CACHE_BLOCKS: Final = 4_000_000
 """Of 8 KB: holds each trace."""
 DIRECTORY_FILES: Final = 50
@@ -119,7 +118,7 @@ class Lab(_runs.Lab):
 
 def _path(lab: Lab, name: str) -> Path | None:
     given = [lab.folders.traces] if lab.folders.traces else []
-    roots = (*given, PROJECT.parent / "shared" / "traces")
+    roots = (*given, BESIDE)
     folders = [_examples.TRACES, *(root / sub for root in roots for sub in ("programs", "third-party/files"))]
     return next((path for folder in folders if (path := folder / f"{name}.csv.xz").exists()), None)
 

@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 from headstart import _examples
 from headstart.simulation import Result, lower_bound
 from headstart_lab.studies import _lab
-from headstart_lab.studies._lab import Cell, Steps
+from headstart_lab.studies._lab import BESIDE, Cell, Steps
 from headstart_lab.studies._rows import Row, finding, unpublished
 from headstart_lab.studies._study import Study
 
@@ -58,7 +58,6 @@ BLOCKS: Final = (
     *("eternity9.q.csv.xz", "hplajw.csv.xz", "pcmark.trace.xz", "msr.cut.per_10k.most_thpt_rand_iops.1006.trace.xz"),
     "msr.cut.per_10k.rw_20_80.105.trace.xz",
 )
-PROJECT: Final = Path(__file__).resolve().parents[3]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +91,7 @@ Runs = Mapping[tuple[str, str], Cell[Outcome]]
 
 def _folders(lab: Lab) -> list[Path]:
     given = [lab.folders.traces] if lab.folders.traces else []
-    return [*given, PROJECT.parent / "shared" / "traces"]
+    return [*given, BESIDE]
 
 
 def _found(kind: str, places: Mapping[str, list[Path]]) -> tuple[dict[str, Path], list[Row]]:

@@ -1,7 +1,7 @@
 //! `blkparse`: blkparse's default text format for blktrace's recordings of the block layer.
 //!
-//! Source: blkparse(1) and the blktrace user guide. A line is "major,minor cpu sequence seconds pid action type sector
-//! + sectors [process]"; sectors have 512 bytes. The summary at the end, messages and lines of other actions (plugging,
+//! Source: blkparse(1) and the blktrace user guide. A line is
+//! "major,minor cpu sequence seconds pid action type sector + sectors [process]"; sectors have 512 bytes. The summary at the end, messages and lines of other actions (plugging,
 //! merging, remapping, splitting, ...) are ignored.
 //!
 //! **Which action is a request.** One request appears in several lines. The first of these actions that occurs in the

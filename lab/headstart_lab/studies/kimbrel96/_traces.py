@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headstart import _examples
-from headstart_lab.studies._lab import Lab
+from headstart_lab.studies._lab import BESIDE, Lab
 from headstart_lab.studies.kimbrel96 import _published as paper
 from headstart_lab.studies.kimbrel96._outcome import Outcome
 
-PROJECT = Path(__file__).parents[4]
 """The checkout, where the package runs from one."""
 
 
@@ -146,7 +145,7 @@ class Traces:
 def folders(traces: Path | None) -> dict[str, list[Path]]:
     """Return where to look for the traces of each kind, in order; `traces` is the user's folder."""
     given = [traces] if traces else []
-    beside = [PROJECT.parent / "shared" / "traces"]
+    beside = [BESIDE]
     return {
         "programs": [_examples.TRACES, Path("examples/traces"), *(each / "programs" for each in given)],
         "buffer-cache": [

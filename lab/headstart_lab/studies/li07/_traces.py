@@ -11,13 +11,12 @@ from typing import Final
 
 from headstart import _examples
 from headstart._environment import TRACES_VARIABLE
-from headstart_lab.studies._lab import Steps
+from headstart_lab.studies._lab import BESIDE, Steps
 from headstart_lab.studies._rows import Row, unpublished
 from headstart_lab.studies.li07 import _published as paper
 from headstart_lab.studies.li07._claims import time_row
 from headstart_lab.studies.li07._system import Case, Lab
 
-PROJECT: Final = Path(__file__).parents[4]
 TOGETHER: Final[tuple[tuple[str, ...], ...]] = (
     ("multi6",),
     ("cscope1", "cscope2", "cscope3"),
@@ -61,7 +60,7 @@ def programs(lab: Lab) -> Steps:
 def folders(traces: Path | None) -> list[Path]:
     """Return where to look, in order; first in `traces`, the user's folder."""
     given = [traces] if traces else []
-    roots = [*given, _examples.TRACES, Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
+    roots = [*given, _examples.TRACES, Path("examples/traces"), BESIDE]
     return [folder for root in roots for folder in (root, root / "programs")]
 
 

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from headstart import _examples
+from headstart_lab.studies._lab import BESIDE
 from headstart_lab.studies.zhang_pfc import _published as paper
 
-PROJECT = Path(__file__).parents[4]
 """The checkout, where the package runs from one."""
 
 WEB_SLOWER = 8.0
@@ -101,7 +101,7 @@ class Workloads:
 def folders(traces: Path | None) -> list[Path]:
     """Return where to look, in order; first in `traces`, the user's folder."""
     given = [traces] if traces else []
-    return [*given, _examples.TRACES, Path("examples/traces"), PROJECT.parent / "shared" / "traces"]
+    return [*given, _examples.TRACES, Path("examples/traces"), BESIDE]
 
 
 def find(source: Source, roots: list[Path]) -> Path | None:
