@@ -8,7 +8,7 @@ from tables import table
 
 from headstart import _core
 
-HEAD = "# Written by `make docs` from crates/engine/src/counts.rs.\n"
+HEAD = "# Written by `make docs` from crates/core/engine/src/counts.rs.\n"
 END = "# End of what is written.\n"
 KINDS = {"u64": "int", "f64": "float"}
 WIDTH = 120

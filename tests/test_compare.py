@@ -255,7 +255,7 @@ def test_files_beside_the_scenario_are_found(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "reads.csv").write_text("offset,size\n0,4096\n8192,4096\n")
-    shutil.copy(ROOT / "crates/device/profiles/hp97560.toml", folder / "mine.toml")
+    shutil.copy(ROOT / "crates/sim/device/profiles/hp97560.toml", folder / "mine.toml")
     (folder / "s.toml").write_text('workload = {trace = "reads.csv"}\ncache = {blocks = 1}\ndevice = "mine.toml"\n')
     alone = json.loads(run("simulate", "in/s.toml", "--json", "-").stdout)
     compared = json.loads(run("compare", "in/s.toml", "--policies", "demand,linux", "--json", "-").stdout)

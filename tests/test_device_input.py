@@ -12,7 +12,7 @@ from headstart._input import plain
 from tests.conftest import COMMAND, ROOT, Run
 from tests.test_bad_input import one_line
 
-PROFILE = (ROOT / "crates" / "device" / "profiles" / "seagate-cheetah-9lp.toml").read_text()
+PROFILE = (ROOT / "crates" / "sim" / "device" / "profiles" / "seagate-cheetah-9lp.toml").read_text()
 THREE = "R Hit 0 4 1000 500\nW Doub 100 8 3000 250\nW Trip 8 16 2000 99\n"
 
 

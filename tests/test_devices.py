@@ -20,7 +20,7 @@ from tests.test_bad_input import one_line
 
 CATALOG = headstart.catalog()["devices"]
 KEYS = {"uniform": {"fetch_time": "2ms"}}
-PROFILE = ROOT / "crates" / "device" / "profiles" / "hp97560.toml"
+PROFILE = ROOT / "crates" / "sim" / "device" / "profiles" / "hp97560.toml"
 
 
 def words_for(name: str) -> list[str]:

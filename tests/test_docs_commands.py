@@ -37,8 +37,8 @@ MARK = re.compile(r"<!-- not run:")
 DRAWN = re.compile(r"--(html|png|figures)\b")
 FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 """A file that the reader is told to write."""
-DRIVE = ROOT / "crates" / "device" / "profiles" / "seagate-cheetah-9lp.toml"
-TOY = ROOT / "crates" / "diskspecs" / "tests" / "toy_files"
+DRIVE = ROOT / "crates" / "sim" / "device" / "profiles" / "seagate-cheetah-9lp.toml"
+TOY = ROOT / "crates" / "sim" / "diskspecs" / "tests" / "toy_files"
 """A drive in DiskSim's files, in place of one that it ships."""
 PRINTS = {"devices.md": "HP 97560 1374216192 ", "README.md": "7000000 "}
 """How the output of a page's programs begins."""

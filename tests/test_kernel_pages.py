@@ -18,7 +18,7 @@ from headstart_lab.livestudy.__main__ import main
 from headstart_lab.livestudy.patterns import PAGE, Pattern, patterns
 from tests.conftest import ROOT
 
-RECORDED = ROOT / "crates" / "policy" / "tests" / "readahead" / "recorded"
+RECORDED = ROOT / "crates" / "core" / "policy" / "tests" / "readahead" / "recorded"
 SHARED = ROOT.parent / "shared" / "kernel" / "linux-6.18-ext4-128KiB.json.xz"
 SECOND_NS = 10**9
 SECTORS = PAGE // 512

@@ -9,7 +9,7 @@ from headstart.cli import mistaken
 from tests.conftest import CSCOPE_1, FIGURE_1, ROOT, Run
 
 GRID = ROOT / "examples" / "sweep.toml"
-PROFILE = ROOT / "crates" / "device" / "profiles" / "hp97560.toml"
+PROFILE = ROOT / "crates" / "sim" / "device" / "profiles" / "hp97560.toml"
 STRACE = ROOT / "examples" / "traces" / "app.strace"
 OFFSETS = ROOT / "examples" / "traces" / "offsets.txt"
 

@@ -85,7 +85,7 @@ def test_results_have_the_shapes_that_are_declared(monkeypatch: pytest.MonkeyPat
 def test_paths_are_taken_wherever_a_path_is(tmp_path: Path) -> None:
     profile = tmp_path / "own.toml"
     drive = headstart.device("hp97560")
-    profile.write_text((ROOT / "crates/device/profiles/hp97560.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    profile.write_text((ROOT / "crates/sim/device/profiles/hp97560.toml").read_text(encoding="utf-8"), encoding="utf-8")
     scenario = {"workload": {"trace": CSCOPE_1, "limit": 100}, "device": {"model": profile}, "policy": "linux"}
     assert headstart.simulate(scenario).requests == 100
     assert headstart.device(profile).capacity_bytes == drive.capacity_bytes

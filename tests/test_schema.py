@@ -15,7 +15,7 @@ jsonschema = pytest.importorskip("jsonschema", reason="schemas are checked by a 
 VALIDATOR = jsonschema.Draft7Validator(headstart.schema())
 GRIDS = {ROOT / "examples" / "sweep.toml"}
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.toml")) - GRIDS)
-GOLDEN = sorted((ROOT / "crates" / "sim" / "tests" / "golden").glob("*.json"))
+GOLDEN = sorted((ROOT / "crates" / "sim" / "simulator" / "tests" / "golden").glob("*.json"))
 
 
 def problems(scenario: Any) -> list[str]:

@@ -15,7 +15,7 @@ from tests.test_tune import CAPACITY, Loop, loops, reported, tune
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 HOSTILE = "a[/b]\x1b]0;title\x07\x9b2J\u202e\n[red]"
 SHOWN = r"a[/b]\x1b]0;title\x07\x9b2J\u202e\x0a[red]"
-DRIVE = (ROOT / "crates" / "device" / "src" / "models").rglob("ibm-36gb-10k.toml")
+DRIVE = (ROOT / "crates" / "sim" / "device" / "src" / "models").rglob("ibm-36gb-10k.toml")
 
 
 def test_what_is_escaped() -> None:

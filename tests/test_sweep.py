@@ -28,7 +28,7 @@ from tests.s3_server import s3_server
 
 pq = pytest.importorskip("pyarrow.parquet", reason="it writes Parquet: pip install '.[sweep]'")
 
-PROFILE = Path(__file__).parent.parent / "crates" / "device" / "profiles" / "hp97560.toml"
+PROFILE = Path(__file__).parent.parent / "crates" / "sim" / "device" / "profiles" / "hp97560.toml"
 SMALL = f"""
 [workload]
 trace = "{CSCOPE_1}"

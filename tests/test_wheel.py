@@ -18,7 +18,7 @@ from headstart import _examples
 from tests.conftest import ROOT
 from tests.test_help import EXAMPLES
 
-SOURCES = ("pyproject.toml", "Cargo.lock", "crates/*/src/**/*.rs", "python/**/*.py", "examples/**/*")
+SOURCES = ("pyproject.toml", "Cargo.lock", "crates/**/src/**/*.rs", "python/**/*.py", "examples/**/*")
 PYTHONS = ("3.11", "3.13")
 NEEDS_A_MACHINE = ("tune", "profile", "emulate", "run", "record", "serve", "play", "hints", "forecast")
 """Commands whose examples read or change a disk of this machine, or need a server."""
@@ -122,4 +122,4 @@ def test_the_source_distribution_has_what_the_checkout_has() -> None:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     wanted = ["README.md", "docs/scenario.md", "examples/traces/glimpse.csv.xz", "tests/conftest.py", "Makefile"]
     assert [name for name in wanted if name not in names] == []
-    assert any(name.startswith("crates/sim/tests/golden/") for name in names)
+    assert any(name.startswith("crates/sim/simulator/tests/golden/") for name in names)

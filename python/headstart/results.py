@@ -22,7 +22,7 @@ class Response(TypedDict):
 class Counts(TypedDict):
     """Counts of references, and of what was fetched for them."""
 
-    # Written by `make docs` from crates/engine/src/counts.rs.
+    # Written by `make docs` from crates/core/engine/src/counts.rs.
     references: int
     """Blocks requested, including those still waited for; = `hits_ready` + `hits_unready` + `misses`."""
     hits_ready: int
@@ -62,7 +62,7 @@ class Level(Counts):
     name: str
     blocks: int
     dirty_blocks: int
-    # Written by `make docs` from crates/engine/src/counts.rs.
+    # Written by `make docs` from crates/core/engine/src/counts.rs.
     accuracy: float
     """`prefetches_used` over `prefetches`, 0 to 1."""
     coverage: float

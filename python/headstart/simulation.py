@@ -118,7 +118,7 @@ class Result:
     barrier_ns: int
     idle_ns: int
     requests: int
-    # Written by `make docs` from crates/engine/src/counts.rs.
+    # Written by `make docs` from crates/core/engine/src/counts.rs.
     references: int
     """Blocks requested, including those still waited for; = `hits_ready` + `hits_unready` + `misses`."""
     hits_ready: int

@@ -231,7 +231,7 @@ def study(
 
 
 def write(path: Path, info: dict[str, Any], recorded: Sequence[Pattern]) -> None:
-    """Write a recording as the tests of crates/policy read it."""
+    """Write a recording as the tests of the policies read it."""
     told = [{**vars(each), "ops": [(*op[:2], op[2] or 1) for op in each.ops]} for each in recorded]
     with lzma.open(path, "wt", encoding="ascii") as file:
         json.dump({"info": info, "patterns": told}, file, separators=(",", ":"))
