@@ -20,7 +20,7 @@ SECONDS ?= 60
 INPUTS ?= 10000000
 WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 # `headstart run` without Python: it has to start at once. Without libraries it starts in half the time, where there is a static libc.
-LAUNCHER := rustc --release --locked --package headstart-live --bin headstart-run
+LAUNCHER := rustc --release --locked --package headstart-hints --bin headstart-run
 
 # Shows a command as a user types it, and runs it from $(BIN).
 , := ,

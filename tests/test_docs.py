@@ -223,7 +223,7 @@ def test_no_lock_names_an_index() -> None:
 
 
 def test_security_names_each_instance_of_tracefs() -> None:
-    source = (ROOT / "crates" / "live" / "live" / "src" / "tune" / "instance.rs").read_text(encoding="utf-8")
+    source = (ROOT / "crates" / "live" / "tune" / "src" / "instance.rs").read_text(encoding="utf-8")
     # Requests and faults: each is made by a function of its own.
     assert source.count("Self::with(") == 2
     security = (ROOT / "SECURITY.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`headstart run`: help and completion. The command itself is in the core, `crates/live/live/src/hints/command`."""
+"""`headstart run`: help and completion. The command itself is in the core, `crates/live/hints/src/command`."""
 
 import inspect
 import json

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use headstart_live::memory::prefer_large_pages;
+use headstart_host::memory::prefer_large_pages;
 use headstart_types::Block;
 
 use crate::work::Page;

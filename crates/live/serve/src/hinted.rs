@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use headstart_live::hints::{Expected, Follower};
+use headstart_hints::{Expected, Follower};
 use headstart_policy::registry::policy;
 use headstart_types::{printable_path, KeyError, Nanos};
 use toml::Table;

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use headstart_engine::Counts;
-use headstart_live::hints::FollowReport;
-use headstart_live::owned::replace;
+use headstart_hints::FollowReport;
+use headstart_host::owned::replace;
 use headstart_types::{escaped, KeyError, Nanos, OpenMetrics};
 
 use crate::conductor::Conductor;

@@ -1,12 +1,12 @@
 //! Measures an object of a store, or a file of a web server, by requests for ranges of it: the parameters of the device model
-//! `object-store`. The measurement is that of devices (`headstart_live::profile`); this is what it reads through.
+//! `object-store`. The measurement is that of devices (`headstart_profile`); this is what it reads through.
 
 use std::ops::Range;
 use std::path::Path;
 
 use bytes::BytesMut;
-use headstart_live::profile::{check, profile_with, Error, Probe, Profile, Progress, Read, Settings, Span};
-use headstart_live::{Clock, PathError, RealClock};
+use headstart_host::{Clock, PathError, RealClock};
+use headstart_profile::{check, profile_with, Error, Probe, Profile, Progress, Read, Settings, Span};
 use headstart_types::{Bytes, Nanos};
 
 use crate::backing::{object, Backing, ObjectBacking};

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use headstart_live::owned::check_output;
+use headstart_host::owned::check_output;
 use headstart_nbd::{Command, Request};
 use headstart_types::Nanos;
 use serde_json::json;

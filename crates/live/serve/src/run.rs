@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use headstart_live::memory::machine_bytes;
+use headstart_host::memory::machine_bytes;
 use headstart_nbd::Request;
 use headstart_sim::{served, Served};
 use headstart_types::{without_credentials, Bytes, KeyError, Nanos};

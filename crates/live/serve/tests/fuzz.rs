@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use common::{data, meets, numbered, Shared, World, PAGE};
-use headstart_live::hints::{Expected, Follower};
+use headstart_hints::{Expected, Follower};
 use headstart_nbd::Errno;
 use headstart_policy::registry::policy;
 use headstart_serve::spill::Spill;

@@ -5,7 +5,7 @@ mod common;
 use std::ops::Range;
 
 use common::{numbered, World, PAGE};
-use headstart_live::hints::{Expected, FollowReport, Follower};
+use headstart_hints::{Expected, FollowReport, Follower};
 use headstart_policy::registry::policy;
 use headstart_serve::work::Op;
 use headstart_types::Nanos;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use headstart_live::emulate::{Emulation, Settings};
+use headstart_emulate::{Emulation, Settings};
 use pyo3::prelude::*;
 
 use crate::devices::table;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use headstart_live::forecast::{forecast as run, Error, Settings, OPEN};
-use headstart_live::tune::Roots;
+use headstart_hints::forecast::{forecast as run, Error, Settings, OPEN};
+use headstart_host::Roots;
 use headstart_trace::hints::Recording;
 use headstart_types::{read_table, Bytes};
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use toml::Table;
 
 use crate::devices::table;
 use crate::errors::{outside, to_python};
-use headstart_live::hints::command::hinted_policy;
+use headstart_hints::command::hinted_policy;
 
 /// What is asked.
 #[derive(Debug, Deserialize)]

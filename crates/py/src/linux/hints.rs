@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use headstart_device::build_device;
-use headstart_live::hints::{command, run, Error, HintList, Settings, Status};
-use headstart_live::tune::Roots;
+use headstart_hints::{command, run, Error, HintList, Settings, Status};
+use headstart_host::Roots;
 use headstart_trace::hints::Recording;
 use headstart_types::{read_table, Bytes};
 use pyo3::prelude::*;

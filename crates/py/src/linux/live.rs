@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use headstart_live::parallel::{run, workers, Error as LiveError};
-use headstart_live::RealClock;
+use headstart_host::RealClock;
+use headstart_parallel::{run, workers, Error as LiveError};
 use headstart_sim::{playable, played, Progress, Scenario};
 use headstart_types::KeyError;
 use pyo3::prelude::*;

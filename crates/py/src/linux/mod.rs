@@ -54,7 +54,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     );
     #[cfg(target_os = "linux")]
     {
-        module.add("TUNE_STATE", headstart_live::tune::DEFAULT_STATE)?;
+        module.add("TUNE_STATE", headstart_tune::DEFAULT_STATE)?;
         module.add_function(pyo3::wrap_pyfunction!(hints::run_options, module)?)?;
     }
     #[cfg(not(target_os = "linux"))]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use headstart_live::profile::{profile as measure, Profile, Progress, Settings};
+use headstart_profile::{profile as measure, Profile, Progress, Settings};
 use headstart_serve::profile as object;
 use headstart_types::Nanos;
 use pyo3::prelude::*;

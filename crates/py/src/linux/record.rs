@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use headstart_live::record::{record as run, Settings, Summary, BUFFER_KIB, WALK_MAX};
-use headstart_live::tune::Roots;
+use headstart_hints::record::{record as run, Settings, Summary, BUFFER_KIB, WALK_MAX};
+use headstart_host::Roots;
 use headstart_trace::convert;
 use headstart_trace::hints::{check, merge, Recording};
 use headstart_types::{Bytes, KeyError};

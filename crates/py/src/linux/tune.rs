@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use headstart_live::tune::{
-    forget_gone, Ended, Error, Pace, Report, Roots, Settings, Tuner, Wanted, Watch, WatchSettings, DEFAULT_STATE,
+use headstart_host::{Clock, RealClock, Roots};
+use headstart_tune::{
+    forget_gone, Ended, Error, Pace, Report, Settings, Tuner, Wanted, Watch, WatchSettings, DEFAULT_STATE,
 };
-use headstart_live::{Clock, RealClock};
 use headstart_types::{read_table, Bytes, KeyError, Nanos};
 use pyo3::prelude::*;
 use serde::Deserialize;

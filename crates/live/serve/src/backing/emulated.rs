@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use bytes::BytesMut;
-use headstart_live::emulate::{EmulatedDisk, Error};
+use headstart_emulate::{EmulatedDisk, Error};
 
 use super::{file_identity, scatter, Backing, StartedRead};
 

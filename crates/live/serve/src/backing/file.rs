@@ -14,9 +14,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use headstart_live::page_cache::PageCache;
-use headstart_live::tune::{Device, Roots};
+use headstart_host::page_cache::PageCache;
+use headstart_host::Roots;
 use headstart_nbd::{Extent, EXTENTS_MAX};
+use headstart_tune::Device;
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, posix_fadvise, FallocateFlags, OFlag, PosixFadviseAdvice};
 use nix::sys::uio::preadv;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{PoisonError, RwLock};
 
 use bytes::BytesMut;
-use headstart_live::memory::machine_bytes;
+use headstart_host::memory::machine_bytes;
 use headstart_types::Bytes;
 use memmap2::MmapMut;
 

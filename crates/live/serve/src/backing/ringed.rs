@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
 use bytes::BytesMut;
-use headstart_live::ring::{Ring, RingEnded};
+use headstart_host::ring::{Ring, RingEnded};
 use nix::errno::Errno;
 use rustc_hash::FxHashMap;
 

@@ -1,10 +1,10 @@
-//! Prefetching what hints name (`headstart_live::hints`): pages that they want read go to the level as if its read-ahead had named them.
+//! Prefetching what hints name (`headstart_hints`): pages that they want read go to the level as if its read-ahead had named them.
 //!
 //! The level's own policy goes on as without hints: where they are wrong, nothing is lost but what they have fetched.
 
 use std::ops::Range;
 
-use headstart_live::hints::Follower;
+use headstart_hints::Follower;
 use headstart_policy::Space;
 use headstart_types::Block;
 

@@ -28,7 +28,7 @@ mod spilling;
 use std::sync::Arc;
 
 use headstart_engine::{Counts, Kind, Tier};
-use headstart_live::hints::{FollowReport, Follower};
+use headstart_hints::{FollowReport, Follower};
 use headstart_nbd::Errno;
 use headstart_policy::readahead::Asked;
 use headstart_policy::Space;

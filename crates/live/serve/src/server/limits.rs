@@ -194,7 +194,7 @@ impl Server {
             if is_much || shrunk {
                 // It takes the allocator's lock for some milliseconds at most.
                 let _ =
-                    std::thread::Builder::new().name("serve-memory".into()).spawn(headstart_live::memory::give_back);
+                    std::thread::Builder::new().name("serve-memory".into()).spawn(headstart_host::memory::give_back);
             }
         }
     }

@@ -19,7 +19,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use headstart_live::hints::Follower;
+use headstart_hints::Follower;
 use headstart_nbd::{BlockSizes, Export as NbdExport, Flags, Request, PAYLOAD_BYTES_MAX};
 use headstart_types::Nanos;
 use mio::unix::SourceFd;

@@ -24,7 +24,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use headstart_live::owned::open_file;
+use headstart_host::owned::open_file;
 use headstart_sim::{level_report, LevelReport};
 use headstart_types::{printable_path, Block, Bytes, KeyError};
 use nix::errno::Errno;

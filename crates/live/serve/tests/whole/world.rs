@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use headstart_live::hints::{Expected, Follower};
+use headstart_hints::{Expected, Follower};
 use headstart_nbd::Extent;
 use headstart_policy::registry::policy;
 use headstart_serve::backing::{Backing, SpilledBacking};

@@ -1,0 +1,270 @@
+//! Where the pages of a recording lie now: by the file system's maps, else one file after another.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::path::Path;
+
+use headstart_trace::hints::{FileKind, Read, ReadKind, RecordedFile, Recording};
+use headstart_types::open_regular;
+
+use rustc_hash::FxBuildHasher;
+
+use super::text::text;
+use crate::device_number;
+use crate::disk::{address, keep_access_time, DiskFacts};
+use crate::list::PAGE_BYTES;
+use crate::system::{extents, Extent};
+
+/// Pages of a chunk that stays together where places are beyond the end of the drive: 16 MiB.
+const CHUNK_PAGES: u64 = 4096;
+
+/// Where a file lies.
+#[derive(Debug)]
+enum Place {
+    /// It is the device.
+    Device,
+    /// As the file system says.
+    Mapped(Vec<Extent>),
+    /// In one piece, from this page on.
+    Whole(u64),
+}
+
+/// A device that holds files of the recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DiskFound {
+    /// Its name, as in /dev; empty if there is none.
+    pub name: String,
+    /// Its number, as traces have it.
+    pub number: u64,
+    /// It has an arm, as the system says, which does not know of a virtual machine's.
+    pub arm: bool,
+    /// It is a virtual machine's.
+    pub is_virtual: bool,
+    /// The kernel's read-ahead.
+    pub read_ahead_bytes: u64,
+    /// A request's size at most.
+    pub request_bytes_max: u64,
+    /// The kernel's scheduler; empty where it is not known.
+    pub scheduler: String,
+    /// What a read that waited for it has waited, the median; `None` if none did.
+    pub waited_ns: Option<u64>,
+    /// What all of them have waited together.
+    pub waited_all_ns: u64,
+    /// Pages that the command has read from it, or where nothing was read from a device, referenced.
+    pub pages: u64,
+    /// Where a partition begins, in pages of its disk.
+    start: u64,
+    /// Chunks that are in use, where the drive is smaller than the places.
+    chunks: Vec<u64>,
+}
+
+impl DiskFound {
+    fn of(sys: &Path, number: u64) -> Self {
+        let (major, minor) = (number >> 20, number & 0xf_ffff);
+        let folder = sys.join(format!("dev/block/{major}:{minor}"));
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok().map(|text| text.trim().to_owned());
+        // A partition's queue is its disk's.
+        let queue = |name: &str| read(&format!("queue/{name}")).or_else(|| read(&format!("../queue/{name}")));
+        let kib = |name: &str, default: u64| queue(name).and_then(|text| text.parse().ok()).unwrap_or(default) << 10;
+        let scheduler = queue("scheduler").unwrap_or_default();
+        let chosen = scheduler.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
+        let link = fs::read_link(&folder).ok();
+        let DiskFacts { arm, is_virtual, .. } = DiskFacts::of(sys, major, minor);
+        let name = link.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned()));
+        Self {
+            name: name.unwrap_or_default(),
+            number,
+            arm,
+            is_virtual,
+            read_ahead_bytes: kib("read_ahead_kb", 128),
+            request_bytes_max: kib("max_sectors_kb", 1280).max(PAGE_BYTES),
+            scheduler: chosen.unwrap_or_default().to_owned(),
+            waited_ns: None,
+            waited_all_ns: 0,
+            pages: 0,
+            start: read("start").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0) * 512 / PAGE_BYTES,
+            chunks: Vec::new(),
+        }
+    }
+
+    /// For users.
+    pub(super) fn shown(&self) -> String {
+        if self.name.is_empty() {
+            "a device without a name".to_owned()
+        } else {
+            format!("/dev/{}", self.name)
+        }
+    }
+}
+
+/// Where everything lies.
+#[derive(Debug)]
+pub(super) struct Places {
+    files: Vec<Place>,
+    /// By file: its disk; its pages, `None` where it is the device.
+    pub disk_of: Vec<usize>,
+    pub pages_of: Vec<Option<u64>>,
+    /// By file: the pages that are mapped to be executed.
+    text_of: Vec<Vec<Range<u64>>>,
+    pub disks: Vec<DiskFound>,
+    /// Files that are not as they were, and files whose places are not known.
+    pub changed: Vec<bool>,
+    pub unplaced: usize,
+    /// Pages of metadata: of which file, first, end.
+    metadata: Vec<(u32, u64, u64)>,
+}
+
+impl Places {
+    /// The caller guarantees that pages have 4096 bytes.
+    pub fn new(recording: &Recording, sys: &Path) -> Self {
+        let count = recording.files.len();
+        let mut places = Self {
+            files: Vec::with_capacity(count),
+            disk_of: Vec::with_capacity(count),
+            pages_of: Vec::with_capacity(count),
+            text_of: Vec::with_capacity(count),
+            disks: Vec::new(),
+            changed: vec![false; count],
+            unplaced: 0,
+            metadata: Vec::new(),
+        };
+        for stale in headstart_trace::hints::check(recording) {
+            places.changed[stale.file] = true;
+        }
+        let mut ends = vec![0; count];
+        for read in recording.references() {
+            let end: &mut u64 = &mut ends[read.file as usize];
+            *end = read.end().max(*end);
+        }
+        let is_fault = |read: &&Read| matches!(read.kind, ReadKind::Fault | ReadKind::Map);
+        let faulted: HashSet<u32, FxBuildHasher> =
+            recording.references().filter(is_fault).map(|read| read.file).collect();
+        for (file, end) in recording.files.iter().zip(&ends) {
+            let number = device_number(u64::from(file.major), u64::from(file.minor));
+            let disk = places.disks.iter().position(|disk| disk.number == number).unwrap_or_else(|| {
+                places.disks.push(DiskFound::of(sys, number));
+                places.disks.len() - 1
+            });
+            places.disk_of.push(disk);
+            let device = file.kind == FileKind::Device;
+            places.pages_of.push((!device).then_some(file.size_bytes.div_ceil(PAGE_BYTES).max(*end)));
+            let opened = opened(file);
+            let mapped = || opened.as_ref().and_then(mapped).map_or(Place::Whole(u64::MAX), Place::Mapped);
+            places.files.push(if device { Place::Device } else { mapped() });
+            let is_faulted = faulted.contains(&(places.text_of.len() as u32));
+            places.text_of.push(opened.filter(|_| is_faulted).map_or_else(Vec::new, |opened| text(&opened)));
+        }
+        // What came from a device counts; where nothing did, all.
+        let all = recording.references().all(|read| read.hit);
+        let mut seen: HashSet<(u32, u64), FxBuildHasher> = HashSet::default();
+        for read in recording.references().filter(|read| all || !read.hit) {
+            let new = (read.start..read.end()).filter(|page| seen.insert((read.file, *page))).count();
+            places.disks[places.disk_of[read.file as usize]].pages += new as u64;
+        }
+        for disk in 0..places.disks.len() {
+            let here =
+                recording.references().filter(|read| read.wait_ns > 0 && places.disk_of[read.file as usize] == disk);
+            let mut waits: Vec<u64> = here.map(|read| read.wait_ns).collect();
+            waits.sort_unstable();
+            places.disks[disk].waited_all_ns = waits.iter().sum();
+            places.disks[disk].waited_ns = waits.get(waits.len() / 2).copied();
+        }
+        places.place_rest(recording);
+        places
+    }
+
+    /// Places the files whose places are not known behind all others, in order of their inodes.
+    fn place_rest(&mut self, recording: &Recording) {
+        let mut next: Vec<u64> = vec![0; self.disks.len()];
+        let ends = self.files.iter().zip(&self.disk_of);
+        for (place, disk) in ends {
+            let end = match place {
+                Place::Mapped(extents) => extents.iter().map(|each| (each.physical + each.length) / PAGE_BYTES).max(),
+                _ => None,
+            };
+            next[*disk] = next[*disk].max(end.unwrap_or(0));
+        }
+        for read in recording.references() {
+            if let Place::Device = self.files[read.file as usize] {
+                let next = &mut next[self.disk_of[read.file as usize]];
+                *next = read.end().max(*next);
+                self.metadata.push((read.file, read.start, read.end()));
+            }
+        }
+        let is_unplaced = |at: &usize| matches!(self.files[*at], Place::Whole(_));
+        let mut rest: Vec<usize> = (0..self.files.len()).filter(is_unplaced).collect();
+        rest.sort_by_key(|at| recording.files[*at].inode);
+        self.unplaced = rest.len();
+        for at in rest {
+            let next = &mut next[self.disk_of[at]];
+            self.files[at] = Place::Whole(*next);
+            *next += self.pages_of[at].unwrap_or(0);
+        }
+    }
+
+    /// The page of the file's disk that holds `page`; `None` in a hole.
+    pub fn page(&self, file: u32, page: u64) -> Option<u64> {
+        let disk = &self.disks[self.disk_of[file as usize]];
+        let at = disk.start
+            + match &self.files[file as usize] {
+                Place::Device => page,
+                Place::Mapped(extents) => address(extents, page)?,
+                Place::Whole(first) => first + page,
+            };
+        if disk.chunks.is_empty() {
+            return Some(at);
+        }
+        let (chunk, rest) = (at / CHUNK_PAGES, at % CHUNK_PAGES);
+        Some(disk.chunks.partition_point(|each| *each < chunk) as u64 * CHUNK_PAGES + rest)
+    }
+
+    /// The pages from `page` on that are mapped to be executed, if it is.
+    pub fn text(&self, file: u32, page: u64) -> Option<Range<u64>> {
+        self.text_of[file as usize].iter().find(|text| text.contains(&page)).map(|text| page..text.end)
+    }
+
+    /// Moves chunks together where places are beyond the end of a drive of so many pages. Says whether it had to.
+    pub fn fit(&mut self, disk: usize, capacity: Option<u64>) -> bool {
+        let (mut chunks, mut last) = (Vec::new(), 0);
+        let files = (0u32..).zip(&self.pages_of).filter(|(file, _)| self.disk_of[*file as usize] == disk);
+        for (file, pages) in files {
+            let first = |extent: &Extent| extent.physical / PAGE_BYTES;
+            let ranges: Vec<(u64, u64)> = match &self.files[file as usize] {
+                Place::Device => {
+                    let of_file = self.metadata.iter().filter(|(of, ..)| *of == file);
+                    of_file.map(|(_, first, end)| (*first, *end)).collect()
+                }
+                Place::Mapped(extents) => {
+                    extents.iter().map(|each| (first(each), first(each) + each.length.div_ceil(PAGE_BYTES))).collect()
+                }
+                Place::Whole(first) => vec![(*first, first + pages.unwrap_or(0))],
+            };
+            let start = self.disks[disk].start;
+            for (first, end) in ranges {
+                chunks.extend((start + first) / CHUNK_PAGES..(start + end).div_ceil(CHUNK_PAGES));
+                last = last.max(start + end);
+            }
+        }
+        chunks.sort_unstable();
+        chunks.dedup();
+        let is_beyond = capacity.is_some_and(|capacity| last > capacity);
+        if is_beyond {
+            self.disks[disk].chunks = chunks;
+        }
+        is_beyond
+    }
+}
+
+/// The file, if it is there and has a path.
+fn opened(file: &RecordedFile) -> Option<File> {
+    if file.kind != FileKind::Regular || file.path.as_os_str().is_empty() {
+        return None;
+    }
+    open_regular(&file.path).ok().inspect(keep_access_time)
+}
+
+/// The extents of a file, if the file system says.
+fn mapped(opened: &File) -> Option<Vec<Extent>> {
+    extents(opened, opened.metadata().ok()?.len()).filter(|extents| extents.iter().any(|extent| extent.stored))
+}

@@ -1,0 +1,141 @@
+//! The blocks of a command: each recorded page once, numbered in the order in which it is first needed.
+//!
+//! The position of a page in the reference string is its number: the string is 0, 1, 2, ... Memory: 40 bytes a page.
+
+use std::collections::HashMap;
+
+use hashbrown::hash_map::Entry;
+use headstart_policy::Space;
+use headstart_types::{Block, Disk, Nanos};
+use rustc_hash::FxBuildHasher;
+
+use super::list::{HintList, PAGE_BYTES};
+use headstart_host::intervals::Intervals;
+
+/// Pages at most, 16 GiB of them: what comes later in a recording is left to demand.
+const PAGES_MAX: usize = 4 << 20;
+
+/// The pages, as blocks of the machine.
+#[derive(Debug)]
+pub struct Universe {
+    /// By block: its file, and which of the file's pages it is.
+    places: Vec<(u32, u64)>,
+    /// By file: its disk.
+    disk_of_file: Vec<Disk>,
+    /// By block: what of the recorded run lies between its reference and the one before.
+    passed: Vec<Nanos>,
+    blocks: hashbrown::HashMap<(u32, u64), Block, FxBuildHasher>,
+    files: HashMap<(u64, u64), u32>,
+    /// By file: its last page.
+    last_pages: Vec<u64>,
+    /// By file: its pages are metadata.
+    is_device: Vec<bool>,
+    /// Pages of the recording that are not among the blocks.
+    pub left_out: u64,
+}
+
+impl Universe {
+    /// The pages of `list`, whose files lie on the disks of `disk_of_file`.
+    #[must_use]
+    pub fn new(list: &HintList, disk_of_file: Vec<Disk>) -> Self {
+        let files = (0u32..).zip(&list.files).map(|(at, file)| (file.identity, at)).collect();
+        let last_page = |size: Option<u64>| size.map_or(u64::MAX, |size| size.saturating_sub(1) / PAGE_BYTES);
+        let last_pages = list.files.iter().map(|file| last_page(file.size)).collect();
+        let is_device = list.files.iter().map(|file| file.is_device).collect();
+        let (places, passed, blocks) = (Vec::new(), Vec::new(), hashbrown::HashMap::default());
+        let mut universe = Self { places, disk_of_file, passed, blocks, files, last_pages, is_device, left_out: 0 };
+        // A small recording may name many pages many times: what has been named is passed over as a whole.
+        let mut named = vec![Intervals::default(); list.files.len()];
+        let mut until = Nanos::ZERO;
+        for range in &list.ranges {
+            let pages = range.first..range.first + u64::from(range.count);
+            let new =
+                if range.count > 1 { named[range.file as usize].beside(pages.clone()) } else { vec![pages.clone()] };
+            for pages in new {
+                for page in pages.clone() {
+                    if universe.places.len() == PAGES_MAX {
+                        universe.left_out += pages.end - page;
+                        break;
+                    }
+                    let passed = Nanos(range.done_ns).saturating_sub(until);
+                    if universe.add(range.file, page, passed) {
+                        until = until.max(Nanos(range.done_ns));
+                    }
+                }
+            }
+            if range.count > 1 {
+                // As one range, whatever there was within it.
+                let named = &mut named[range.file as usize];
+                named.remove(pages.clone());
+                named.insert(pages, ());
+            }
+        }
+        universe
+    }
+
+    /// Whether it is a new page.
+    fn add(&mut self, file: u32, page: u64, passed: Nanos) -> bool {
+        if let Entry::Vacant(free) = self.blocks.entry((file, page)) {
+            free.insert(Block(self.places.len() as u32));
+            self.places.push((file, page));
+            self.passed.push(passed);
+            return true;
+        }
+        false
+    }
+
+    /// What of the recorded run lies between the reference to `block` and the one before.
+    #[must_use]
+    pub fn passed(&self, block: Block) -> Nanos {
+        self.passed[block.index()]
+    }
+
+    /// The file of that device and inode.
+    #[must_use]
+    pub fn file(&self, identity: (u64, u64)) -> Option<u32> {
+        self.files.get(&identity).copied()
+    }
+
+    /// The last page of a file, as large as it was when it was recorded.
+    #[must_use]
+    pub fn last_page(&self, file: u32) -> u64 {
+        self.last_pages[file as usize]
+    }
+
+    /// Whether a block is metadata: references to it are not seen.
+    #[must_use]
+    pub fn is_metadata(&self, block: Block) -> bool {
+        self.is_device[self.places[block.index()].0 as usize]
+    }
+
+    /// By block: its disk.
+    pub fn disks(&self) -> impl Iterator<Item = Disk> + '_ {
+        self.places.iter().map(|(file, _)| self.disk_of_file[*file as usize])
+    }
+}
+
+impl Space for Universe {
+    fn block(&self, file: u32, index: u64) -> Option<Block> {
+        self.known(file, index)
+    }
+
+    fn known(&self, file: u32, index: u64) -> Option<Block> {
+        self.blocks.get(&(file, index)).copied()
+    }
+
+    fn place(&self, block: Block) -> (u32, u64) {
+        self.places[block.index()]
+    }
+
+    fn file_blocks(&self, _file: u32) -> Option<u64> {
+        None
+    }
+
+    fn disk(&self, block: Block) -> Disk {
+        self.disk_of_file[self.places[block.index()].0 as usize]
+    }
+
+    fn blocks(&self) -> usize {
+        self.places.len()
+    }
+}

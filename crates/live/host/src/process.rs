@@ -1,0 +1,52 @@
+//! A process that one can recognise later: its number is given again once it has ended.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Roots;
+
+/// A process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in clock ticks since the boot: two processes of one number differ in it.
+    pub start_ticks: u64,
+}
+
+impl Process {
+    /// This one. Without a procfs it has no start.
+    pub fn own(roots: &Roots) -> Self {
+        let pid = std::process::id();
+        Self { pid, start_ticks: start_ticks(roots, pid).unwrap_or(0) }
+    }
+
+    /// Whether it has not ended.
+    pub fn lives(self, roots: &Roots) -> bool {
+        start_ticks(roots, self.pid) == Some(self.start_ticks)
+    }
+}
+
+/// When the process of that number started; `None` if there is none.
+fn start_ticks(roots: &Roots, pid: u32) -> Option<u64> {
+    // The 22nd field of /proc/PID/stat (proc_pid_stat(5)). The second is a name in parentheses that may hold anything.
+    let text = fs::read_to_string(roots.proc.join(pid.to_string()).join("stat")).ok()?;
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_another_of_its_number_does_not() {
+        let roots = Roots::of_machine();
+        let own = Process::own(&roots);
+        assert!(own.start_ticks > 0 && own.lives(&roots));
+        assert!(!Process { start_ticks: own.start_ticks - 1, ..own }.lives(&roots));
+        assert!(!Process { pid: u32::MAX, ..own }.lives(&roots));
+    }
+}

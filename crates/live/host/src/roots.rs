@@ -1,0 +1,44 @@
+//! Where the system shows itself, and where locks are.
+
+use std::fs;
+use std::path::PathBuf;
+
+/// Where the file systems of the kernel are mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roots {
+    /// sysfs.
+    pub sys: PathBuf,
+    /// procfs.
+    pub proc: PathBuf,
+    /// tracefs.
+    pub tracing: PathBuf,
+    /// Where locks are: a folder of root's that goes with the boot.
+    pub run: PathBuf,
+}
+
+impl Roots {
+    /// Where tracefs usually is.
+    pub const TRACING: &str = "/sys/kernel/tracing";
+
+    /// Those of this machine. Where no tracefs is mounted its place is the usual one, and empty.
+    #[must_use]
+    pub fn of_machine() -> Self {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let tracing = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let mounted: Vec<PathBuf> = tracing
+            .filter(|fields| fields.get(2) == Some(&"tracefs"))
+            .filter_map(|fields| fields.get(1).map(PathBuf::from))
+            .collect();
+        let tracing = match mounted.first() {
+            Some(first) if !mounted.iter().any(|each| each.as_os_str() == Self::TRACING) => first.clone(),
+            _ => PathBuf::from(Self::TRACING),
+        };
+        Self { sys: "/sys".into(), proc: "/proc".into(), tracing, run: "/run/headstart".into() }
+    }
+
+    /// The number that a boot of the system has and no other; empty where the system does not say.
+    pub fn boot_id(&self) -> String {
+        let text = fs::read_to_string(self.proc.join("sys/kernel/random/boot_id")).unwrap_or_default();
+        text.trim().to_owned()
+    }
+}
