@@ -18,7 +18,7 @@ Written by the build from signatures and docstrings. [python.md](python.md) is t
 the caller is a `HeadstartError`, a `ValueError` whose text is one line; a fault of headstart itself is an
 `InternalError`, which is one too.
 """
-MODULES = (model, devices, tuning, plot, results)
+MODULES = {"model": model, "devices": devices, "tuning": tuning, "plot": plot, "results": results}
 SECTION = re.compile(r"^(Args|Returns|Yields|Raises):\n", re.MULTILINE)
 PROGRAM = re.compile(r"from headstart|\w+(\.\w+)* = |found\.|model\.")
 """How a paragraph begins that is a program."""
@@ -35,13 +35,12 @@ def page() -> str:
     for name, value in own:
         if callable(value) and not issubclass(_kind(value), Exception):
             lines += _entry(f"headstart.{name}", value)
-    for module in MODULES:
-        short = module.__name__
-        lines.append(f"## {short}\n\n{_module(module)}\n")
+    for short, module in MODULES.items():
+        lines.append(f"## headstart.{short}\n\n{_module(module)}\n")
         for name in _names(module):
             value = getattr(module, name)
             if value not in [each for _, each in own]:
-                lines += _entry(f"{short.removeprefix('headstart.')}.{name}", value)
+                lines += _entry(f"{short}.{name}", value)
     return "\n".join(lines)
 
 

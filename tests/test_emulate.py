@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart import emulation
 from headstart.cli import emulate as command
+from headstart.live import emulate as emulation
 from headstart_lab.livestudy.platform import is_mounted
 from tests.conftest import COMMAND, ROOT, Run
 from tests.machines import PATIENCE_S, emulated, mounts, wait_until

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from headstart import HeadstartError, forecasting, profiling
+from headstart import HeadstartError, forecasting
 from headstart.cli import app
+from headstart.live import profile as profiling
 from headstart.report.forecast import headline
 from tests.test_run import PAGES, recording
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import headstart
-from headstart import HeadstartError, profiling
+from headstart import HeadstartError
+from headstart.live import profile as profiling
 from tests.conftest import COMMAND, ROOT, Run, needs_report
 from tests.machines import PATIENCE_S, emulated, mounts, sparse, wait_until
 from tests.test_bad_input import one_line

@@ -59,6 +59,17 @@ def test_mypy_strict_passes_a_users_script_and_finds_mistakes(tmp_path: Path) ->
     assert errors == [["wrong.py", "5"], ["wrong.py", "6"], ["wrong.py", "7"]], done.stdout
 
 
+def test_public_names_are_loaded_by_their_first_use() -> None:
+    """In a process of its own: another test may have loaded their modules."""
+    names = ["devices.replay", "forecasting.forecast", "playing.play_trace", "recording.record", "tuning.watch"]
+    names += ["emulate", "play", "profile", "serve"]
+    program = "import headstart, sys; print(*(eval(f'headstart.{name}').__module__ for name in sys.argv[1:]))"
+    found = subprocess.check_output([sys.executable, "-c", program, *names], text=True).split()
+    live = ("forecast", "play", "record", "tune", "emulate", "parallel", "profile", "serve")
+    assert found == ["headstart.devices", *(f"headstart.live.{name}" for name in live)]
+    assert all(hasattr(headstart, name) for name in headstart.__all__)
+
+
 @pytest.mark.parametrize("scenario", [FIGURE_1, TWO_LEVELS, RAPID], ids=lambda path: path.stem)
 def test_results_have_the_shapes_that_are_declared(monkeypatch: pytest.MonkeyPatch, scenario: Path) -> None:
     monkeypatch.chdir(ROOT)

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from headstart import HeadstartError, hinting
+from headstart import HeadstartError
 from headstart._core import run_options
 from headstart.cli import app
+from headstart.live import hints as hinting
 from tests.machines import PATIENCE_S, wait_until
 
 INSTANCES = Path("/sys/kernel/tracing/instances")

@@ -14,19 +14,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from headstart import model, playing, plot, recording, results, timelines, tuning
+    from headstart import devices, model, plot, results, timelines
     from headstart._core import HeadstartError, InternalError, __version__
     from headstart.advice import Advice, advise
     from headstart.comparison import compare
     from headstart.curves import Curve, curve
     from headstart.custom import Cache, Hints, Policy, Readahead, Replacement, Request, conformance
     from headstart.devices import Device, device
-    from headstart.emulation import emulate
-    from headstart.live import play
+    from headstart.live import forecast as forecasting
+    from headstart.live import play as playing
+    from headstart.live import record as recording
+    from headstart.live import tune as tuning
+    from headstart.live.emulate import emulate
+    from headstart.live.parallel import play
+    from headstart.live.profile import profile
+    from headstart.live.serve import serve
     from headstart.memory import Trace
-    from headstart.profiling import profile
     from headstart.registry import catalog, schema
-    from headstart.serving import serve
     from headstart.simulation import Result, Traces, explain, lower_bound, simulate
     from headstart.sweeps import sweep
     from headstart.traces import trace_convert, trace_filter, trace_generate, trace_info
@@ -49,14 +53,14 @@ _MODULE_OF = {
     "curve": "headstart.curves",
     "Device": "headstart.devices",
     "device": "headstart.devices",
-    "emulate": "headstart.emulation",
-    "play": "headstart.live",
+    "emulate": "headstart.live.emulate",
+    "play": "headstart.live.parallel",
     "Trace": "headstart.memory",
     "Traces": "headstart.simulation",
-    "profile": "headstart.profiling",
+    "profile": "headstart.live.profile",
     "catalog": "headstart.registry",
     "schema": "headstart.registry",
-    "serve": "headstart.serving",
+    "serve": "headstart.live.serve",
     "Result": "headstart.simulation",
     "explain": "headstart.simulation",
     "lower_bound": "headstart.simulation",
@@ -69,7 +73,18 @@ _MODULE_OF = {
 }
 """The module of each public name. Modules are loaded on first use: loading all of them takes a third of a
 second, and `headstart run` needs none."""
-_MODULES = frozenset({"model", "playing", "plot", "recording", "results", "timelines", "tuning"})
+_MODULES = {
+    "devices": "devices",
+    "forecasting": "live.forecast",
+    "model": "model",
+    "playing": "live.play",
+    "plot": "plot",
+    "recording": "live.record",
+    "results": "results",
+    "timelines": "timelines",
+    "tuning": "live.tune",
+}
+"""The public modules, and their places in the package."""
 
 
 def __getattr__(name: str) -> "Any":
@@ -77,7 +92,7 @@ def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name in _MODULES:
-        return import_module(f"headstart.{name}")
+        return import_module(f"headstart.{_MODULES[name]}")
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'headstart' has no attribute '{name}'")
@@ -113,8 +128,10 @@ __all__ = [
     "conformance",
     "curve",
     "device",
+    "devices",
     "emulate",
     "explain",
+    "forecasting",
     "lower_bound",
     "model",
     "play",

@@ -20,7 +20,7 @@ from threading import BrokenBarrierError
 from typing import Any
 
 from headstart._core import HeadstartError
-from headstart.emulation import Statistics
+from headstart.live.emulate import Statistics
 from headstart_lab.livestudy.platform import PATIENCE_S, SIGNALS, statistics, undisturbed
 from headstart_lab.livestudy.workloads import Read, Workload
 

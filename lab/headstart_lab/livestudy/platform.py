@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from headstart._core import HeadstartError
-from headstart.emulation import Statistics
+from headstart.live.emulate import Statistics
 from headstart_lab.livestudy.image import missing_tools
 
 PATIENCE_S = 30.0

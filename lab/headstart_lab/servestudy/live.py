@@ -19,7 +19,7 @@ from typing import Any
 
 import headstart
 from headstart._core import HeadstartError
-from headstart.playing import Played, play_trace
+from headstart.live.play import Played, play_trace
 from headstart_lab.livestudy.platform import PATIENCE_S, undisturbed, wait_for
 from headstart_lab.servestudy.cases import DISKS, FREE, Case, Way
 from headstart_lab.servestudy.workloads import Workload

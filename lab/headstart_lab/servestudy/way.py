@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 import headstart
 from headstart._core import HeadstartError
-from headstart.playing import Played, play_trace
+from headstart.live.play import Played, play_trace
 from headstart_lab.servestudy.cases import DISKS, FREE, Case, Way, cost_ns, link
 from headstart_lab.servestudy.live import Child, at_rest, chain, image, in_process
 from headstart_lab.servestudy.workloads import PAGE, THINK_NS, Workload

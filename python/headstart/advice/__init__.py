@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
-from headstart import custom, tuning
+from headstart import custom
 from headstart._core import HeadstartError
 from headstart._input import listed
 from headstart.advice.result import Advice, Confidence, DeviceAdvice, Timed
@@ -26,6 +26,7 @@ from headstart.cases import AT_ONCE, Case, Plan, refuse_writes_only
 from headstart.compared import Setting
 from headstart.comparison import WORKLOAD
 from headstart.comparison import plan as planned
+from headstart.live import tune as tuning
 from headstart.simulation import simulate
 from headstart.sizes import bytes_text, size_bytes, size_text
 from headstart.traces import selection, trace_info

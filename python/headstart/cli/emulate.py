@@ -8,12 +8,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart import emulation
 from headstart.cli import options, output
 from headstart.cli.device import Set, keys_of
 from headstart.cli.following import ENDING, Following
 from headstart.cli.shown import plain, safe
 from headstart.cli.targets import check_distinct
+from headstart.live import emulate as emulation
 
 
 def status(then: emulation.Statistics, now: emulation.Statistics) -> str:

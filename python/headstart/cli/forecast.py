@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from headstart import forecasting, profiling
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.profile import terminated
 from headstart.cli.progress import LIVE_TIDY_S, watched
 from headstart.cli.shown import plain
 from headstart.cli.targets import check_distinct
+from headstart.live import forecast as forecasting
+from headstart.live import profile as profiling
 from headstart.report.forecast import forecast_shown
 
 OPTIONS = {

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from headstart import recording
 from headstart.cli import options, output, pages
 from headstart.cli.record import described, notes
 from headstart.cli.shown import plain, safe
+from headstart.live import record as recording
 from headstart.report.recording import file_name, recording_figures, recording_page
 
 app = typer.Typer(invoke_without_command=True)

@@ -18,7 +18,7 @@ from headstart.cli import options, output
 from headstart.cli.live import beside, check_options
 from headstart.cli.progress import LIVE_TIDY_S, Tell, watched
 from headstart.cli.shown import plain
-from headstart.live import play
+from headstart.live.parallel import play
 from headstart.simulation import Result
 
 PAPER: Mapping[str, Any] = {

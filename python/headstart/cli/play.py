@@ -7,11 +7,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart import playing
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.progress import LIVE_TIDY_S, watched
 from headstart.cli.shown import plain
+from headstart.live import play as playing
 
 OPTIONS = {
     "arrival": "--arrival",

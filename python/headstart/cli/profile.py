@@ -12,13 +12,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart import devices, profiling
+from headstart import devices
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.device import facts, tell_written
 from headstart.cli.progress import LIVE_TIDY_S, watched
 from headstart.cli.shown import plain, safe
 from headstart.cli.targets import check_distinct
+from headstart.live import profile as profiling
 from headstart.report import charts
 from headstart.report import device as report
 from headstart.sizes import bytes_text

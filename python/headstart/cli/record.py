@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from headstart import recording
 from headstart.cli import output
 from headstart.cli.shown import plain
+from headstart.live import record as recording
 
 Target = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.", show_default=False)]
 Cold = Annotated[

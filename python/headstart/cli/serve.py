@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart import serving
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.following import ENDING, Following
 from headstart.cli.shown import plain, safe
 from headstart.cli.targets import check_distinct
+from headstart.live import serve as serving
 from headstart.sizes import bytes_text
 
 LEVEL_KEYS = ("size", "blocks", "policy", "replacement", "coordinator", "separate_prefetch", "link")

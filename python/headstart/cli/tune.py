@@ -8,13 +8,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart import tuning
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.device import Set, keys_of
 from headstart.cli.following import ENDING, Following
 from headstart.cli.shown import plain, safe
 from headstart.cli.targets import check_distinct
+from headstart.live import tune as tuning
 
 PROFILES = "NAME of `headstart list devices`, or FILE, a profile, which `headstart profile` measures and writes"
 

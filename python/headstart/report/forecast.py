@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headstart._input import plain
-from headstart.forecasting import BENEFIT_MIN, Forecast, Row
+from headstart.live.forecast import BENEFIT_MIN, Forecast, Row
 from headstart.report.text import duration_text as time_text
 from headstart.sizes import bytes_text, size_text
 

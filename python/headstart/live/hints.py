@@ -1,6 +1,6 @@
 """Runs commands and prefetches the data that they will read (docs/run.md). Linux only.
 
-    outcome = hinting.run(["git", "status"], hints="status.hints")
+    outcome = hints.run(["git", "status"], hints="status.hints")
     outcome.report.prefetched_bytes, outcome.report.used_bytes
 
 Sizes are bytes, times whole nanoseconds. The core works without the GIL. The command has the standard streams, the

@@ -13,7 +13,7 @@ from os import PathLike, fspath
 from typing import Any, Self
 
 from headstart import _core
-from headstart.profiling import Found
+from headstart.live.profile import Found
 
 BENEFIT_MIN = 0.05
 """Share of the plain time that prefetching must save to be recommended."""
