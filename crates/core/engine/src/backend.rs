@@ -17,7 +17,7 @@ pub enum Kind {
 
 /// An order of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order<'a> {
+pub struct IoRequest<'a> {
     /// The blocks, at least one. Several blocks are contiguous in one file, and form one request.
     pub blocks: &'a [Block],
     /// The disk of the first block.
@@ -31,5 +31,5 @@ pub trait Backend {
     /// Queues an order. When it has been carried out the host calls [`Level::arrived`](crate::Level::arrived) for each
     /// of its blocks, or [`Level::written`](crate::Level::written) for a write. Returns the number of driver requests:
     /// one for each disk and contiguous place of its blocks, 0 if nothing has to be read or written.
-    fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32;
+    fn issue(&mut self, now: Nanos, order: IoRequest<'_>) -> u32;
 }

@@ -39,7 +39,7 @@ use headstart_policy::readahead::Asked;
 use headstart_policy::{Event, Fetch, NoSpace, Policy, View};
 use headstart_types::{Block, Disk, Nanos};
 
-use crate::{Ask, Backend, Counts, Level, Order};
+use crate::{Ask, Backend, Counts, IoRequest, Level};
 
 /// Checks a policy that works block by block, for one process.
 ///
@@ -264,8 +264,8 @@ impl Policy for Checked {
         self.policy.decides(outstanding)
     }
 
-    fn asks(&self) -> bool {
-        self.policy.asks()
+    fn takes_requests(&self) -> bool {
+        self.policy.takes_requests()
     }
 
     fn gathers(&self) -> bool {
@@ -291,7 +291,7 @@ pub struct Disks {
 }
 
 impl Backend for Disks {
-    fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32 {
+    fn issue(&mut self, now: Nanos, order: IoRequest<'_>) -> u32 {
         let drawn = 1 + self.draws.below(self.service_ns_max);
         let service = if self.uniform { self.service_ns_max } else { drawn };
         let queue = &mut self.queues[order.disk.index()];

@@ -2,7 +2,7 @@
 
 use headstart_types::{Block, Nanos};
 
-use crate::backend::Order;
+use crate::backend::IoRequest;
 
 /// The origin of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Ended {
 pub trait Devices<S>: Send {
     /// Queues an order; `space` gives the places of its blocks. Returns the number of driver requests, as
     /// [`Backend::issue`](crate::Backend::issue) does.
-    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &S) -> u32;
+    fn submit(&mut self, now: Nanos, from: From, order: IoRequest<'_>, space: &S) -> u32;
 
     /// Called when all orders of one step at this instant have been queued: idle devices may start, knowing all of
     /// them.

@@ -1,7 +1,7 @@
 //! Invariants between any two instants of a run, for all policies, coordinators and devices; fuzzers check them after
 //! every step. Cost: proportional to the blocks of all levels.
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::Nanos;
 
 use crate::devices::Devices;
@@ -14,7 +14,7 @@ use crate::system::{Supply, System};
 /// blocks.
 const TURNS_MAX: u32 = 1 << 20;
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// Checks the invariants after an instant.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 }
 
 #[cfg(feature = "sabotage")]
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// Plants a fault in the first level, or in its first process, if that is possible now; returns whether it was.
     pub fn plant(&mut self, sabotage: Sabotage) -> bool {
         if sabotage == Sabotage::LosesTime {
@@ -75,7 +75,7 @@ impl Watch {
     ///
     /// # Errors
     /// `now` is before the last instant.
-    pub fn comes(&mut self, now: Nanos) -> Result<(), String> {
+    pub fn advance(&mut self, now: Nanos) -> Result<(), String> {
         let before = std::mem::replace(&mut self.0, now);
         holds(before <= now, || format!("time runs backwards, from {before} to {now}"))
     }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn time_runs_one_way() {
         let mut watch = Watch::default();
-        assert!(watch.comes(Nanos(5)).is_ok() && watch.comes(Nanos(5)).is_ok());
-        assert_eq!(watch.comes(Nanos(4)).unwrap_err(), "time runs backwards, from 5ns to 4ns");
+        assert!(watch.advance(Nanos(5)).is_ok() && watch.advance(Nanos(5)).is_ok());
+        assert_eq!(watch.advance(Nanos(4)).unwrap_err(), "time runs backwards, from 5ns to 4ns");
     }
 }

@@ -26,18 +26,18 @@ mod responses;
 mod stack;
 mod system;
 
-pub use backend::{Backend, Kind, Order};
+pub use backend::{Backend, IoRequest, Kind};
 pub use counts::{mean_ns, Counts, CountsReport, LevelCountsReport, Metric, METRICS};
 pub use devices::{Devices, Ended, From, What};
 pub use invariants::Watch;
 pub use journal::Happening;
 #[cfg(feature = "sabotage")]
 pub use level::Sabotage;
-pub use level::{Ask, Clusters, Leaving, Level, Looked};
+pub use level::{Ask, Clusters, Leaving, Level, LookupCounts};
 pub use pieces::Pieces;
 pub use responses::{Responses, Summary};
 pub use stack::{Link, Share, Stack, Tier};
 pub use system::{
-    Actions, Awaited, Client, Costs, Cursor, Found, Manner, NoSupply, Parallel, Phase, Process, Reads, Supply, System,
-    TIME_MAX,
+    Actions, Awaited, Client, Costs, Cursor, Found, IssueMode, NoSupply, Parallel, Phase, Process, Reads, Supply,
+    System, TIME_MAX,
 };

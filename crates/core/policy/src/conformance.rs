@@ -288,7 +288,7 @@ mod tests {
             let make = |context: &ReadAheadContext| -> Box<dyn ReadAhead> {
                 let context = ReadAheadContext { future: Some(Arc::new([])), ..context.clone() };
                 match row.reads_ahead().expect("it is one").build {
-                    BuildReadAhead::Apart(build) => build(row.keys.defaults(), &context).expect(row.name),
+                    BuildReadAhead::Separate(build) => build(row.keys.defaults(), &context).expect(row.name),
                     BuildReadAhead::WithReplacement(build) => build(row.keys.defaults(), &context).expect(row.name),
                 }
             };

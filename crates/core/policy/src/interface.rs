@@ -138,7 +138,7 @@ pub struct View<'a> {
     /// The disk that each block is on.
     pub disk_of: &'a [Disk],
     /// The places of blocks in their files.
-    pub space: &'a dyn Space,
+    pub space: &'a dyn BlockMap,
     /// At [`Event::Asked`]: the blocks of the request; at [`Event::Expected`]: the expected blocks. Otherwise empty.
     pub asked: &'a [Block],
     /// At [`Event::Asked`]: how each block was found. Otherwise empty.
@@ -181,7 +181,7 @@ pub enum Event {
     },
     /// Step (3): a request has been looked up; [`View::asked`] has its blocks and [`View::found`] how they were found.
     /// Resident blocks have been served. The absent ones must be fetched, now or at a later [`Event::Decide`]; any
-    /// other fetch decided here is a prefetch. Policies that do not [`ask`](Policy::asks) get this event only for
+    /// other fetch decided here is a prefetch. Policies that do not [`ask`](Policy::takes_requests) get this event only for
     /// single blocks that are absent.
     Asked {
         /// The place of its blocks, and the requesting client. Policies that do not ask use [`View::asked`] only.
@@ -200,7 +200,7 @@ pub enum Event {
         block: Block,
     },
     /// Step (3): the host expects requests for the blocks of [`View::asked`], which are absent. A policy that
-    /// [asks](Policy::asks) prefetches them in that order as far as there are frames; other policies have their own
+    /// [asks](Policy::takes_requests) prefetches them in that order as far as there are frames; other policies have their own
     /// hints.
     Expected,
     /// Step (3): the processor of `process` is idle and could start a prefetch. The policy answers with at most one
@@ -234,7 +234,7 @@ pub struct Fetch {
 }
 
 /// The places of blocks. A block is numbered when a reference or a read-ahead first names it.
-pub trait Space {
+pub trait BlockMap {
     /// The block at `index` of `file`; `None` beyond the end.
     fn block(&self, file: u32, index: u64) -> Option<Block>;
 
@@ -276,7 +276,7 @@ pub trait Space {
         self.place(next) == (file, index + 1) && self.disk(next) == self.disk(block)
     }
 
-    /// Prefetches the data that [`Space::sector`] reads for a block into the processor's cache.
+    /// Prefetches the data that [`BlockMap::sector`] reads for a block into the processor's cache.
     fn prefetch(&self, _block: Block) {}
 }
 
@@ -284,7 +284,7 @@ pub trait Space {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSpace;
 
-impl Space for NoSpace {
+impl BlockMap for NoSpace {
     fn block(&self, _file: u32, _index: u64) -> Option<Block> {
         None
     }
@@ -333,12 +333,12 @@ pub trait Policy: Send {
     /// Whether the policy wants [`Event::Asked`] for each request, including full hits. Requests may then come from
     /// several processes and have several blocks, and contiguous fetches form one request to the level or device below.
     /// Other policies get single misses only.
-    fn asks(&self) -> bool {
+    fn takes_requests(&self) -> bool {
         false
     }
 
-    /// Whether fetches decided together leave as one request where each [adjoins](Space::adjoins) the one before it,
-    /// even if the policy does not [ask](Policy::asks). Above another level they are combined where they are
+    /// Whether fetches decided together leave as one request where each [adjoins](BlockMap::adjoins) the one before it,
+    /// even if the policy does not [ask](Policy::takes_requests). Above another level they are combined where they are
     /// consecutive in a file. Never changes.
     fn gathers(&self) -> bool {
         false

@@ -15,8 +15,6 @@
 
 #![warn(missing_docs)]
 
-mod apart;
-mod asking;
 pub mod conformance;
 pub mod coordinator;
 mod demand;
@@ -31,13 +29,15 @@ pub mod predictor;
 pub mod readahead;
 pub mod registry;
 pub mod replacement;
+mod request_policy;
 mod row;
+mod separate_read_ahead;
 
-pub use apart::Apart;
-pub use asking::Asking;
 pub use coordinator::Coordinator;
 pub use hints::{Disclosure, Hints};
-pub use interface::{BlockState, Event, Fetch, NoSpace, Policy, Space, View};
+pub use interface::{BlockMap, BlockState, Event, Fetch, NoSpace, Policy, View};
 pub use online::OnLine;
 pub use readahead::ReadAhead;
 pub use replacement::Replacement;
+pub use request_policy::RequestPolicy;
+pub use separate_read_ahead::SeparateReadAhead;

@@ -1,5 +1,5 @@
 //! Demand fetching of single blocks: a missing block is fetched when it is referenced. Whole requests and read-ahead
-//! are handled by [`Asking`](crate::Asking).
+//! are handled by [`RequestPolicy`](crate::RequestPolicy).
 
 use headstart_types::{Block, Nanos};
 

@@ -9,7 +9,7 @@ use headstart_types::{Block, Disk, KeyError, KeyTable, Nanos, Position, Program}
 
 use crate::hinted::{Hinted, Knowledge, Strategy};
 use crate::readahead::{Needs, ReadsAhead};
-use crate::{Apart, Asking, Hints, OnLine, Policy, ReadAhead, Replacement};
+use crate::{Hints, OnLine, Policy, ReadAhead, Replacement, RequestPolicy, SeparateReadAhead};
 
 /// Builds a row's replacement. A reference to a closure, so that a host's row can carry data.
 pub type BuildReplacement = &'static (dyn Fn(Table, &Context) -> Result<Box<dyn Replacement>, KeyError> + Sync);
@@ -56,7 +56,7 @@ impl Beside {
         match self {
             Beside::Blocks => Box::new(OnLine::new(replacement)),
             Beside::Requests(read_ahead) => {
-                Box::new(Asking::new(Box::new(Apart(Box::new(replacement), read_ahead)), frames))
+                Box::new(RequestPolicy::new(Box::new(SeparateReadAhead(Box::new(replacement), read_ahead)), frames))
             }
         }
     }

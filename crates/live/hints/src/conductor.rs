@@ -5,12 +5,12 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Bytes, Nanos};
 use rustc_hash::FxBuildHasher;
 
 use super::disk::{Done, Why};
-use super::guard::{why_stop, Seen as Looked, ALL_CACHED};
+use super::guard::{why_stop, Seen as LookupCounts, ALL_CACHED};
 use super::ledger::Ledger;
 use super::list::PAGE_BYTES;
 use super::machine::Machine;
@@ -75,7 +75,7 @@ pub struct Conductor<Q> {
     pub queues: Q,
     /// Why prefetching has stopped, if it has.
     pub stopped: Option<&'static str>,
-    looked: Looked,
+    looked: LookupCounts,
     /// Frames of the start.
     frames_min: u64,
     /// Pages of holes that have been read, may be, and may be at most.
@@ -116,7 +116,7 @@ impl<Q: Queues> Conductor<Q> {
     #[must_use]
     pub fn new(machine: Machine, queues: Q, budget_bytes: u64, trust: Trust) -> Self {
         Self {
-            looked: Looked { hinted: machine.universe().blocks() as u64, ..Looked::default() },
+            looked: LookupCounts { hinted: machine.universe().blocks() as u64, ..LookupCounts::default() },
             frames_min: u64::from(machine.frames()),
             there: vec![false; machine.universe().blocks()],
             machine,
@@ -425,7 +425,7 @@ impl<Q: Queues> Conductor<Q> {
 
     /// Why the hints do not fit what the command does, if they do not.
     pub fn unfit(&self) -> Option<&'static str> {
-        let Looked { hinted, stale, matched, foreign, .. } = self.looked;
+        let LookupCounts { hinted, stale, matched, foreign, .. } = self.looked;
         match self.stopped {
             Some(why) if why != ALL_CACHED => Some(why),
             _ if stale as f64 > hinted as f64 * STALE_MAX => Some("files have changed"),

@@ -14,11 +14,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use headstart_engine::{
-    Ask, Counts, Devices, Ended, From, Kind, Level, Manner, NoSupply, Order, Stack, System, Tier, What,
+    Ask, Counts, Devices, Ended, From, IoRequest, IssueMode, Kind, Level, NoSupply, Stack, System, Tier, What,
 };
 use headstart_policy::readahead::Asked;
 use headstart_policy::registry::{replacement, Context, PolicyRow};
-use headstart_policy::{Hints, Space};
+use headstart_policy::{BlockMap, Hints};
 use headstart_types::{Block, Disk, KeyError, Meetings, Nanos, Position, Program};
 use toml::Table;
 
@@ -62,7 +62,7 @@ struct Mailbox {
 }
 
 impl Devices<Universe> for Mailbox {
-    fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, _space: &Universe) -> u32 {
+    fn submit(&mut self, _now: Nanos, from: From, order: IoRequest<'_>, _space: &Universe) -> u32 {
         if order.kind == Kind::Prefetch {
             self.orders.extend_from_slice(order.blocks);
             return 1;
@@ -160,7 +160,7 @@ impl Machine {
         level.separate_prefetches();
         let pages = disk_of.len();
         let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::default(), universe, super::PAGE_BYTES);
-        let manner = Manner { whole: true, open: true, write_delay: None };
+        let manner = IssueMode { whole: true, open: true, write_delay: None };
         let Ok(system) = System::try_new(stack, Vec::new(), manner, None);
         Ok(Self {
             system,

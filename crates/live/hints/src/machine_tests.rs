@@ -1,7 +1,7 @@
 //! The machine against commands that read in the recorded order, in another, or something else, with disks that are fast or slow.
 
 use headstart_policy::registry::{policy, POLICIES};
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk, Nanos};
 use proptest::prelude::*;
 use toml::Table;

@@ -67,7 +67,7 @@ fn hinted(file: &RecordedFile, came_pages: u64) -> Option<HintedFile> {
 
 #[cfg(test)]
 mod tests {
-    use headstart_policy::Space;
+    use headstart_policy::BlockMap;
     use headstart_trace::hints::{About, Read, ReadKind, RecordedProcess};
     use headstart_types::{Block, Disk};
 

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use headstart_policy::registry::PolicyRow;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{system_says, Disk as DiskNumber, Nanos};
 use toml::Table;
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use hashbrown::hash_map::Entry;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk, Nanos};
 use rustc_hash::FxBuildHasher;
 
@@ -114,7 +114,7 @@ impl Universe {
     }
 }
 
-impl Space for Universe {
+impl BlockMap for Universe {
     fn block(&self, file: u32, index: u64) -> Option<Block> {
         self.known(file, index)
     }

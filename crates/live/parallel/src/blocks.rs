@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use headstart_engine::{Devices, Ended, From, Kind, Order, Pieces, What};
-use headstart_policy::Space;
+use headstart_engine::{Devices, Ended, From, IoRequest, Kind, Pieces, What};
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk, Nanos};
 
 /// The blocks of one file, all known from the start and lying in the order of their numbers.
@@ -15,7 +15,7 @@ pub struct Numbered {
     pub sector_of: Vec<u64>,
 }
 
-impl Space for Numbered {
+impl BlockMap for Numbered {
     fn block(&self, file: u32, index: u64) -> Option<Block> {
         self.known(file, index)
     }
@@ -83,8 +83,8 @@ impl Mailbox {
     }
 }
 
-impl<S: Space> Devices<S> for Mailbox {
-    fn submit(&mut self, _now: Nanos, from: From, order: Order<'_>, space: &S) -> u32 {
+impl<S: BlockMap> Devices<S> for Mailbox {
+    fn submit(&mut self, _now: Nanos, from: From, order: IoRequest<'_>, space: &S) -> u32 {
         let level = from.level;
         if order.kind == Kind::Allocate {
             let ended = Ended { level, what: What::Allocated };

@@ -3,7 +3,7 @@
 
 use headstart_engine::parallel::{DiskTimes, Outcome, Setup};
 use headstart_engine::{Client, NoSupply, Phase, Reads, System};
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk, Nanos};
 
 use super::blocks::{Mailbox, Request};
@@ -33,7 +33,7 @@ pub(super) struct Machine<S> {
     left: Vec<Block>,
 }
 
-impl<S: Space + Send> Machine<S> {
+impl<S: BlockMap + Send> Machine<S> {
     /// At time zero, over blocks that lie in `space`.
     pub fn new(setup: Setup, space: S) -> Self {
         let (processes, blocks) = (setup.processes(), space.blocks());

@@ -1,7 +1,7 @@
 //! The thread of a process: it sleeps until the machine has something for it to do, has it done, and looks at what it has
 //! read.
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::Nanos;
 
 use super::disks::holds;
@@ -15,7 +15,7 @@ pub(super) struct Process<'a, C, S> {
     worker: usize,
 }
 
-impl<'a, C: Clock, S: Space + Send> Process<'a, C, S> {
+impl<'a, C: Clock, S: BlockMap + Send> Process<'a, C, S> {
     /// The process of this number.
     pub fn new(testbed: &'a Testbed<'a, C, S>, number: u32) -> Self {
         Self { testbed, number, worker: testbed.worker(number) }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use headstart_engine::parallel::{Outcome, Setup};
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::Block;
 
 use super::disks::Disk;
@@ -23,9 +23,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const STACK_BYTES: usize = 256 * 1024;
 
 /// Ends a thread, however that comes about.
-struct Thread<'a, 'b, C: Clock, S: Space + Send>(&'a Testbed<'b, C, S>, usize);
+struct Thread<'a, 'b, C: Clock, S: BlockMap + Send>(&'a Testbed<'b, C, S>, usize);
 
-impl<C: Clock, S: Space + Send> Drop for Thread<'_, '_, C, S> {
+impl<C: Clock, S: BlockMap + Send> Drop for Thread<'_, '_, C, S> {
     fn drop(&mut self) {
         let Thread(testbed, worker) = self;
         if (testbed.disks.len()..testbed.timer()).contains(worker) {
@@ -48,7 +48,7 @@ impl<C: Clock, S: Space + Send> Drop for Thread<'_, '_, C, S> {
 ///
 /// # Panics
 /// A process gets a wrong block, or an invariant of the cache does not hold: a bug.
-pub fn run<C: Clock, S: Space + Send>(
+pub fn run<C: Clock, S: BlockMap + Send>(
     setup: Setup,
     space: S,
     clock: &C,
@@ -101,7 +101,7 @@ pub fn workers(setup: &Setup) -> usize {
 }
 
 /// Looks at a run until all of its threads have ended.
-fn watch<C: Clock, S: Space + Send>(
+fn watch<C: Clock, S: BlockMap + Send>(
     testbed: &Testbed<'_, C, S>,
     on_progress: &mut dyn FnMut(f64, u64) -> bool,
 ) -> Result<(), Error> {
@@ -128,7 +128,7 @@ fn watch<C: Clock, S: Space + Send>(
 }
 
 /// The disks, each with its blocks.
-fn disks(setup: &Setup, space: &impl Space) -> Vec<Disk> {
+fn disks(setup: &Setup, space: &impl BlockMap) -> Vec<Disk> {
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); setup.disks];
     let slot_of: Arc<[u32]> = (0..space.blocks() as u32)
         .map(|block| {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::Nanos;
 
 use super::disks::Disk;
@@ -25,7 +25,7 @@ pub(super) struct Testbed<'a, C, S> {
     pub ended: Condvar,
 }
 
-impl<C: Clock, S: Space + Send> Testbed<'_, C, S> {
+impl<C: Clock, S: BlockMap + Send> Testbed<'_, C, S> {
     /// The worker of a process.
     pub fn worker(&self, process: u32) -> usize {
         self.disks.len() + process as usize

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
-use headstart_engine::{Counts, Devices, Ended, From, Kind, Level, Manner, NoSupply, Order, Stack, System, Tier, What};
+use headstart_engine::{
+    Counts, Devices, Ended, From, IoRequest, IssueMode, Kind, Level, NoSupply, Stack, System, Tier, What,
+};
 use headstart_policy::coordinator::SentUp;
 use headstart_policy::readahead::Asked;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos};
 
 use crate::pages::Pages;
@@ -18,7 +20,7 @@ struct Mailbox {
 }
 
 impl Devices<Pages> for Mailbox {
-    fn submit(&mut self, _now: Nanos, _from: From, order: Order<'_>, _space: &Pages) -> u32 {
+    fn submit(&mut self, _now: Nanos, _from: From, order: IoRequest<'_>, _space: &Pages) -> u32 {
         self.orders.push((order.kind, order.blocks.to_vec()));
         1
     }
@@ -49,7 +51,7 @@ impl Machine {
     pub fn new(tier: Tier, pages: Pages, page_bytes: u64) -> Self {
         let removes_sent = tier.coordinator.sent_up() == SentUp::Remove;
         let stack = Stack::new(vec![tier], 0, Mailbox::default(), pages, page_bytes);
-        let manner = Manner { whole: true, open: true, write_delay: None };
+        let manner = IssueMode { whole: true, open: true, write_delay: None };
         let Ok(mut system) = System::try_new(stack, Vec::new(), manner, None);
         system.be_told();
         Self { system, removes_sent }

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk};
 use rustc_hash::FxHashMap;
 
@@ -116,7 +116,7 @@ impl Numbering {
     }
 }
 
-impl Space for Pages {
+impl BlockMap for Pages {
     fn block(&self, _file: u32, index: u64) -> Option<Block> {
         (index < self.count).then(|| self.numbering.borrow_mut().number(index))
     }

@@ -235,7 +235,7 @@ impl Policy for PyPolicy {
         !self.owed.is_empty() || self.decide.is_there()
     }
 
-    fn asks(&self) -> bool {
+    fn takes_requests(&self) -> bool {
         self.whole
     }
 }

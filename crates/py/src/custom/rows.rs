@@ -180,7 +180,7 @@ impl Class {
             }
             "read-ahead" => {
                 let build = move |keys: Table, context: &ReadAheadContext| self.read_ahead(&keys, context);
-                policy(Some("lru"), reads_ahead(BuildReadAhead::Apart(Box::leak(Box::new(build)))))
+                policy(Some("lru"), reads_ahead(BuildReadAhead::Separate(Box::leak(Box::new(build)))))
             }
             "read-ahead with replacement" => {
                 let build = move |keys: Table, context: &ReadAheadContext| self.integrated(&keys, context);

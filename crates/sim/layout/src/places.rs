@@ -4,7 +4,7 @@ use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk, KeyError};
 use prefetch_index::prefetch_index;
 
@@ -104,7 +104,7 @@ impl Places {
     }
 }
 
-impl Space for Places {
+impl BlockMap for Places {
     fn block(&self, file: u32, index: u64) -> Option<Block> {
         if let Some(block) = self.known(file, index) {
             return Some(block);

@@ -190,7 +190,7 @@ impl Scenario {
             || self.workload.arrival != Arrival::Closed
             || self.workload.processes.are_several()
             || self.workload.issue == Issue::Whole
-            || self.policy.asks()
+            || self.policy.takes_requests()
             || self.device.cache_segments == Some(CacheSegments::OpenFiles)
             || self.cache.write_cluster.is_some()
             || matches!(self.workload.placement, Some(Placement::Ffs(_)))

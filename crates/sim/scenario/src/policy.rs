@@ -32,7 +32,7 @@ impl PolicyKeys {
 
     /// Whether it is a read-ahead, which acts on whole requests.
     #[must_use]
-    pub fn asks(&self) -> bool {
+    pub fn takes_requests(&self) -> bool {
         self.row.reads_ahead().is_some()
     }
 

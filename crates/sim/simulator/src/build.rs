@@ -2,23 +2,23 @@
 
 use headstart_engine::parallel::{ActionSetup, Barrier, Draws, Scope, Strings};
 use headstart_engine::{
-    Actions, Client, Clusters, Costs, Cursor, Level, Manner, Parallel, Process, Reads, Share, Stack, System, Tier,
+    Actions, Client, Clusters, Costs, Cursor, IssueMode, Level, Parallel, Process, Reads, Share, Stack, System, Tier,
 };
 use headstart_layout::Places;
 use headstart_policy::coordinator::registry::coordinator;
 use headstart_policy::coordinator::CoordinatorContext;
 use headstart_policy::readahead::{BuildReadAhead, ReadAheadContext};
 use headstart_policy::registry::{Beside, Context};
-use headstart_policy::{Asking, Policy};
+use headstart_policy::{Policy, RequestPolicy};
 use headstart_scenario::{
     share_of, ActionIssues, Arrival, CacheSize, Issue, LowerKeys, LowerSize, Meets, PolicyKeys, ProcessKeys, Processes,
     Scenario,
 };
 use headstart_types::{Chunk, KeyError, Meetings, Position, Program};
 
+use crate::read_ahead_env::ReadAheadEnv;
 use crate::run::Machine;
 use crate::storage::Storage;
-use crate::surroundings::Surroundings;
 use crate::workload::{References, Supplied, Thinker};
 use crate::Error;
 
@@ -29,11 +29,11 @@ use crate::Error;
 pub fn policy(
     keys: &PolicyKeys,
     context: &Context,
-    surroundings: &Surroundings,
+    env: &ReadAheadEnv,
     asking: bool,
 ) -> Result<Box<dyn Policy>, KeyError> {
     let by_blocks = !asking || keys.name != "demand";
-    if !keys.asks() && by_blocks {
+    if !keys.takes_requests() && by_blocks {
         return keys.row().build(keys.keys.clone(), context);
     }
     let with_replacement = |read_ahead| {
@@ -42,10 +42,10 @@ pub fn policy(
     };
     let frames = context.frames;
     let Some(reads_ahead) = keys.row().reads_ahead() else { return with_replacement(None) };
-    let Surroundings { block_bytes, drive, future, initial_places } = surroundings.clone();
+    let ReadAheadEnv { block_bytes, drive, future, initial_places } = env.clone();
     let read_ahead_context = ReadAheadContext { block_bytes, frames, drive, future };
     match reads_ahead.build {
-        BuildReadAhead::Apart(make) => with_replacement(Some(make(keys.keys.clone(), &read_ahead_context)?)),
+        BuildReadAhead::Separate(make) => with_replacement(Some(make(keys.keys.clone(), &read_ahead_context)?)),
         BuildReadAhead::WithReplacement(make) => {
             let mut parts = make(keys.keys.clone(), &read_ahead_context)?;
             // A host's replacement has already learnt of them from the context.
@@ -53,7 +53,7 @@ pub fn policy(
                 parts.placed(*block, *file, *index);
                 parts.inserted(*block);
             }
-            Ok(Box::new(Asking::new(parts, frames)))
+            Ok(Box::new(RequestPolicy::new(parts, frames)))
         }
     }
 }
@@ -72,7 +72,7 @@ pub struct Parts {
     /// The context from which the first level's policy is built.
     pub context: Context,
     /// The additional input of read-aheads.
-    pub surroundings: Surroundings,
+    pub env: ReadAheadEnv,
 }
 
 /// The costs charged to a process.
@@ -93,7 +93,7 @@ pub fn costs(scenario: &Scenario) -> Costs {
 /// # Errors
 /// An offending key, or an error of the trace.
 pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>), Error> {
-    let Parts { references, places, chunks, positions, mut storage, context, surroundings } = parts;
+    let Parts { references, places, chunks, positions, mut storage, context, env } = parts;
     if let Some(file) = references.opened_last {
         if let Some((disk, sector)) = places.inode(file)? {
             storage.stand_at(disk, sector);
@@ -101,7 +101,7 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
     }
     let distinct = references.distinct;
     let first = first_levels(scenario);
-    let manner = Manner {
+    let manner = IssueMode {
         whole: scenario.workload.issue == Issue::Whole,
         open: scenario.workload.arrival != Arrival::Closed,
         write_delay: scenario.cache.write_delay,
@@ -126,12 +126,11 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
     });
     // Several processes on one level, parallel programs, and whole requests need policies that act on requests.
     let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
-    let (mut tiers, frames) =
-        tiers(scenario, (&context, &surroundings), (first, asking), (storage.drives().len(), distinct))?;
+    let (mut tiers, frames) = tiers(scenario, (&context, &env), (first, asking), (storage.drives().len(), distinct))?;
     if objects {
         tiers.iter_mut().for_each(|tier| tier.level.order_singly());
     }
-    if clients.len() > first && !tiers[0].level.asks() {
+    if clients.len() > first && !tiers[0].level.takes_requests() {
         let problem = format!("{} follows one process", scenario.policy.name);
         return Err(KeyError::new("policy.name", problem, "another policy, or workload.processes = \"merged\"").into());
     }
@@ -261,7 +260,7 @@ pub fn shares(program: &Program) -> bool {
 /// A key of a policy or a coordinator.
 pub fn tiers(
     scenario: &Scenario,
-    (context, surroundings): (&Context, &Surroundings),
+    (context, env): (&Context, &ReadAheadEnv),
     (first, asking): (usize, bool),
     (disks, distinct): (usize, usize),
 ) -> Result<(Vec<Tier>, Vec<u32>), Error> {
@@ -270,7 +269,7 @@ pub fn tiers(
     let mut sizes = vec![(scenario.cache.name.as_str(), context.frames)];
     let (mut begin, mut count, mut spread) = (0, first, None);
     for _ in 0..count {
-        let policy = policy(&scenario.policy, context, surroundings, asking).map_err(|error| error.within("policy"))?;
+        let policy = policy(&scenario.policy, context, env, asking).map_err(|error| error.within("policy"))?;
         let mut level = Level::new(policy, context.frames, &context.initial, &context.disk_of, disks);
         if let Some(blocks) = scenario.cache.write_cluster {
             level.gather_writes(Clusters::new(blocks, scenario.workload.block_bytes()));
@@ -295,7 +294,7 @@ pub fn tiers(
         let context =
             Context { frames: frames.max(1), initial: Vec::new(), hints: None, program: None, ..context.clone() };
         for server in 0..count as u32 {
-            let mut tier = lower_tier(lower, frames, &context, surroundings, disks).map_err(within)?;
+            let mut tier = lower_tier(lower, frames, &context, env, disks).map_err(within)?;
             tier.share = spread.map(|spread| Share { spread, server });
             tiers.push(tier);
             frames_of.push(frames);
@@ -312,10 +311,10 @@ pub fn lower_tier(
     keys: &LowerKeys,
     frames: u32,
     context: &Context,
-    surroundings: &Surroundings,
+    env: &ReadAheadEnv,
     disks: usize,
 ) -> Result<Tier, KeyError> {
-    let policy = policy(&keys.policy, context, surroundings, true).map_err(|error| error.within("policy"))?;
+    let policy = policy(&keys.policy, context, env, true).map_err(|error| error.within("policy"))?;
     let mut level = Level::new(policy, frames, &[], &context.disk_of, disks);
     if keys.separate_prefetch {
         level.separate_prefetches();

@@ -30,7 +30,7 @@ pub fn checked(
             machine.take_journal(now, &mut journal);
             journal.clear();
             meddle(machine);
-            let checked = watch.comes(now).and_then(|()| machine.check());
+            let checked = watch.advance(now).and_then(|()| machine.check());
             checked.unwrap_or_else(|broken| panic!("at {now}: {broken}"));
             Ok(())
         })

@@ -16,8 +16,8 @@ use headstart_types::{KeyError, Meetings, Nanos, Program};
 use toml::Table;
 
 use crate::build;
+use crate::read_ahead_env::ReadAheadEnv;
 use crate::storage::Storage;
-use crate::surroundings::Surroundings;
 use crate::Error;
 
 /// Maximum number of disks built for the check: all are alike.
@@ -101,11 +101,11 @@ fn policy_is_right(scenario: &Scenario, keys: &PolicyKeys, frames: u32, asking: 
     let asks = keys.needs() == Needs::Drive;
     let device = asks.then(|| build_device("hp97560", Table::new()).ok()).flatten();
     let drive = device.and_then(|device| device.drive_facts());
-    let surroundings = Surroundings {
+    let env = ReadAheadEnv {
         block_bytes: scenario.workload.block_bytes(),
         drive: drive.map(Arc::new),
         future: Some(Arc::new([Vec::new()])),
         initial_places: Arc::new([]),
     };
-    build::policy(keys, &context, &surroundings, asking).map(drop)
+    build::policy(keys, &context, &env, asking).map(drop)
 }

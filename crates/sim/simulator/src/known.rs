@@ -14,7 +14,7 @@ use crate::Error;
 ///
 /// # Errors
 /// An error of the trace, or too many references to number.
-pub fn told(
+pub fn disclosed(
     scenario: &Scenario,
     references: &mut References,
     places: &Places,

@@ -15,12 +15,12 @@ pub mod model;
 mod open_files;
 mod outcome;
 mod progress;
+mod read_ahead_env;
 mod report;
 mod run;
 mod served;
 mod simulate;
 mod storage;
-mod surroundings;
 mod timeline;
 mod workload;
 

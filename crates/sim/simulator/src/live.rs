@@ -41,7 +41,7 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
     let keys = can_be_played(scenario)?;
     let (parts, facts) = ready(scenario, prepare(scenario)?)?;
     let trace_sha256 = hash_input(scenario, facts.placement);
-    let Parts { references, places, storage, context, surroundings, .. } = parts;
+    let Parts { references, places, storage, context, env, .. } = parts;
     let block_sectors = storage.block_sectors();
     let block_bytes = scenario.workload.block_bytes();
     let Some(program) = context.program.clone() else { return Err(no_program().into()) };
@@ -56,7 +56,7 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
     }
     let first = build::first_levels(scenario);
     let about = (storage.drives().len(), references.distinct);
-    let (tiers, frames) = build::tiers(scenario, (&context, &surroundings), (first, true), about)?;
+    let (tiers, frames) = build::tiers(scenario, (&context, &env), (first, true), about)?;
     let processes = program.string_of.len() as u32;
     let setup = Setup {
         tiers,

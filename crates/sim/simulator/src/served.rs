@@ -10,8 +10,8 @@ use toml::{Table, Value};
 
 use crate::build::lower_tier;
 use crate::outcome::{check, of_counts};
+use crate::read_ahead_env::ReadAheadEnv;
 use crate::report::LevelReport;
-use crate::surroundings::Surroundings;
 
 /// The assumed service time of the storage while a level is built for it.
 const SERVICE: Nanos = Nanos::from_millis(1);
@@ -58,8 +58,8 @@ pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> 
         constant_compute: false,
         ..Context::plain(row, frames.max(1), Vec::new(), 0)
     };
-    let surroundings = Surroundings { block_bytes, drive: None, future: None, initial_places: [].into() };
-    Ok(Served { tier: lower_tier(&lower, frames, &context, &surroundings, 1)?, link: lower.link, frames, keys })
+    let env = ReadAheadEnv { block_bytes, drive: None, future: None, initial_places: [].into() };
+    Ok(Served { tier: lower_tier(&lower, frames, &context, &env, 1)?, link: lower.link, frames, keys })
 }
 
 /// The report of a level of `frames` frames called `name`.

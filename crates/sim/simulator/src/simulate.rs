@@ -20,13 +20,13 @@ use toml::{Table, Value};
 use crate::build::{self, Parts};
 use crate::disclosing::disclose;
 use crate::key_check::check_keys;
-use crate::known::{each, mean, merge, told};
+use crate::known::{disclosed, each, mean, merge};
 use crate::outcome::Outcome;
 use crate::progress::OnProgress;
+use crate::read_ahead_env::{needs_future, ReadAheadEnv};
 use crate::report::{ProcessReport, Report, SCHEMA};
 use crate::run;
 use crate::storage::Storage;
-use crate::surroundings::{foretells, Surroundings};
 use crate::workload::{Opened, RecordedThink, References};
 use crate::Error;
 
@@ -280,8 +280,10 @@ pub(crate) struct Facts {
 pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Error> {
     let Prepared { mut references, places, storage } = prepared;
     let hinted = scenario.policy.needs_hints();
-    let facts =
-        Facts { placement: references.placement, notes: notes(scenario, &references, hinted || foretells(scenario)) };
+    let facts = Facts {
+        placement: references.placement,
+        notes: notes(scenario, &references, hinted || needs_future(scenario)),
+    };
     if scenario.needs_places() {
         places.keep_places();
     }
@@ -312,7 +314,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
     // A hinted policy needs the whole reference string; for others it streams.
     let mut chunks = Vec::new();
     if scenario.has_actions() && context.program.is_none() {
-        (context.program, chunks) = told(scenario, &mut references, &places)?;
+        (context.program, chunks) = disclosed(scenario, &mut references, &places)?;
         context.disk_of = places.universe().disk_of.as_slice().into();
     }
     let mut positions = Vec::new();
@@ -344,15 +346,15 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints.as_ref())?));
         chunks.push(all);
     }
-    if foretells(scenario) {
+    if needs_future(scenario) {
         chunks = match scenario.workload.processes.are_several() {
             true => each(scenario, &references, &places)?,
             false => vec![references.reading.rest(&places)?],
         };
         context.disk_of = places.universe().disk_of.as_slice().into();
     }
-    let surroundings = Surroundings::new(scenario, &storage, &references, &places, &chunks);
-    Ok((Parts { references, places, chunks, positions, storage, context, surroundings }, facts))
+    let env = ReadAheadEnv::new(scenario, &storage, &references, &places, &chunks);
+    Ok((Parts { references, places, chunks, positions, storage, context, env }, facts))
 }
 
 /// By position in the merged order of all processes: whether the reference writes; empty if none does.

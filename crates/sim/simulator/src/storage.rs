@@ -7,9 +7,9 @@ use headstart_device::{
     build_array, build_device, build_scheduler, on_shared_bus, CommandQueue, Drive, Finished, Request, Started,
     SECTOR_BYTES,
 };
-use headstart_engine::{Devices, Ended, From, Kind, Order, Pieces, What};
+use headstart_engine::{Devices, Ended, From, IoRequest, Kind, Pieces, What};
 use headstart_layout::{Places, METADATA};
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_scenario::DeviceKeys;
 use headstart_types::{stream_seed, Block, Disk, Earliest, Nanos};
 
@@ -259,7 +259,7 @@ impl Storage {
     }
 
     /// Records which file is read.
-    fn note_file(&mut self, from: From, order: &Order<'_>, space: &Places) {
+    fn note_file(&mut self, from: From, order: &IoRequest<'_>, space: &Places) {
         let (Some(files), Some(process)) = (&mut self.open_files, from.process) else { return };
         let (Some(last), Kind::Demand | Kind::Prefetch) = (order.blocks.last(), order.kind) else { return };
         let (file, index) = space.place(*last);
@@ -271,13 +271,13 @@ impl Storage {
 
     /// An order without a fetch: it is reported in a later pass over this instant.
     #[cold]
-    fn allocate(&mut self, now: Nanos, level: u32, order: &Order<'_>) {
+    fn allocate(&mut self, now: Nanos, level: u32, order: &IoRequest<'_>) {
         self.allocated.push_back((Ended { level, what: What::Allocated }, u64::from(order.blocks[0].0)));
         self.wakes.push(Reverse((now, order.disk.0)));
     }
 
     /// An order of several blocks: one request per run of sectors on a disk. Returns their number.
-    fn queue_group(&mut self, now: Nanos, from: From, order: &Order<'_>, space: &Places) -> u32 {
+    fn queue_group(&mut self, now: Nanos, from: From, order: &IoRequest<'_>, space: &Places) -> u32 {
         let mut pieces = 1;
         let slot = self.pieces.open(from.level, order.blocks);
         let (mut run, mut sectors) = self.lies(order.blocks[0], space);
@@ -325,16 +325,16 @@ const PIECE_SECTORS_MAX: u64 = 1 << 30;
 
 impl Devices<Places> for Storage {
     #[inline]
-    fn submit(&mut self, now: Nanos, from: From, order: Order<'_>, space: &Places) -> u32 {
+    fn submit(&mut self, now: Nanos, from: From, order: IoRequest<'_>, space: &Places) -> u32 {
         if self.open_files.is_some() {
             self.note_file(from, &order, space);
         }
         match order {
-            Order { kind: Kind::Allocate, .. } => {
+            IoRequest { kind: Kind::Allocate, .. } => {
                 self.allocate(now, from.level, &order);
                 0
             }
-            Order { blocks: &[block], disk, kind } if from.level == 0 && !space.has_fragments() => {
+            IoRequest { blocks: &[block], disk, kind } if from.level == 0 && !space.has_fragments() => {
                 let sector = space.universe().sector_of[block.index()];
                 self.note(from, disk, (sector, u64::from(block.0)), kind, &[block]);
                 self.queue(now, from, disk, (sector, self.sectors), kind, u64::from(block.0));

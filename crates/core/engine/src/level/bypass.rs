@@ -1,9 +1,9 @@
 //! Requests, or parts of them, that bypass a level's policy as decided by a coordinator.
 
-use headstart_policy::{BlockState, Space};
+use headstart_policy::{BlockMap, BlockState};
 use headstart_types::{Block, Nanos, NEVER};
 
-use super::requests::Looked;
+use super::requests::LookupCounts;
 use super::waiting::Waiter;
 use super::Level;
 use crate::backend::{Backend, Kind};
@@ -18,13 +18,13 @@ impl Level {
         (id, client): (u64, u32),
         blocks: &[Block],
         kind: Kind,
-        space: &dyn Space,
+        space: &dyn BlockMap,
         backend: &mut impl Backend,
-    ) -> Looked {
+    ) -> LookupCounts {
         let slot = self.requests.open(id);
-        let mut looked = Looked::default();
+        let mut looked = LookupCounts::default();
         for &block in blocks {
-            self.meet(block, space);
+            self.register_block(block, space);
             self.counts.references += 1;
             self.counts.bypass_blocks += 1;
             let state = self.blocks[block.index()];
@@ -53,7 +53,7 @@ impl Level {
     }
 
     /// Fetches a block that will not be stored.
-    fn pass(&mut self, now: Nanos, block: Block, kind: Kind, space: &dyn Space, backend: &mut impl Backend) -> u32 {
+    fn pass(&mut self, now: Nanos, block: Block, kind: Kind, space: &dyn BlockMap, backend: &mut impl Backend) -> u32 {
         self.counts.demand_fetches += 1;
         self.counts.bypass_fetches += 1;
         self.blocks[block.index()] = BlockState::passing();

@@ -20,7 +20,7 @@ mod orders;
 mod requests;
 mod waiting;
 
-use headstart_policy::{BlockState, Event, Fetch, Policy, Space, View};
+use headstart_policy::{BlockMap, BlockState, Event, Fetch, Policy, View};
 use headstart_types::{Block, Disk, Nanos, Position};
 use prefetch_index::prefetch_index;
 
@@ -28,7 +28,7 @@ pub(crate) use check::holds;
 #[cfg(feature = "sabotage")]
 pub use check::Sabotage;
 pub use clusters::{Clusters, Leaving};
-pub use requests::{Ask, Looked};
+pub use requests::{Ask, LookupCounts};
 
 use crate::Counts;
 use dirty::Dirty;
@@ -43,8 +43,8 @@ const WARM_BLOCKS_MIN: usize = 1 << 14;
 /// A cache level. Calls that may reach the policy take the space in which it may name blocks by their places.
 pub struct Level {
     policy: Box<dyn Policy>,
-    /// Cached [`Policy::asks`].
-    asks: bool,
+    /// Cached [`Policy::takes_requests`].
+    takes_requests: bool,
     /// Whether contiguous fetches leave together.
     gathers: bool,
     blocks: Vec<BlockState>,
@@ -83,8 +83,8 @@ impl Level {
     pub fn new(policy: Box<dyn Policy>, frames: u32, initial: &[Block], disk_of: &[Disk], disks: usize) -> Self {
         let free = frames.checked_sub(initial.len() as u32).expect("the initial blocks fit");
         let mut level = Self {
-            asks: policy.asks(),
-            gathers: policy.asks() || policy.gathers(),
+            takes_requests: policy.takes_requests(),
+            gathers: policy.takes_requests() || policy.gathers(),
             policy,
             blocks: vec![BlockState::ABSENT; disk_of.len()],
             disk_of: disk_of.to_vec(),
@@ -117,15 +117,15 @@ impl Level {
 
     /// Registers `block` if it has been numbered since the last call.
     #[inline]
-    fn meet(&mut self, block: Block, space: &dyn Space) {
+    fn register_block(&mut self, block: Block, space: &dyn BlockMap) {
         if block.index() >= self.blocks.len() {
-            self.learn(space);
+            self.register_blocks(space);
         }
     }
 
     /// Registers all blocks that have been numbered since the last call.
     #[cold]
-    fn learn(&mut self, space: &dyn Space) {
+    fn register_blocks(&mut self, space: &dyn BlockMap) {
         let (known, blocks) = (self.blocks.len(), space.blocks());
         if blocks > known {
             self.disk_of.extend((known..blocks).map(|at| space.disk(Block(at as u32))));
@@ -161,8 +161,8 @@ impl Level {
     /// Whether the policy asks for whole requests.
     #[inline]
     #[must_use]
-    pub fn asks(&self) -> bool {
-        self.asks
+    pub fn takes_requests(&self) -> bool {
+        self.takes_requests
     }
 
     /// Whether `block` is resident or in flight, whether it will be stored or not: the view of a coordinator. The
@@ -231,7 +231,7 @@ impl Level {
     }
 
     #[inline]
-    fn tell(&mut self, now: Nanos, event: Event, space: &dyn Space) {
+    fn tell(&mut self, now: Nanos, event: Event, space: &dyn BlockMap) {
         let view = View {
             cursor: self.cursor,
             free: self.free,
@@ -248,9 +248,9 @@ impl Level {
     /// Prefetches what is kept about `blocks`, which will soon be referenced, into the processor's cache; see
     /// [`Policy::warm`].
     #[inline]
-    pub fn warm(&mut self, blocks: &[Block], space: &impl Space) {
+    pub fn warm(&mut self, blocks: &[Block], space: &impl BlockMap) {
         if space.blocks() > self.blocks.len() {
-            self.learn(space);
+            self.register_blocks(space);
         }
         if self.blocks.len() < WARM_BLOCKS_MIN {
             return;
@@ -265,7 +265,7 @@ impl Level {
 
     /// Step (1): the fetch of `block` has ended after `service` on its disk; `None` if it was only allocated.
     #[inline]
-    pub fn arrived(&mut self, now: Nanos, block: Block, service: Option<Nanos>, space: &dyn Space) {
+    pub fn arrived(&mut self, now: Nanos, block: Block, service: Option<Nanos>, space: &dyn BlockMap) {
         let disk = self.disk_of[block.index()];
         self.outstanding[disk.index()] -= 1;
         self.changed = true;
@@ -338,8 +338,8 @@ impl Level {
 
     /// Notifies the policy that the reference of `block` expected at `position` will not happen, or happens out of
     /// order.
-    pub fn skip(&mut self, now: Nanos, position: Position, block: Block, space: &dyn Space) {
-        self.meet(block, space);
+    pub fn skip(&mut self, now: Nanos, position: Position, block: Block, space: &dyn BlockMap) {
+        self.register_block(block, space);
         self.changed = true;
         self.tell(now, Event::Skipped { position, block }, space);
     }

@@ -2,10 +2,10 @@
 //! processor is free. Most runs of hinted policies and of demand fetching are of this kind.
 
 use headstart_policy::readahead::Found;
-use headstart_policy::{Event, Space};
+use headstart_policy::{BlockMap, Event};
 use headstart_types::{Block, Nanos, Outcome, Position};
 
-use super::{Ask, Level, Looked};
+use super::{Ask, Level, LookupCounts};
 use crate::backend::Backend;
 
 /// A block that a process waits for, or that is there and not taken yet.
@@ -26,19 +26,19 @@ impl Level {
         &mut self,
         now: Nanos,
         ask: &Ask<'_>,
-        space: &dyn Space,
+        space: &dyn BlockMap,
         backend: &mut impl Backend,
-    ) -> Looked {
+    ) -> LookupCounts {
         let Ask { position, compute, .. } = *ask;
         let block = ask.blocks[0];
-        self.meet(block, space);
+        self.register_block(block, space);
         if ask.write {
             self.counts.writes += 1;
             self.overwrite(now, block);
         }
         if let Some(decided) = self.hit(now, (position, block), compute, space) {
             let issued = if decided { self.issue(now, None, space, backend) } else { 0 };
-            return Looked { issued, hits_ready: 1, ..Looked::default() };
+            return LookupCounts { issued, hits_ready: 1, ..LookupCounts::default() };
         }
         self.counts.references += 1;
         let state = self.blocks[block.index()];
@@ -55,14 +55,14 @@ impl Level {
         }
         self.blocks[block.index()] = self.blocks[block.index()].used().pinned(true);
         let unready = u32::from(outcome == Outcome::HitUnready);
-        Looked { issued, hits_unready: unready, misses: 1 - unready, ..Looked::default() }
+        LookupCounts { issued, hits_unready: unready, misses: 1 - unready, ..LookupCounts::default() }
     }
 
     /// Whether a reference can only be a plain hit: no block is dirty, and the policy does not ask and has no wake-up
     /// time.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        !self.asks && self.wake_at.is_none() && self.dirty.due().is_none()
+        !self.takes_requests && self.wake_at.is_none() && self.dirty.due().is_none()
     }
 
     /// References `block` at `position` if it is resident. Returns whether the policy has decided on fetches, which the
@@ -73,7 +73,7 @@ impl Level {
         now: Nanos,
         (position, block): (Position, Block),
         compute: Nanos,
-        space: &dyn Space,
+        space: &dyn BlockMap,
     ) -> Option<bool> {
         let state = self.blocks.get(block.index()).copied().filter(|state| state.is_resident())?;
         self.counts.references += 1;
@@ -100,7 +100,7 @@ impl Level {
     /// Step (3): a process that has waited takes its block, unless it was delivered on arrival. Returns the number of
     /// driver requests.
     #[inline]
-    pub fn take(&mut self, now: Nanos, space: &dyn Space, backend: &mut impl Backend) -> u32 {
+    pub fn take(&mut self, now: Nanos, space: &dyn BlockMap, backend: &mut impl Backend) -> u32 {
         let Some(Held { block, position, outcome, compute, since, .. }) = self.held.take() else { return 0 };
         if outcome == Outcome::HitUnready {
             self.counts.hit_wait_ns += u128::from((now - since).0);
@@ -119,7 +119,7 @@ impl Level {
         (position, block): (Position, Block),
         outcome: Outcome,
         compute: Nanos,
-        space: &dyn Space,
+        space: &dyn BlockMap,
     ) {
         let state = &mut self.blocks[block.index()];
         debug_assert!(state.is_resident(), "{block:?} is served while absent");

@@ -2,17 +2,23 @@
 
 use std::ops::Range;
 
-use headstart_policy::{BlockState, Event, Fetch, Space};
+use headstart_policy::{BlockMap, BlockState, Event, Fetch};
 use headstart_types::{Block, Nanos};
 
 use super::Level;
-use crate::backend::{Backend, Kind, Order};
+use crate::backend::{Backend, IoRequest, Kind};
 
 impl Level {
     /// Step (2): lets the policy decide. `at_hand` is the block that a process is about to reference at this instant:
     /// its fetch is a demand fetch, as is that of a block that is waited for. Returns the number of driver requests.
     #[inline(always)]
-    pub fn decide(&mut self, now: Nanos, at_hand: Option<Block>, space: &dyn Space, backend: &mut impl Backend) -> u32 {
+    pub fn decide(
+        &mut self,
+        now: Nanos,
+        at_hand: Option<Block>,
+        space: &dyn BlockMap,
+        backend: &mut impl Backend,
+    ) -> u32 {
         self.changed = false;
         self.tell(now, Event::Decide, space);
         self.issue(now, at_hand, space, backend)
@@ -28,7 +34,7 @@ impl Level {
         now: Nanos,
         blocks: &[(Block, Option<u32>)],
         delay: Option<Nanos>,
-        space: &dyn Space,
+        space: &dyn BlockMap,
         backend: &mut impl Backend,
     ) -> u32 {
         let (mut issued, mut leaving) = (0, Vec::new());
@@ -51,7 +57,7 @@ impl Level {
         now: Nanos,
         block: Block,
         bytes: Option<u32>,
-        space: &dyn Space,
+        space: &dyn BlockMap,
         backend: &mut impl Backend,
     ) -> u32 {
         let Some(clusters) = &mut self.clusters else { return 0 };
@@ -66,7 +72,7 @@ impl Level {
         now: Nanos,
         file: u32,
         run: Range<u64>,
-        space: &dyn Space,
+        space: &dyn BlockMap,
         backend: &mut impl Backend,
     ) -> u32 {
         let mut issued = 0;
@@ -97,7 +103,7 @@ impl Level {
             self.outstanding[self.disk_of[block.index()].index()] += 1;
         }
         self.counts.blocks_written += blocks.len() as u64;
-        backend.issue(now, Order { blocks, disk: self.disk_of[first.index()], kind: Kind::Write })
+        backend.issue(now, IoRequest { blocks, disk: self.disk_of[first.index()], kind: Kind::Write })
     }
 
     /// Whether the fetch of `block` was issued at this instant.
@@ -133,7 +139,7 @@ impl Level {
         &mut self,
         now: Nanos,
         at_hand: Option<Block>,
-        space: &dyn Space,
+        space: &dyn BlockMap,
         backend: &mut impl Backend,
     ) -> u32 {
         self.wake_at = self.policy.wake_at();
@@ -145,8 +151,8 @@ impl Level {
             return 0;
         }
         let fetches = std::mem::take(&mut self.fetches);
-        if self.asks {
-            self.learn(space);
+        if self.takes_requests {
+            self.register_blocks(space);
         }
         let mut issued = 0;
         for Fetch { block, victim } in &fetches {
@@ -167,7 +173,7 @@ impl Level {
         block: Block,
         victim: Option<Block>,
         at_hand: Option<Block>,
-        space: &dyn Space,
+        space: &dyn BlockMap,
         backend: &mut impl Backend,
     ) -> u32 {
         let allocate = !self.allocating.is_empty() && self.stop_allocating(block);
@@ -200,7 +206,7 @@ impl Level {
         if self.gathers && !allocate {
             issued += self.requests.add_to_order(now, block, kind, space, &self.disk_of, backend);
         } else {
-            issued += backend.issue(now, Order { blocks: &[block], disk, kind });
+            issued += backend.issue(now, IoRequest { blocks: &[block], disk, kind });
         }
         issued
     }

@@ -9,13 +9,13 @@
 //!
 //! Cost: constant per block, besides that of the policy. Memory: proportional to the blocks that are waited for.
 
-use headstart_policy::readahead::{Asked, Found, NOBODY};
-use headstart_policy::{Event, Space};
+use headstart_policy::readahead::{Asked, Found, NO_CLIENT};
+use headstart_policy::{BlockMap, Event};
 use headstart_types::{Block, Disk, Nanos, Outcome, Position, NEVER};
 
 use super::waiting::{Waiter, Waiting};
 use super::Level;
-use crate::backend::{Backend, Kind, Order};
+use crate::backend::{Backend, IoRequest, Kind};
 
 /// One request to a level.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ pub struct Ask<'a> {
 
 /// How the demanded blocks of a request were found, and how many orders it caused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Looked {
+pub struct LookupCounts {
     /// Number of driver requests issued.
     pub issued: u32,
     /// Number of blocks that were resident.
@@ -50,7 +50,7 @@ pub struct Looked {
     pub misses: u32,
 }
 
-impl Looked {
+impl LookupCounts {
     /// Counts a block.
     #[inline]
     pub(super) fn count(&mut self, outcome: Outcome) {
@@ -181,7 +181,7 @@ impl Requests {
         now: Nanos,
         block: Block,
         kind: Kind,
-        space: &dyn Space,
+        space: &dyn BlockMap,
         disk_of: &[Disk],
         backend: &mut impl Backend,
     ) -> u32 {
@@ -199,7 +199,7 @@ impl Requests {
         left
     }
 
-    fn comes_next(&self, last: Block, block: Block, space: &dyn Space) -> bool {
+    fn comes_next(&self, last: Block, block: Block, space: &dyn BlockMap) -> bool {
         if self.by_disk {
             return space.adjoins(last, block);
         }
@@ -211,7 +211,7 @@ impl Requests {
     pub fn close_order(&mut self, now: Nanos, disk_of: &[Disk], backend: &mut impl Backend) -> u32 {
         let Some(kind) = self.order_kind.take() else { return 0 };
         let disk = disk_of[self.order[0].index()];
-        let issued = backend.issue(now, Order { blocks: &self.order, disk, kind });
+        let issued = backend.issue(now, IoRequest { blocks: &self.order, disk, kind });
         self.order.clear();
         issued
     }
@@ -225,8 +225,14 @@ impl Level {
     ///
     /// Under a policy that does not ask, a request is one block of the only process.
     #[inline(always)]
-    pub fn request(&mut self, now: Nanos, ask: &Ask<'_>, space: &dyn Space, backend: &mut impl Backend) -> Looked {
-        if self.asks {
+    pub fn request(
+        &mut self,
+        now: Nanos,
+        ask: &Ask<'_>,
+        space: &dyn BlockMap,
+        backend: &mut impl Backend,
+    ) -> LookupCounts {
+        if self.takes_requests {
             // Copied so that the other branch needs no copy in memory.
             let ask = *ask;
             self.request_all(now, &ask, space, backend)
@@ -235,7 +241,13 @@ impl Level {
         }
     }
 
-    fn request_all(&mut self, now: Nanos, ask: &Ask<'_>, space: &dyn Space, backend: &mut impl Backend) -> Looked {
+    fn request_all(
+        &mut self,
+        now: Nanos,
+        ask: &Ask<'_>,
+        space: &dyn BlockMap,
+        backend: &mut impl Backend,
+    ) -> LookupCounts {
         let slot = self.requests.open(ask.id);
         let before = (self.counts.hits_ready, self.counts.hits_unready, self.counts.misses);
         let demanded = ask.blocks.len() as u32;
@@ -248,13 +260,13 @@ impl Level {
                     space.block(ask.asked.file, index).expect("a coordinator adds blocks that exist")
                 }
             };
-            self.meet(block, space);
+            self.register_block(block, space);
             let position = ask.position.saturating_add(offset);
             let found = self.look_up(now, slot, block, offset < demanded, ask, position, space);
             self.requests.asked.push(block);
             self.requests.found.push(found);
         }
-        let looked = Looked {
+        let looked = LookupCounts {
             issued: 0,
             hits_ready: (self.counts.hits_ready - before.0) as u32,
             hits_unready: (self.counts.hits_unready - before.1) as u32,
@@ -266,7 +278,7 @@ impl Level {
         self.requests.found.clear();
         self.changed = true;
         self.requests.close_if_served(slot);
-        Looked { issued, ..looked }
+        LookupCounts { issued, ..looked }
     }
 
     /// Looks up one block of a request, and delivers it or waits for it.
@@ -279,7 +291,7 @@ impl Level {
         demanded: bool,
         ask: &Ask<'_>,
         position: Position,
-        space: &dyn Space,
+        space: &dyn BlockMap,
     ) -> Found {
         let (write, process) = (ask.write, ask.asked.client);
         if write {
@@ -350,7 +362,7 @@ impl Level {
     }
 
     /// Delivers an arrived block to its waiters in FIFO order.
-    pub(super) fn hand_over(&mut self, now: Nanos, block: Block, space: &dyn Space) {
+    pub(super) fn hand_over(&mut self, now: Nanos, block: Block, space: &dyn BlockMap) {
         while let Some(waiter) = self.requests.waiting.pop(block) {
             self.waited(now, &waiter);
             let state = self.blocks[block.index()];
@@ -384,7 +396,7 @@ impl Level {
     ///
     /// # Panics
     /// The policy answers with more than one fetch.
-    pub fn idle(&mut self, now: Nanos, process: u32, space: &dyn Space, backend: &mut impl Backend) -> bool {
+    pub fn idle(&mut self, now: Nanos, process: u32, space: &dyn BlockMap, backend: &mut impl Backend) -> bool {
         self.tell(now, Event::Idle { process }, space);
         assert!(self.fetches.len() <= 1, "an action is one fetch");
         let fetch = self.fetches.first().copied();
@@ -397,10 +409,10 @@ impl Level {
     }
 
     /// The host expects requests for `blocks`: the absent ones are prefetched in that order as far as there are frames,
-    /// as if a read-ahead had named them. Only for levels whose policy [asks](Level::asks).
-    pub fn expect(&mut self, now: Nanos, blocks: &[Block], space: &dyn Space, backend: &mut impl Backend) -> u32 {
+    /// as if a read-ahead had named them. Only for levels whose policy [asks](Level::takes_requests).
+    pub fn expect(&mut self, now: Nanos, blocks: &[Block], space: &dyn BlockMap, backend: &mut impl Backend) -> u32 {
         for &block in blocks {
-            self.meet(block, space);
+            self.register_block(block, space);
             let state = self.blocks[block.index()];
             if state.is_absent() && !state.is_passing() {
                 self.requests.asked.push(block);
@@ -414,8 +426,8 @@ impl Level {
 
     /// Inserts a block evicted by the level above: it takes a frame and needs no fetch. No effect if it is resident or
     /// in flight. Returns the number of driver requests (for dirty victims).
-    pub fn put(&mut self, now: Nanos, block: Block, space: &dyn Space, backend: &mut impl Backend) -> u32 {
-        self.meet(block, space);
+    pub fn put(&mut self, now: Nanos, block: Block, space: &dyn BlockMap, backend: &mut impl Backend) -> u32 {
+        self.register_block(block, space);
         let state = self.blocks[block.index()];
         if !state.is_absent() || state.is_passing() || self.is_allocating(block) {
             return 0;
@@ -424,7 +436,7 @@ impl Level {
         let (file, first) = space.place(block);
         self.requests.asked.push(block);
         self.requests.found.push(Found::Absent);
-        let asked = Asked { file, first, count: 1, client: NOBODY, ends_inside: false };
+        let asked = Asked { file, first, count: 1, client: NO_CLIENT, ends_inside: false };
         self.tell(now, Event::Asked { asked, position: NEVER, write: true }, space);
         self.requests.asked.clear();
         self.requests.found.clear();

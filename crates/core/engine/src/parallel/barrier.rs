@@ -121,7 +121,7 @@ impl Barrier {
     }
 
     /// Records the arrival of `process`, which is held. Returns the synchronisation if it completes one.
-    pub fn comes(&mut self, now: Nanos, process: u32) -> Option<Meeting> {
+    pub fn arrive(&mut self, now: Nanos, process: u32) -> Option<Meeting> {
         debug_assert!(self.holds(process) && !self.waiting.contains(&process));
         self.note(now, process);
         self.waiting.push(process);
@@ -130,7 +130,7 @@ impl Barrier {
 
     /// Records that `process`, which does not wait, is done. Returns the synchronisation if only this process was
     /// waited for.
-    pub fn leaves(&mut self, now: Nanos, process: u32) -> Option<Meeting> {
+    pub fn exit(&mut self, now: Nanos, process: u32) -> Option<Meeting> {
         debug_assert!(!self.waiting.contains(&process));
         self.note(now, process);
         self.present -= 1;
@@ -193,18 +193,18 @@ mod tests {
         barrier.starts(1, false);
         barrier.starts(0, false);
         assert!(barrier.holds(0) && !barrier.holds(1));
-        assert_eq!(barrier.comes(Nanos(5), 0), None);
+        assert_eq!(barrier.arrive(Nanos(5), 0), None);
         barrier.starts(1, false);
-        let meeting = barrier.comes(Nanos(9), 1).expect("the last");
+        let meeting = barrier.arrive(Nanos(9), 1).expect("the last");
         assert_eq!((meeting.interval, meeting.released), (interval(0, 9, 1, 4), vec![0, 1]));
         assert!(!barrier.holds(0) && !barrier.holds(1));
         // The next one begins there; process 1 is done and not waited for.
         barrier.starts(0, false);
         barrier.starts(0, false);
-        assert_eq!(barrier.comes(Nanos(20), 0), None);
-        let meeting = barrier.leaves(Nanos(21), 1).expect("only it was waited for");
+        assert_eq!(barrier.arrive(Nanos(20), 0), None);
+        let meeting = barrier.exit(Nanos(21), 1).expect("only it was waited for");
         assert_eq!((meeting.interval, meeting.released), (interval(9, 21, 1, 1), vec![0]));
-        let end = barrier.leaves(Nanos(30), 0).expect("the end");
+        let end = barrier.exit(Nanos(30), 0).expect("the end");
         assert_eq!((end.interval, end.released), (interval(21, 30, 0, 0), vec![]));
     }
 
@@ -216,8 +216,8 @@ mod tests {
         barrier.starts(1, false);
         barrier.starts(1, false);
         assert!(barrier.holds(0) && barrier.holds(1));
-        assert_eq!(barrier.comes(Nanos(7), 1), None);
-        let meeting = barrier.comes(Nanos(8), 0).expect("the last");
+        assert_eq!(barrier.arrive(Nanos(7), 1), None);
+        let meeting = barrier.arrive(Nanos(8), 0).expect("the last");
         assert_eq!((meeting.interval, meeting.released), (interval(0, 8, 0, 1), vec![1, 0]));
         assert!(!barrier.holds(0));
     }
@@ -273,10 +273,10 @@ mod tests {
                 now += Nanos(u64::from(pick % 3));
                 let meeting = if left[at] == 0 {
                     done[at] = true;
-                    barrier.leaves(now, at as u32)
+                    barrier.exit(now, at as u32)
                 } else if barrier.holds(at as u32) {
                     waits[at] = true;
-                    barrier.comes(now, at as u32)
+                    barrier.arrive(now, at as u32)
                 } else {
                     left[at] -= 1;
                     prop_assert_eq!(met[at], meetings, "it starts a read of this interval");

@@ -6,7 +6,7 @@
 use headstart_types::Nanos;
 
 use super::{Interval, Meeting};
-use crate::Looked;
+use crate::LookupCounts;
 
 /// How a process has spent its time, since the start of the run or within an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Sums {
 impl Sums {
     /// Records the lookup of a request.
     #[inline]
-    pub fn found(&mut self, looked: &Looked) {
+    pub fn found(&mut self, looked: &LookupCounts) {
         self.hits_ready += u64::from(looked.hits_ready);
         self.hits_unready += u64::from(looked.hits_unready);
         self.misses += u64::from(looked.misses);
@@ -115,7 +115,7 @@ mod tests {
         let mut intervals = Intervals::new(2);
         let interval =
             |start, end, critical| Interval { start: Nanos(start), end: Nanos(end), critical, slack: Nanos::ZERO };
-        intervals.sums.found(&Looked { issued: 1, hits_ready: 0, hits_unready: 1, misses: 1 });
+        intervals.sums.found(&LookupCounts { issued: 1, hits_ready: 0, hits_unready: 1, misses: 1 });
         intervals.sums.read(2, Nanos(30));
         let at =
             |time: u64| move |process: u32| Parts { compute: Nanos(time + u64::from(process)), ..Parts::default() };

@@ -70,7 +70,7 @@ impl Node {
     }
 
     /// Starts an idle period of the process.
-    pub fn rests(&mut self, now: Nanos, kind: Idle) {
+    pub fn begin_wait(&mut self, now: Nanos, kind: Idle) {
         debug_assert!(self.period.is_none() && self.acts_until.is_none(), "it was busy");
         self.period = Some(Period { kind, since: now, over_at: None });
     }
@@ -150,7 +150,7 @@ mod tests {
     fn an_action_that_overruns() {
         let mut node = Node::default();
         // Idle from 10 on; actions 10-16 and 16-26; the block is there at 20: 6 of overrun.
-        node.rests(Nanos(10), Idle::OwnIo);
+        node.begin_wait(Nanos(10), Idle::OwnIo);
         assert!(node.may_act(Nanos(10), Nanos(99)), "before there is history it may");
         assert_eq!(node.begins(Nanos(10), Nanos(6)), Nanos(16));
         assert!(!node.may_act(Nanos(12), Nanos::ZERO));
@@ -169,16 +169,16 @@ mod tests {
     fn estimates_come_from_periods_of_the_same_kind() {
         let mut node = Node::default();
         for (start, end) in [(0, 30), (100, 110)] {
-            node.rests(Nanos(start), Idle::OwnIo);
+            node.begin_wait(Nanos(start), Idle::OwnIo);
             node.over(Nanos(end));
             node.resumes(Nanos(end));
         }
-        node.rests(Nanos(200), Idle::OtherIo);
+        node.begin_wait(Nanos(200), Idle::OtherIo);
         assert_eq!(node.estimate(Nanos(205)), None);
         node.over(Nanos(210));
         node.resumes(Nanos(210));
         // Mean of 30 and 10: 20 in all.
-        node.rests(Nanos(300), Idle::OwnIo);
+        node.begin_wait(Nanos(300), Idle::OwnIo);
         assert_eq!(
             [300, 305, 320, 330].map(|now| node.estimate(Nanos(now))),
             [20, 15, 0, 0].map(|left| Some(Nanos(left)))
@@ -194,7 +194,7 @@ mod tests {
             let (mut node, mut now) = (Node::default(), Nanos::ZERO);
             for (length, action, kind) in steps {
                 let kind = [Idle::OwnIo, Idle::OtherIo, Idle::Barrier][kind];
-                node.rests(now, kind);
+                node.begin_wait(now, kind);
                 let over = now + Nanos(length);
                 let mut at = now;
                 // Action after action until the period is over.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Nanos, Program};
 
 use super::{Barrier, Contention, Ended, IdleOrder, Node, Scope, Strings};
 use crate::devices::Devices;
 use crate::stack::{Stack, Tier};
-use crate::system::{Actions, Client, Costs, Found, Manner, NoSupply, Parallel, Process, Reads, System};
+use crate::system::{Actions, Client, Costs, Found, IssueMode, NoSupply, Parallel, Process, Reads, System};
 use crate::{Counts, Responses};
 
 /// Successive times of a process.
@@ -53,7 +53,7 @@ impl Setup {
 
     /// The machine, with `devices` whose blocks are placed in `space`.
     #[must_use]
-    pub fn machine<D: Devices<S>, S: Space + Send>(self, devices: D, space: S) -> System<D, S, NoSupply> {
+    pub fn machine<D: Devices<S>, S: BlockMap + Send>(self, devices: D, space: S) -> System<D, S, NoSupply> {
         let processes = self.processes();
         let client =
             |(at, think): (usize, Draws)| Client::new(Process::new(self.costs), at % self.first, Reads::taking(think));
@@ -67,7 +67,7 @@ impl Setup {
             None,
         );
         let stack = Stack::new(self.tiers, self.first, devices, space, self.block_bytes as u64);
-        let manner = Manner { whole: false, open: false, write_delay: None };
+        let manner = IssueMode { whole: false, open: false, write_delay: None };
         let Ok(system) = System::try_new(stack, clients, manner, Some(parallel));
         system
     }
@@ -131,7 +131,7 @@ pub struct Member {
 impl Outcome {
     /// The results of a completed run, with the disks' times `disks`.
     #[must_use]
-    pub fn new<D: Devices<S>, S: Space + Send>(system: System<D, S, NoSupply>, disks: Vec<DiskTimes>) -> Self {
+    pub fn new<D: Devices<S>, S: BlockMap + Send>(system: System<D, S, NoSupply>, disks: Vec<DiskTimes>) -> Self {
         let elapsed = system.end();
         let (stack, parallel) = (system.stack, system.parallel.expect("it is a program"));
         let levels: Vec<_> = stack.tiers.iter().map(|tier| (tier.level.counts().clone(), tier.link_time)).collect();

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Nanos, Spread};
 
 use super::messages::Sent;
-use crate::backend::{Backend, Kind, Order};
+use crate::backend::{Backend, IoRequest, Kind};
 use crate::devices::{Devices, From};
 
 /// Where a level's orders go.
@@ -28,9 +28,9 @@ pub(crate) struct Upper<'a, S> {
     pub space: &'a S,
 }
 
-impl<S: Space> Upper<'_, S> {
+impl<S: BlockMap> Upper<'_, S> {
     /// Sends an order down, one part to each level below that owns some of its blocks. Returns the number of parts.
-    fn send(&self, outbox: &mut VecDeque<Sent>, order: &Order<'_>) -> u32 {
+    fn send(&self, outbox: &mut VecDeque<Sent>, order: &IoRequest<'_>) -> u32 {
         let (upper, kind) = (self.number, order.kind);
         let Some(spread) = &self.spread else {
             outbox.push_back(Sent { upper, below: self.below, blocks: order.blocks.to_vec(), kind });
@@ -51,9 +51,9 @@ impl<S: Space> Upper<'_, S> {
     }
 }
 
-impl<D: Devices<S>, S: Space> Backend for Down<'_, D, S> {
+impl<D: Devices<S>, S: BlockMap> Backend for Down<'_, D, S> {
     #[inline]
-    fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32 {
+    fn issue(&mut self, now: Nanos, order: IoRequest<'_>) -> u32 {
         match self {
             Down::Devices(devices, from, space) => devices.submit(now, *from, order, *space),
             Down::Level(outbox, upper) => match (upper.send(outbox, &order), order.kind) {

@@ -3,12 +3,12 @@
 
 use headstart_policy::coordinator::{Plan, SentUp};
 use headstart_policy::readahead::{Asked, Cached};
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos, NEVER};
 
 use super::spread::Seen;
-use super::{Stack, Told};
-use crate::backend::{Kind, Order};
+use super::{Notification, Stack};
+use crate::backend::{IoRequest, Kind};
 use crate::devices::{Devices, From};
 use crate::level::{Ask, Level};
 
@@ -45,7 +45,7 @@ pub(crate) struct Sent {
     pub(super) kind: Kind,
 }
 
-impl<D: Devices<S>, S: Space> Stack<D, S> {
+impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
     /// Delivers the blocks of a message to the level above.
     pub(super) fn reply(&mut self, now: Nanos, message: usize, service: Option<Nanos>) {
         let Message { upper, blocks, .. } = std::mem::take(&mut self.messages[message]);
@@ -68,7 +68,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         if let Some(id) = self.messages[message].client_id {
             self.messages[message] = Message::default();
             self.free_messages.push(message);
-            self.told.push_back(Told::Replied(id));
+            self.told.push_back(Notification::Replied(id));
             return;
         }
         let blocks = self.messages[message].blocks.len();
@@ -104,7 +104,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
                 // Levels below keep their copies, which the write has made current, and insert nothing.
                 let disk = self.space.disk(blocks[0]);
                 let from = From { level: upper as u32, process: self.process };
-                self.devices.submit(now, from, Order { blocks: &blocks, disk, kind }, &self.space);
+                self.devices.submit(now, from, IoRequest { blocks: &blocks, disk, kind }, &self.space);
             }
             Kind::Demand | Kind::Prefetch => self.ask_below(now, (upper, below), blocks, kind),
         }
@@ -119,7 +119,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
     }
 
     /// Requests `blocks`, placed as in `asked`, from level `index` for a client of the host, as a level above would.
-    /// [`Told::Replied`] reports the end, at this instant if nothing has to be waited for.
+    /// [`Notification::Replied`] reports the end, at this instant if nothing has to be waited for.
     pub(crate) fn ask_for_client(&mut self, now: Nanos, index: usize, id: u64, asked: Asked, blocks: &[Block]) {
         let plan = self.plan(now, index, &asked);
         let blocks = blocks.to_vec();
@@ -198,7 +198,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
 /// The part of the lower level's state that a coordinator may see.
 struct CachedAt<'a> {
     level: &'a Level,
-    space: &'a dyn Space,
+    space: &'a dyn BlockMap,
 }
 
 impl Cached for CachedAt<'_> {

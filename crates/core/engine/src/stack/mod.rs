@@ -7,13 +7,13 @@ mod down;
 mod link;
 mod messages;
 mod spread;
-mod wishes;
+mod wake_queue;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use headstart_policy::coordinator::{Coordinator, SentUp, Uncoordinated};
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos, Spread};
 
 pub use link::Link;
@@ -25,7 +25,7 @@ use crate::level::Level;
 use down::{Down, Upper};
 use messages::{Delivery, Message, Sent};
 use spread::Seen;
-use wishes::Wishes;
+use wake_queue::WakeQueue;
 
 /// A level and its connections.
 pub struct Tier {
@@ -57,7 +57,7 @@ impl Tier {
     }
 
     /// The level below that owns `block`.
-    fn below_of<S: Space>(&self, block: Block, space: &S) -> Option<usize> {
+    fn below_of<S: BlockMap>(&self, block: Block, space: &S) -> Option<usize> {
         let first = self.below?;
         let Some(spread) = &self.spread else { return Some(first) };
         let (file, index) = space.place(block);
@@ -67,7 +67,7 @@ impl Tier {
 
 /// Notifications from the levels to the system above them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Notification {
     /// A request of the host has finished.
     Done(u64),
     /// A block of a level has been written to its disk.
@@ -104,10 +104,10 @@ pub struct Stack<D, S> {
     sequence: u64,
     /// Service time of the block that has just come from a device.
     service: Option<Nanos>,
-    told: VecDeque<Told>,
+    told: VecDeque<Notification>,
     coming: Coming,
     /// Which levels have pending work.
-    wishes: Wishes,
+    wishes: WakeQueue,
     done: Vec<u64>,
     evicted: Vec<Block>,
     /// Evicted blocks, for a host that wants to know.
@@ -116,11 +116,11 @@ pub struct Stack<D, S> {
     pub(crate) journal: Option<Vec<Happening>>,
 }
 
-impl<D: Devices<S>, S: Space> Stack<D, S> {
+impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
     /// `tiers` above `devices`; processes use the `first` ones. Links carry blocks of `block_bytes`.
     #[must_use]
     pub fn new(tiers: Vec<Tier>, first: usize, devices: D, space: S, block_bytes: u64) -> Self {
-        let wishes = Wishes::new(tiers.len());
+        let wishes = WakeQueue::new(tiers.len());
         let mut all = Self {
             wishes,
             tiers,
@@ -221,12 +221,12 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
 
     /// The next notification that is pending without a completion.
     #[inline]
-    pub(crate) fn take_told(&mut self) -> Option<Told> {
+    pub(crate) fn take_told(&mut self) -> Option<Notification> {
         self.told.pop_front()
     }
 
     /// Step (1): handles completions and deliveries at `now`. Returns the next notification.
-    pub(crate) fn complete(&mut self, now: Nanos) -> Option<Told> {
+    pub(crate) fn complete(&mut self, now: Nanos) -> Option<Notification> {
         loop {
             if let Some(told) = self.told.pop_front() {
                 return Some(told);
@@ -333,7 +333,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
                 self.touch(tier);
                 self.tiers[tier].level.written(block);
                 if tier < self.first {
-                    self.told.push_back(Told::Written(tier, block));
+                    self.told.push_back(Notification::Written(tier, block));
                 }
             }
         }
@@ -414,7 +414,7 @@ impl<D: Devices<S>, S: Space> Stack<D, S> {
         self.tiers[index].level.take_done(&mut done);
         for id in done.drain(..) {
             if index < self.first {
-                self.told.push_back(Told::Done(id));
+                self.told.push_back(Notification::Done(id));
             } else {
                 self.part_done(now, index, id as usize);
             }

@@ -1,7 +1,7 @@
 //! Levels of one tier that share its blocks: servers. Each block belongs to one server. A server stores its parts of a
 //! file contiguously and does not know the other blocks.
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk, Spread};
 
 /// The share of a level that is one of several servers, or is below one.
@@ -22,7 +22,7 @@ pub enum Seen<'a, S> {
     Part(Part<'a, S>),
 }
 
-impl<'a, S: Space> Seen<'a, S> {
+impl<'a, S: BlockMap> Seen<'a, S> {
     /// The view of `space` for a level with that share.
     #[inline(always)]
     pub fn new(space: &'a S, share: Option<Share>) -> Self {
@@ -34,7 +34,7 @@ impl<'a, S: Space> Seen<'a, S> {
 
     /// The view as a trait object, for a policy.
     #[inline(always)]
-    pub fn as_space(&self) -> &dyn Space {
+    pub fn as_space(&self) -> &dyn BlockMap {
         match self {
             Seen::All(space) => *space,
             Seen::Part(part) => part,
@@ -55,7 +55,7 @@ impl<S> Part<'_, S> {
     }
 }
 
-impl<S: Space> Space for Part<'_, S> {
+impl<S: BlockMap> BlockMap for Part<'_, S> {
     fn block(&self, file: u32, index: u64) -> Option<Block> {
         self.space.block(file, self.global(file, index)?)
     }

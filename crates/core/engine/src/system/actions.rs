@@ -13,11 +13,11 @@
 //! Cost: logarithmic in the processes per action, plus one unsuccessful query of the policy per instant; if processors
 //! only prefetch for their own processes, one per idle processor.
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk, Nanos};
 
 use super::{Awaited, Phase, Supply, System};
-use crate::backend::{Backend, Kind, Order};
+use crate::backend::{Backend, IoRequest, Kind};
 use crate::devices::Devices;
 use crate::journal::Happening;
 use crate::parallel::{ActionSetup, Draws, Free};
@@ -93,14 +93,14 @@ impl Actions {
 struct Hold(Option<Held>);
 
 impl Backend for Hold {
-    fn issue(&mut self, _now: Nanos, order: Order<'_>) -> u32 {
+    fn issue(&mut self, _now: Nanos, order: IoRequest<'_>) -> u32 {
         debug_assert!(self.0.is_none() && order.blocks.len() == 1, "an action is one fetch");
         self.0 = Some((order.blocks[0], order.disk, order.kind));
         1
     }
 }
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// Marks the processor of a waiting process as idle, from the end of its driver work.
     #[inline]
     pub(super) fn is_free(&mut self, now: Nanos, index: usize) {
@@ -219,7 +219,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     fn issue_held(&mut self, now: Nanos, tier: usize, held: Option<Held>) {
         if let Some((block, disk, kind)) = held {
             let (_, _, mut down) = self.stack.at(tier);
-            down.issue(now, Order { blocks: &[block], disk, kind });
+            down.issue(now, IoRequest { blocks: &[block], disk, kind });
             self.stack.settle(now);
             self.stack.devices.start(now);
         }

@@ -4,7 +4,7 @@
 //! no device finishes, no level decides and the block is resident: it serves the reference, and the process pays for it
 //! and thinks. All other instants take the general path.
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::Nanos;
 
 use super::{Phase, Supply, System, TIME_MAX};
@@ -13,7 +13,7 @@ use crate::devices::Devices;
 /// Maximum number of instants of a single process between two returns to the host.
 const ALONE_MAX: u32 = 1 << 4;
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// [`System::step`] for a single process.
     pub(super) fn step_alone(&mut self, mut now: Nanos) -> Result<(), R::Error> {
         let mut event = self.stack.next_event();
@@ -51,7 +51,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             return Ok(0);
         }
         let until = event.unwrap_or(Nanos::MAX).min(TIME_MAX);
-        let space: &dyn Space = &self.stack.space;
+        let space: &dyn BlockMap = &self.stack.space;
         let (mut hits, mut decided) = (0, false);
         while client.process.free_at == now && now < until && hits < ALONE_MAX {
             // A reference at which the level prefetches into the processor's cache takes the general path.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos};
 
 use super::{Phase, Supply, System};
@@ -33,7 +33,7 @@ impl Arrivals {
     }
 }
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// Issues an open-loop request at its timestamp.
     pub(super) fn arrive(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         let arrivals = &mut self.arrivals;

@@ -1,13 +1,13 @@
 //! Step (3) for one process: it synchronises, requests, waits, writes, and continues.
 
 use headstart_policy::readahead::Asked;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos};
 
 use super::{Awaited, Client, Cursor, Phase, Reads, Supply, System};
 use crate::devices::Devices;
 use crate::journal::Happening;
-use crate::level::{Ask, Looked};
+use crate::level::{Ask, LookupCounts};
 use crate::stack::Stack;
 
 /// Number of references whose data is prefetched into the processor's cache together; a power of two.
@@ -22,7 +22,7 @@ impl<R> Client<R> {
 
     /// Lets its level prefetch data about the next references, once every [`WARM`] of them.
     #[inline(always)]
-    fn warm<D: Devices<S>, S: Space>(&self, stack: &mut Stack<D, S>) {
+    fn warm<D: Devices<S>, S: BlockMap>(&self, stack: &mut Stack<D, S>) {
         if let (true, Reads::Own(Cursor { chunk, at, .. })) = (self.warms(), &self.reads) {
             let next = *at..(at + WARM).min(chunk.blocks.len());
             stack.tiers[self.tier].level.warm(&chunk.blocks[next], &stack.space);
@@ -31,12 +31,12 @@ impl<R> Client<R> {
 
     /// Requests the next blocks from its level, with the id `id`, after `compute`.
     #[inline(always)]
-    pub(super) fn request<D: Devices<S>, S: Space>(
+    pub(super) fn request<D: Devices<S>, S: BlockMap>(
         &self,
         now: Nanos,
         stack: &mut Stack<D, S>,
         (id, asked, compute): (u64, Asked, Nanos),
-    ) -> Looked {
+    ) -> LookupCounts {
         let (blocks, write, position) = (self.blocks(asked.count), self.writes(), self.position());
         let ask = Ask { id, asked, blocks, write, quiet: false, position, compute };
         let (level, space, mut down) = stack.at(self.tier);
@@ -44,7 +44,7 @@ impl<R> Client<R> {
     }
 }
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// Accounts for `issued` driver requests of a level and processes their messages.
     #[inline(always)]
     pub(super) fn follow<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
@@ -113,15 +113,15 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     pub(super) fn wait(&mut self, now: Nanos, index: usize, what: Awaited) {
         let client = &mut self.clients[index];
         client.process.wait(now, what, client.charged_before);
-        self.rests(now, index, what);
+        self.begin_wait(now, index, what);
     }
 
     /// Issues a request, or one block of it.
     #[inline(always)]
-    fn ask<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Looked {
+    fn ask<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> LookupCounts {
         let client = &mut self.clients[index];
-        let (tier, asks) = (client.tier, client.asks);
-        let asked = if asks {
+        let (tier, takes_requests) = (client.tier, client.takes_requests);
+        let asked = if takes_requests {
             client.asked(&self.stack.space, self.manner.whole, index as u32)
         } else {
             client.warm(&mut self.stack);
@@ -147,7 +147,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     /// Records a lookup of a process in the journal.
     #[cold]
-    pub(super) fn note_reference(&mut self, now: Nanos, index: usize, looked: &Looked) {
+    pub(super) fn note_reference(&mut self, now: Nanos, index: usize, looked: &LookupCounts) {
         let client = &self.clients[index];
         let (process, blocks) = (index as u32, client.blocks(looked.blocks()).to_vec());
         self.note(Happening::Referenced { process, at: now, blocks, outcome: looked.outcome() });
@@ -156,8 +156,8 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Takes the block that a process has waited for.
     #[inline]
     fn take<const ALONE: bool>(&mut self, now: Nanos, index: usize) {
-        let Client { tier, asks, .. } = self.clients[index];
-        if !asks {
+        let Client { tier, takes_requests, .. } = self.clients[index];
+        if !takes_requests {
             let (level, space, mut down) = self.stack.at(tier);
             let issued = level.take(now, space.as_space(), &mut down);
             self.follow::<ALONE>(now, tier, issued);

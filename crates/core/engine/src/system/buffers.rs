@@ -1,12 +1,12 @@
 //! The cost of reading blocks whose buffers are on other nodes.
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos};
 
 use super::{Supply, System};
 use crate::devices::Devices;
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// Prepares the lookup of `count` blocks: allocates buffers for absent ones, and charges the process for remote
     /// ones.
     #[inline]

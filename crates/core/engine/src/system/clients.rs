@@ -1,12 +1,12 @@
 //! Clients: closed-loop processes that wait for each request, and open-loop arrivals.
 
 use headstart_policy::readahead::Asked;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos, Position, NEVER};
 
 use super::process::{Process, TIME_MAX};
 use super::supply::{Cursor, Supply};
-use crate::level::Looked;
+use crate::level::LookupCounts;
 use crate::parallel::Draws;
 
 /// The references of a client.
@@ -43,7 +43,7 @@ pub struct Found {
 
 impl Found {
     /// Adds the lookup of a request.
-    pub fn add(&mut self, looked: &Looked) {
+    pub fn add(&mut self, looked: &LookupCounts) {
         self.hits_ready += u64::from(looked.hits_ready);
         self.hits_unready += u64::from(looked.hits_unready);
         self.misses += u64::from(looked.misses);
@@ -57,7 +57,7 @@ pub struct Client<R> {
     /// The level that it uses.
     pub tier: usize,
     /// Whether that level's policy asks for whole requests.
-    pub(super) asks: bool,
+    pub(super) takes_requests: bool,
     /// Its references.
     pub reads: Reads<R>,
     /// With shared hints: the position of each of its references; empty if it gives no hints.
@@ -85,7 +85,7 @@ impl<R> Client<R> {
         Self {
             process,
             tier,
-            asks: false,
+            takes_requests: false,
             reads,
             positions: None,
             count: 0,
@@ -160,7 +160,7 @@ impl<R> Client<R> {
 
     /// The next request: one block, or with `whole` the rest of its request.
     #[must_use]
-    pub fn asked(&self, space: &impl Space, whole: bool, client: u32) -> Asked {
+    pub fn asked(&self, space: &impl BlockMap, whole: bool, client: u32) -> Asked {
         let (file, first) = space.place(self.block());
         let (mut count, mut ends_inside) = (1, false);
         if let Reads::Own(cursor) = &self.reads {

@@ -1,12 +1,12 @@
 //! Step (2): the levels decide, and a process is charged for the driver work.
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos};
 
 use super::{Phase, Supply, System};
 use crate::devices::Devices;
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// Step (2). With `ALONE`, the caller has already determined whether the level `wants` to decide.
     // A single copy for all callers: the code between two references has to fit the processor's instruction cache.
     #[inline(never)]
@@ -52,7 +52,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     fn at_hand(&self, index: usize) -> Option<Block> {
         let first = self.first_client[index]? as usize;
         let client = &self.clients[first];
-        if client.asks {
+        if client.takes_requests {
             return None;
         }
         // A process that has to synchronise, or to wait for the shared structures, makes its request later.

@@ -24,7 +24,7 @@ mod supply;
 mod writers;
 
 use headstart_policy::readahead::Asked;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Earliest, Nanos, Position};
 
 pub use actions::Actions;
@@ -35,15 +35,15 @@ pub use supply::{Cursor, NoSupply, Supply};
 
 use crate::devices::Devices;
 use crate::journal::Happening;
-use crate::level::{Ask, Looked};
+use crate::level::{Ask, LookupCounts};
 use crate::responses::Responses;
-use crate::stack::{Stack, Told};
+use crate::stack::{Notification, Stack};
 use arrivals::Arrivals;
 use writers::Writers;
 
 /// How requests are issued.
 #[derive(Debug, Clone, Copy)]
-pub struct Manner {
+pub struct IssueMode {
     /// Whether all blocks of a request are requested together.
     pub whole: bool,
     /// Whether requests are issued at recorded times, regardless of outstanding requests (open-loop).
@@ -64,7 +64,7 @@ pub struct System<D, S, R> {
     pub idle: Nanos,
     /// What makes the processes one parallel program, if they are one.
     pub parallel: Option<Parallel>,
-    manner: Manner,
+    manner: IssueMode,
     /// For each level: the first process that uses it, and the only one that its decisions can be for.
     first_client: Vec<Option<u32>>,
     only_client: Vec<Option<u32>>,
@@ -89,7 +89,7 @@ pub struct System<D, S, R> {
     now: Nanos,
 }
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// A run at time zero.
     ///
     /// # Errors
@@ -97,14 +97,14 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     pub fn try_new(
         stack: Stack<D, S>,
         mut clients: Vec<Client<R>>,
-        manner: Manner,
+        manner: IssueMode,
         parallel: Option<Parallel>,
     ) -> Result<Self, R::Error> {
-        let asks: Vec<bool> = stack.tiers.iter().map(|tier| tier.level.asks()).collect();
+        let asks: Vec<bool> = stack.tiers.iter().map(|tier| tier.level.takes_requests()).collect();
         let mut first_client = vec![None; asks.len()];
         let mut only_client = vec![None; asks.len()];
         for (number, client) in (0u32..).zip(&mut clients) {
-            client.asks = asks[client.tier];
+            client.takes_requests = asks[client.tier];
             let first = &mut first_client[client.tier];
             only_client[client.tier] = if first.is_none() { Some(number) } else { None };
             first.get_or_insert(number);
@@ -188,7 +188,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         self.clients[index].process.phase = Phase::Done;
         self.running -= 1;
         if !self.parallel.as_ref().is_some_and(|parallel| parallel.is_io(index)) {
-            self.leaves(now, index);
+            self.exit(now, index);
         }
     }
 
@@ -320,7 +320,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     /// Records that a process that the host only observes has referenced the blocks of `ask` in level `tier`, at an
     /// instant started by [`System::turn`]. This needs no fetch: the host ends orders of kind
     /// [`Kind::Demand`](crate::Kind) at once.
-    pub fn observe(&mut self, now: Nanos, tier: usize, ask: &Ask<'_>) -> Looked {
+    pub fn observe(&mut self, now: Nanos, tier: usize, ask: &Ask<'_>) -> LookupCounts {
         let (level, space, mut down) = self.stack.at(tier);
         let looked = level.request(now, ask, space.as_space(), &mut down);
         self.follow::<false>(now, tier, looked.issued);
@@ -412,16 +412,16 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
         }
     }
 
-    fn heard(&mut self, now: Nanos, told: Told) {
+    fn heard(&mut self, now: Nanos, told: Notification) {
         match told {
-            Told::Done(id) if self.manner.open => self.answered(now, id),
-            Told::Done(id) => self.arrived(now, id as usize, false),
-            Told::Written(tier, block) => match self.writers.written(tier, block) {
+            Notification::Done(id) if self.manner.open => self.answered(now, id),
+            Notification::Done(id) => self.arrived(now, id as usize, false),
+            Notification::Written(tier, block) => match self.writers.written(tier, block) {
                 Some(id) if self.manner.open => self.arrival_done(now, id),
                 Some(client) => self.arrived(now, client as usize, true),
                 None => {}
             },
-            Told::Replied(id) => self.replied.push(id),
+            Notification::Replied(id) => self.replied.push(id),
         }
     }
 

@@ -6,13 +6,13 @@
 //!
 //! Cost: constant per read and wait.
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Nanos, Outcome};
 
 use super::{Actions, Awaited, Phase, Process, Reads, Supply, System};
 use crate::devices::Devices;
 use crate::journal::Happening;
-use crate::level::Looked;
+use crate::level::LookupCounts;
 use crate::parallel::{Barrier, Buffers, Contention, Idle, Intervals, Meeting, Node, Parts, Scope, Strings};
 
 /// How a process has spent its time so far.
@@ -54,7 +54,7 @@ impl Parallel {
         let mut nodes = vec![Node::default(); processes];
         let is_io = |index: &usize| actions.as_ref().is_some_and(|actions| actions.is_io(*index));
         // The idle period of a processor without a process never ends.
-        (0..processes).filter(is_io).for_each(|index| nodes[index].rests(Nanos::ZERO, Idle::OwnIo));
+        (0..processes).filter(is_io).for_each(|index| nodes[index].begin_wait(Nanos::ZERO, Idle::OwnIo));
         Self {
             strings,
             barrier,
@@ -113,7 +113,7 @@ impl Parallel {
     }
 }
 
-impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
+impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// Whether processes synchronise. If so, a process without further reads leaves when it would synchronise next.
     pub(super) fn meets_others(&self) -> bool {
         self.parallel.as_ref().is_some_and(|parallel| parallel.barrier.is_some())
@@ -147,7 +147,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
             return Ok(false);
         }
         if parallel.barrier.as_ref().is_some_and(|barrier| barrier.holds(index as u32)) {
-            self.comes(now, index);
+            self.reach_barrier(now, index);
             return Ok(false);
         }
         let mut ends_portion = false;
@@ -169,18 +169,18 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
     }
 
     /// Lets a process arrive at the barrier; it waits unless it is the last.
-    fn comes(&mut self, now: Nanos, index: usize) {
+    fn reach_barrier(&mut self, now: Nanos, index: usize) {
         self.wait(now, index, Awaited::Others);
         let barrier = self.parallel.as_mut().and_then(|parallel| parallel.barrier.as_mut());
-        if let Some(meeting) = barrier.and_then(|barrier| barrier.comes(now, index as u32)) {
+        if let Some(meeting) = barrier.and_then(|barrier| barrier.arrive(now, index as u32)) {
             self.met(now, &meeting);
         }
     }
 
     /// Removes a finished process from the barrier.
-    pub(super) fn leaves(&mut self, now: Nanos, index: usize) {
+    pub(super) fn exit(&mut self, now: Nanos, index: usize) {
         let barrier = self.parallel.as_mut().and_then(|parallel| parallel.barrier.as_mut());
-        if let Some(meeting) = barrier.and_then(|barrier| barrier.leaves(now, index as u32)) {
+        if let Some(meeting) = barrier.and_then(|barrier| barrier.exit(now, index as u32)) {
             self.met(now, &meeting);
         }
     }
@@ -199,14 +199,14 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     /// Handles the start of a process's wait.
     #[inline]
-    pub(super) fn rests(&mut self, now: Nanos, index: usize, what: Awaited) {
+    pub(super) fn begin_wait(&mut self, now: Nanos, index: usize, what: Awaited) {
         let Some(parallel) = &mut self.parallel else { return };
         let kind = match what {
             Awaited::Others => Idle::Barrier,
             Awaited::Read(Outcome::HitUnready) => Idle::OtherIo,
             Awaited::Read(_) | Awaited::Write => Idle::OwnIo,
         };
-        parallel.nodes[index].rests(now, kind);
+        parallel.nodes[index].begin_wait(now, kind);
         self.is_free(now, index);
     }
 
@@ -236,7 +236,7 @@ impl<D: Devices<S>, S: Space + Send, R: Supply<S>> System<D, S, R> {
 
     /// Counts the lookup of a request.
     #[inline]
-    pub(super) fn count(&mut self, looked: &Looked) {
+    pub(super) fn count(&mut self, looked: &LookupCounts) {
         if let Some(parallel) = &mut self.parallel {
             parallel.intervals.sums.found(looked);
         }

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use headstart_engine::{Ask, Backend, Kind, Level, Order};
+use headstart_engine::{Ask, Backend, IoRequest, Kind, Level};
 use headstart_policy::readahead::{Amp, Asked, Cached, Found, Obl, Run, When};
 use headstart_policy::replacement::Lru;
-use headstart_policy::{Apart, Asking, ReadAhead, Space};
+use headstart_policy::{BlockMap, ReadAhead, RequestPolicy, SeparateReadAhead};
 use headstart_types::{Block, Disk, Nanos};
 
 /// One file of 100 blocks on one disk; a block's number is its index.
 struct Line;
 
-impl Space for Line {
+impl BlockMap for Line {
     fn block(&self, _: u32, index: u64) -> Option<Block> {
         (index < 100).then_some(Block(index as u32))
     }
@@ -42,7 +42,7 @@ impl Space for Line {
 struct Orders(Vec<String>);
 
 impl Backend for Orders {
-    fn issue(&mut self, _: Nanos, order: Order<'_>) -> u32 {
+    fn issue(&mut self, _: Nanos, order: IoRequest<'_>) -> u32 {
         let kind = if order.kind == Kind::Demand { "demand" } else { "prefetch" };
         let first = order.blocks[0].0;
         self.0.push(format!("{kind} {first}..{}", first + order.blocks.len() as u32));
@@ -80,8 +80,8 @@ struct Host {
 
 impl Host {
     fn new(frames: u32, read_ahead: impl ReadAhead + 'static) -> Self {
-        let parts = Apart(Box::new(Lru::new(&[], 100)), Some(Box::new(read_ahead)));
-        let policy = Box::new(Asking::new(Box::new(parts), frames));
+        let parts = SeparateReadAhead(Box::new(Lru::new(&[], 100)), Some(Box::new(read_ahead)));
+        let policy = Box::new(RequestPolicy::new(Box::new(parts), frames));
         let level = Level::new(policy, frames, &[], &[Disk(0); 100], 1);
         Self { level, orders: Orders::default(), done: Vec::new(), now: 0 }
     }

@@ -1,7 +1,7 @@
 //! Policies broken on purpose: the level must catch each of them. If one of these tests fails, the checks that all
 //! other tests rely on do not work.
 
-use headstart_engine::{Ask, Backend, Level, Order};
+use headstart_engine::{Ask, Backend, IoRequest, Level};
 use headstart_policy::readahead::Asked;
 use headstart_policy::{Event, Fetch, NoSpace, Policy, View};
 use headstart_types::{Block, Disk, Nanos};
@@ -22,7 +22,7 @@ impl Policy for Broken {
 struct Nowhere;
 
 impl Backend for Nowhere {
-    fn issue(&mut self, _now: Nanos, _order: Order<'_>) -> u32 {
+    fn issue(&mut self, _now: Nanos, _order: IoRequest<'_>) -> u32 {
         1
     }
 }

@@ -295,7 +295,7 @@ impl Policy for Naive {
 
     fn grow(&mut self, _blocks: usize) {}
 
-    fn asks(&self) -> bool {
+    fn takes_requests(&self) -> bool {
         self.processes > 1
     }
 }

@@ -242,7 +242,7 @@ impl<S: Strategy> Policy for Hinted<S> {
         !self.owed.is_empty() || !self.promised.is_empty() || self.strategy.decides(&self.knowledge, outstanding)
     }
 
-    fn asks(&self) -> bool {
+    fn takes_requests(&self) -> bool {
         self.whole || self.processes > 1
     }
 

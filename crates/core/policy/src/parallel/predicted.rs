@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 
 use headstart_types::{Block, Disk, IndexSet, Nanos};
 
-use crate::asking::CachedIn;
 use crate::readahead::{Asked, Run};
-use crate::{ReadAhead, Space, View};
+use crate::request_policy::CachedIn;
+use crate::{BlockMap, ReadAhead, View};
 
 /// Maximum queue length per process. A guess: more than any processor fetches in an idle period.
 const NAMED_MAX: usize = 64;
@@ -83,7 +83,7 @@ impl Predicted {
     }
 
     /// Called when `disk` has fetched `block`.
-    pub fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn Space) {
+    pub fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn BlockMap) {
         self.predictor.fetched(now, disk, block, space);
     }
 

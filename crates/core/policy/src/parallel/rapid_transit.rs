@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ahead, Predicted};
 use crate::predictor;
 use crate::row::{Context, Family, PolicyRow};
-use crate::{Apart, Asking, Event, Fetch, Policy, Replacement, Space, View};
+use crate::{BlockMap, Event, Fetch, Policy, Replacement, RequestPolicy, SeparateReadAhead, View};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
@@ -111,7 +111,7 @@ fn build(mut keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError
         .map_err(|error| error.within("replacement"))?;
     let buffers = if keys.buffers == 0 { program.string_of.len() as u32 } else { keys.buffers };
     let setting = Setting { buffers, min_lead: keys.min_lead, for_others: keys.for_others, first: keys.prefetch_for };
-    let asking = Asking::new(Box::new(Apart(replacement, None)), context.frames);
+    let asking = RequestPolicy::new(Box::new(SeparateReadAhead(replacement, None)), context.frames);
     let processes = program.string_of.len();
     let knowledge = match named.as_ref().and_then(Value::as_table) {
         None => Knowledge::Strings(Ahead::new(program, setting.min_lead)),
@@ -163,7 +163,7 @@ impl Knowledge {
         }
     }
 
-    fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn Space) {
+    fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn BlockMap) {
         if let Knowledge::Predicted(predicted) = self {
             predicted.fetched(now, disk, block, space);
         }
@@ -186,7 +186,7 @@ pub struct Setting {
 /// The RAPID Transit policy.
 pub struct RapidTransit {
     /// Handles demand fetching.
-    asking: Asking<Apart<dyn Replacement>>,
+    asking: RequestPolicy<SeparateReadAhead<dyn Replacement>>,
     knowledge: Knowledge,
     setting: Setting,
     /// For each block: whether it was prefetched and not requested since.
@@ -206,7 +206,11 @@ pub struct RapidTransit {
 }
 
 impl RapidTransit {
-    pub(super) fn new(asking: Asking<Apart<dyn Replacement>>, knowledge: Knowledge, setting: Setting) -> Self {
+    pub(super) fn new(
+        asking: RequestPolicy<SeparateReadAhead<dyn Replacement>>,
+        knowledge: Knowledge,
+        setting: Setting,
+    ) -> Self {
         let (unused, prefetched) = (Vec::new(), VecDeque::new());
         let (starved, crowded) = (false, false);
         Self { asking, knowledge, setting, unused, unused_count: 0, starved, crowded, turn: 0, prefetched, requests: 0 }
@@ -319,7 +323,7 @@ impl Policy for RapidTransit {
         self.asking.decides(outstanding)
     }
 
-    fn asks(&self) -> bool {
+    fn takes_requests(&self) -> bool {
         true
     }
 

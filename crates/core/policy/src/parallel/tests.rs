@@ -7,12 +7,12 @@ use proptest::prelude::*;
 
 use crate::readahead::{Asked, Found};
 use crate::registry::{policy, replacement, Context};
-use crate::{BlockState, Event, Fetch, Hints, Policy, Space, View};
+use crate::{BlockMap, BlockState, Event, Fetch, Hints, Policy, View};
 
 /// One file; a block's number is its index.
 struct File(u32);
 
-impl Space for File {
+impl BlockMap for File {
     fn block(&self, _file: u32, index: u64) -> Option<Block> {
         (index < u64::from(self.0)).then_some(Block(index as u32))
     }
@@ -331,7 +331,7 @@ fn plans_for_one_process_are_refused_to_several() {
     for name in ["fixed-horizon", "aggressive", "forestall"] {
         let asks = |processes| {
             let row = policy(name).unwrap();
-            row.build(row.keys.defaults(), &shared(processes)).unwrap().asks()
+            row.build(row.keys.defaults(), &shared(processes)).unwrap().takes_requests()
         };
         assert_eq!((asks(1), asks(2)), (false, true), "{name}");
     }

@@ -91,7 +91,7 @@ pub(crate) const fn family_with(make: Make<dyn ReadAhead>, by_position: ByPositi
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(make),
+        build: BuildReadAhead::Separate(make),
     };
     Family::Predictor(reads_ahead, by_position)
 }
@@ -108,7 +108,7 @@ pub fn named(table: &Table, frames: u32) -> Result<Box<dyn ReadAhead>, KeyError>
     let row = ROWS.iter().find(|row| row.name == name).ok_or_else(unknown)?;
     let context = ReadAheadContext { block_bytes, frames, drive: None, future: None };
     match row.reads_ahead().map(|reads_ahead| &reads_ahead.build) {
-        Some(BuildReadAhead::Apart(make)) => make(keys, &context),
+        Some(BuildReadAhead::Separate(make)) => make(keys, &context),
         _ => Err(unknown()),
     }
 }

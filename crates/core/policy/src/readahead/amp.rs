@@ -42,7 +42,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: AmpKeys = read_keys(keys)?;
             let max_degree = keys.max_degree.some_blocks("max_degree", context.block_bytes)?;
             Ok(Box::new(Amp::new(context.frames, u64::from(keys.threshold), max_degree)))

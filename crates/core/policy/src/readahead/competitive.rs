@@ -45,7 +45,7 @@ use super::linux::{Ramp, Windows};
 use super::pressure::Pressure;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
-use crate::Space;
+use crate::BlockMap;
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
@@ -60,7 +60,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Drive,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let setting = read_keys::<CompetitiveKeys>(keys)?.setting(context)?;
             let drive = context.drive.as_ref().ok_or_else(|| {
                 let problem = "competitive weighs seeks against transfers, but the device has no arm";
@@ -183,7 +183,7 @@ impl ReadAhead for Competitive {
         self.windows.evicted(file, index);
     }
 
-    fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn Space) {
+    fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn BlockMap) {
         let Some(sector) = space.sector(block) else { return };
         let end = sector + self.block_bytes.div_ceil(SECTOR_BYTES).max(1);
         if let Some(seek) = self.watch.served(now, disk, sector..end) {

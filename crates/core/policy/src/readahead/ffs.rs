@@ -35,7 +35,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: FfsKeys = read_keys(keys)?;
             let first = keys.first.some_blocks("first", context.block_bytes)?;
             let max = keys.max.some_blocks("max", context.block_bytes)?;

@@ -36,7 +36,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: FixedDepthKeys = read_keys(keys)?;
             let depth = keys.depth.some_blocks("depth", context.block_bytes)?;
             let start = keys.start.some_blocks("start", context.block_bytes)?;

@@ -30,7 +30,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: false,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: FsspecKeys = read_keys(keys)?;
             let blocks = keys.block_size.blocks(context.block_bytes);
             Ok(Box::new(FsspecReadahead::new(blocks, keys.files as usize)))

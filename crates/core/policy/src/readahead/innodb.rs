@@ -35,7 +35,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: InnoDbKeys = read_keys(keys)?;
             // An extent is only worth remembering if it has a page in the pool.
             let extents = keys.extents.min(context.frames) as usize;

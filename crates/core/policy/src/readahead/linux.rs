@@ -60,7 +60,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: LinuxKeys = read_keys(keys)?;
             let max = keys.read_ahead.blocks(context.block_bytes);
             let request_max = keys.max_request.blocks(context.block_bytes);

@@ -41,7 +41,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: false,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: Linux26Keys = read_keys(keys)?;
             let min = keys.min.some_blocks("min", context.block_bytes)?;
             let max = keys.max.some_blocks("max", context.block_bytes)?;

@@ -56,7 +56,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: false,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| built(keys, context, Linux2610::new)),
+        build: BuildReadAhead::Separate(&|keys, context| built(keys, context, Linux2610::new)),
     }),
 };
 

@@ -50,7 +50,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| built(keys, context, Linux2616::new)),
+        build: BuildReadAhead::Separate(&|keys, context| built(keys, context, Linux2616::new)),
     }),
 };
 

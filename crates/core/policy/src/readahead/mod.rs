@@ -70,7 +70,7 @@ pub use size::Size;
 pub use stride::Stride;
 pub use zfs::{Zfs, ZfsSetting};
 
-use crate::{Replacement, Space};
+use crate::{BlockMap, Replacement};
 
 /// Default number of files (or open files: file and client) with state.
 pub(crate) const FILES: u32 = 65_536;
@@ -91,7 +91,7 @@ pub struct Asked {
 }
 
 /// The `client` of a block demoted by the level above, which no process has requested.
-pub const NOBODY: u32 = u32::MAX;
+pub const NO_CLIENT: u32 = u32::MAX;
 
 impl Asked {
     /// The block after the last one, saturating at the largest number.
@@ -163,12 +163,12 @@ pub trait Cached {
     /// Frames of the level.
     fn frames(&self) -> u32;
 
-    /// See [`Space::contiguous`](crate::Space::contiguous).
+    /// See [`BlockMap::contiguous`](crate::BlockMap::contiguous).
     fn contiguous(&self, file: u32, index: u64, most: u64) -> u64 {
         self.file_blocks(file).map_or(most, |blocks| blocks.saturating_sub(index).min(most))
     }
 
-    /// See [`Space::mapped_by`](crate::Space::mapped_by).
+    /// See [`BlockMap::mapped_by`](crate::BlockMap::mapped_by).
     fn mapped_by(&self, _file: u32, _index: u64) -> Option<(u32, u64)> {
         None
     }
@@ -211,7 +211,7 @@ pub trait ReadAhead: Send {
 
     /// The disk has fetched `block`. Called after `asked`, in the order of service; the blocks of one I/O are reported
     /// one by one at one instant. Not called for blocks that do not come from a disk.
-    fn fetched(&mut self, _now: Nanos, _disk: Disk, _block: Block, _space: &dyn Space) {}
+    fn fetched(&mut self, _now: Nanos, _disk: Disk, _block: Block, _space: &dyn BlockMap) {}
 
     /// Maximum number of blocks of one request to the level or device below, at least 1; see
     /// [`crate::Policy::order_max`].

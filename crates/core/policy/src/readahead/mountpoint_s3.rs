@@ -36,7 +36,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: false,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: MountpointKeys = read_keys(keys)?;
             let files = keys.files as usize;
             Ok(Box::new(MountpointS3::new(keys.setting(context)?, context.frames, files)))

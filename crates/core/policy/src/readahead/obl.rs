@@ -36,7 +36,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: false,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, _| {
+        build: BuildReadAhead::Separate(&|keys, _| {
             let keys: OblKeys = read_keys(keys)?;
             Ok(Box::new(Obl { confidence: keys.confidence.unwrap_or(CONFIDENCE) as usize, ..Obl::new(keys.when) }))
         }),

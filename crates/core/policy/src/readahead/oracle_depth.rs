@@ -40,7 +40,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: true,
         needs: Needs::Future,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: OracleDepthKeys = read_keys(keys)?;
             let request_max = keys.max_request.some_blocks("max_request", context.block_bytes)?;
             let future = context.future.clone().ok_or_else(|| {

@@ -39,7 +39,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: PostgresKeys = read_keys(keys)?;
             let combine = keys.io_combine_limit.some_blocks("io_combine_limit", context.block_bytes)?;
             let files = keys.files as usize;

@@ -32,7 +32,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: false,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, _| Ok(Box::new(read_keys::<RaKeys>(keys)?.build()))),
+        build: BuildReadAhead::Separate(&|keys, _| Ok(Box::new(read_keys::<RaKeys>(keys)?.build()))),
     }),
 };
 

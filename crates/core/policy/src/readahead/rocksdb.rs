@@ -31,7 +31,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: RocksDbKeys = read_keys(keys)?;
             let initial = keys.initial.some_blocks("initial", context.block_bytes)?;
             let max = keys.max.some_blocks("max", context.block_bytes)?;

@@ -14,7 +14,7 @@ pub type Make<P> = &'static (dyn Fn(Table, &ReadAheadContext) -> Result<Box<P>, 
 #[derive(Clone, Copy)]
 pub enum BuildReadAhead {
     /// Combined with a replacement that the scenario chooses.
-    Apart(Make<dyn ReadAhead>),
+    Separate(Make<dyn ReadAhead>),
     /// With its own replacement.
     WithReplacement(Make<dyn Integrated>),
 }

@@ -40,7 +40,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, _| {
+        build: BuildReadAhead::Separate(&|keys, _| {
             let keys: StrideKeys = read_keys(keys)?;
             let degree = keys.degree;
             Ok(Box::new(Stride::new(degree, keys.files as usize)))

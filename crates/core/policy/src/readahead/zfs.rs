@@ -40,7 +40,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: false,
         spares_random: true,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Apart(&|keys, context| {
+        build: BuildReadAhead::Separate(&|keys, context| {
             let keys: ZfsKeys = read_keys(keys)?;
             let files = keys.files as usize;
             Ok(Box::new(Zfs::new(keys.setting(context)?, files)))

@@ -67,7 +67,7 @@ pub trait Replacement: Send {
     }
 
     /// `process` has requested `block`, which is about to be fetched or in flight. Only called for policies that
-    /// [ask](crate::Policy::asks) for whole requests.
+    /// [ask](crate::Policy::takes_requests) for whole requests.
     fn awaited_by(&mut self, _process: u32, _block: Block) {}
 
     /// The resident `block` leaves without [`victim`](Self::victim): a coordinator has removed it or evicts it first.

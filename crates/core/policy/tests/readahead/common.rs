@@ -138,7 +138,7 @@ pub fn build(row: &PolicyRow, keys: &str, frames: u32) -> Box<dyn ReadAhead> {
     let keys: Table = keys.parse().expect("keys are TOML");
     let context = context(frames);
     match row.reads_ahead().unwrap().build {
-        BuildReadAhead::Apart(build) => build(keys, &context).unwrap(),
+        BuildReadAhead::Separate(build) => build(keys, &context).unwrap(),
         BuildReadAhead::WithReplacement(build) => build(keys, &context).unwrap(),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headstart_policy::readahead::{Asked, BuildReadAhead, ReadAheadContext};
 use headstart_policy::registry::read_ahead;
-use headstart_policy::{ReadAhead, Space};
+use headstart_policy::{BlockMap, ReadAhead};
 use headstart_types::{Block, Disk, DriveFacts, Nanos, RateBand};
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::common::{build, context, drive, named, row, Level, BLOCK_BYTES};
 /// Block n lies at sector 8 n.
 struct InOrder;
 
-impl Space for InOrder {
+impl BlockMap for InOrder {
     fn block(&self, _file: u32, index: u64) -> Option<Block> {
         u32::try_from(index).ok().map(Block)
     }
@@ -62,7 +62,7 @@ fn zoned() -> DriveFacts {
 }
 
 fn on(drive: DriveFacts, keys: &str, frames: u32) -> Box<dyn ReadAhead> {
-    let BuildReadAhead::Apart(build) = read_ahead("competitive").unwrap().build else { panic!("it stands apart") };
+    let BuildReadAhead::Separate(build) = read_ahead("competitive").unwrap().build else { panic!("it stands apart") };
     let context = ReadAheadContext { drive: Some(Arc::new(drive)), ..context(frames) };
     build(keys.parse().unwrap(), &context).unwrap()
 }
@@ -200,7 +200,7 @@ fn streams_that_end_early_are_no_pressure() {
 
 #[test]
 fn refusals_name_the_key() {
-    let BuildReadAhead::Apart(build) = read_ahead("competitive").unwrap().build else { panic!("it stands apart") };
+    let BuildReadAhead::Separate(build) = read_ahead("competitive").unwrap().build else { panic!("it stands apart") };
     let refused = |keys: &str, context: &ReadAheadContext| build(keys.parse().unwrap(), context).err().expect(keys);
     for (keys, key) in [
         ("weight = 0.0", "weight"),

@@ -113,7 +113,7 @@ fn keys_are_checked() {
         let context = context(10);
         let keys: toml::Table = "nonsense = 1".parse().unwrap();
         let error = match row.reads_ahead().unwrap().build {
-            BuildReadAhead::Apart(build) => build(keys, &context).err(),
+            BuildReadAhead::Separate(build) => build(keys, &context).err(),
             BuildReadAhead::WithReplacement(build) => build(keys, &context).err(),
         };
         assert_eq!(error.expect("refused").key, "nonsense", "{}", row.name);

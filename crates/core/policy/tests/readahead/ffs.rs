@@ -199,7 +199,7 @@ fn with_whole_clusters_the_first_read_brings_all_of_its_cluster() {
 #[test]
 fn a_first_above_max_is_refused() {
     let row = headstart_policy::registry::read_ahead("ffs").unwrap();
-    let headstart_policy::readahead::BuildReadAhead::Apart(build) = row.build else { unreachable!() };
+    let headstart_policy::readahead::BuildReadAhead::Separate(build) = row.build else { unreachable!() };
     let context = crate::common::context(10);
     let refused = |keys: &str| build(keys.parse().unwrap(), &context).err().expect(keys).key;
     assert_eq!(refused("first = \"128KiB\""), "first");

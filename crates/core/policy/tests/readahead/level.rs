@@ -8,7 +8,7 @@ use headstart_policy::readahead::{Asked, BuildReadAhead, Found, Integrated};
 use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::PolicyRow;
 use headstart_policy::replacement::Lru;
-use headstart_policy::{Apart, Asking, BlockState, Event, Fetch, Policy, Space, View};
+use headstart_policy::{BlockMap, BlockState, Event, Fetch, Policy, RequestPolicy, SeparateReadAhead, View};
 use headstart_types::{Block, Disk, Nanos, Outcome};
 use proptest::prelude::*;
 use toml::Table;
@@ -29,7 +29,7 @@ impl Files {
     }
 }
 
-impl Space for Files {
+impl BlockMap for Files {
     fn block(&self, file: u32, index: u64) -> Option<Block> {
         self.number(file, index)
     }
@@ -56,9 +56,9 @@ impl Space for Files {
     }
 }
 
-/// A level under an [`Asking`] policy, which checks the policy's promises for each fetch.
+/// A level under an [`RequestPolicy`] policy, which checks the policy's promises for each fetch.
 struct Checked {
-    policy: Asking,
+    policy: RequestPolicy,
     files: Files,
     states: Vec<BlockState>,
     free: u32,
@@ -71,14 +71,14 @@ impl Checked {
     fn new(row: &PolicyRow, frames: u32, blocks_each: u64) -> Self {
         let context = context(frames);
         let parts: Box<dyn Integrated> = match row.reads_ahead().unwrap().build {
-            BuildReadAhead::Apart(build) => {
+            BuildReadAhead::Separate(build) => {
                 let read_ahead = build(Table::new(), &context).expect("defaults build");
-                Box::new(Apart(Box::new(Lru::new(&[], 0)), Some(read_ahead)))
+                Box::new(SeparateReadAhead(Box::new(Lru::new(&[], 0)), Some(read_ahead)))
             }
             BuildReadAhead::WithReplacement(build) => build(Table::new(), &context).expect("defaults build"),
         };
         Self {
-            policy: Asking::new(parts, frames),
+            policy: RequestPolicy::new(parts, frames),
             files: Files { blocks_each, numbers: RefCell::new(BTreeMap::new()) },
             states: Vec::new(),
             free: frames,

@@ -108,7 +108,7 @@ fn what_is_evicted_unread_is_asked_for_again() {
 
 #[test]
 fn it_has_to_be_told() {
-    let BuildReadAhead::Apart(build) = read_ahead("oracle-depth").unwrap().build else { panic!("it stands apart") };
+    let BuildReadAhead::Separate(build) = read_ahead("oracle-depth").unwrap().build else { panic!("it stands apart") };
     let error = build(toml::Table::new(), &ReadAheadContext { future: None, ..context(10) }).err().expect("refused");
     assert_eq!(error.key, "name");
     assert!(error.to_string().contains("unknown here"), "{error}");

@@ -30,7 +30,7 @@ use std::fs;
 use headstart_device::{build_device, build_scheduler, sectors_of, Device, DeviceError, Drive};
 use headstart_policy::readahead::Version;
 use headstart_policy::registry::{PolicyRow, POLICIES};
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_trace::hints::{About, FileKind, RecordedFile, Recording};
 use headstart_types::{stream_seed, KeyError, Nanos};
 use toml::Table;

@@ -1,7 +1,7 @@
 //! What must hold of an export after each instant, whatever clients, policies and backings do: for fuzzers. Cost: proportional to the
 //! pages that have numbers.
 
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::Block;
 use rustc_hash::FxHashMap;
 

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use headstart_hints::Follower;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::Block;
 
 use super::Conductor;

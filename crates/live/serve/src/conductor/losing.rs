@@ -8,7 +8,7 @@
 use std::io;
 
 use headstart_nbd::Errno;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::Block;
 
 use super::{Conductor, RENEWAL};

@@ -31,7 +31,7 @@ use headstart_engine::{Counts, Kind, Tier};
 use headstart_hints::{FollowReport, Follower};
 use headstart_nbd::Errno;
 use headstart_policy::readahead::Asked;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos};
 use rustc_hash::FxHashMap;
 

@@ -1,8 +1,8 @@
 //! Which pages are in a spill file, and where: a level of the engine, and the slots of what it holds.
 
-use headstart_engine::{Ask, Backend, Level, Order};
+use headstart_engine::{Ask, Backend, IoRequest, Level};
 use headstart_policy::readahead::Asked;
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_sim::served;
 use headstart_types::{Block, Nanos, NEVER};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,7 +17,7 @@ use crate::work::Place;
 struct Nowhere;
 
 impl Backend for Nowhere {
-    fn issue(&mut self, _now: Nanos, _order: Order<'_>) -> u32 {
+    fn issue(&mut self, _now: Nanos, _order: IoRequest<'_>) -> u32 {
         0
     }
 }

@@ -132,7 +132,7 @@ fn read(mut reading: Reading, places: &Places, to_run: &SyncSender<Filled>, from
 
 #[cfg(test)]
 mod tests {
-    use headstart_policy::Space;
+    use headstart_policy::BlockMap;
     use headstart_scenario::Scenario;
     use headstart_types::Block;
 

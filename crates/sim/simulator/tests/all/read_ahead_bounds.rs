@@ -24,7 +24,7 @@ fn run(scenario: &Scenario) -> Report {
 /// `scenario` under `row`, with a replacement drawn for those that leave it open.
 fn under(row: &PolicyRow, scenario: &Table, rng: &mut ChaCha8Rng) -> Table {
     let mut policy = Table::from_iter([("name".to_owned(), row.name.into())]);
-    if let BuildReadAhead::Apart(_) = row.reads_ahead().unwrap().build {
+    if let BuildReadAhead::Separate(_) = row.reads_ahead().unwrap().build {
         let open: Vec<&str> = REPLACEMENTS.iter().filter(|row| !row.hinted).map(|row| row.name).collect();
         policy.insert("replacement".to_owned(), open[rng.random_range(0..open.len())].into());
     }

@@ -8,7 +8,7 @@ use headstart_engine::conformance::{Checked, Disks};
 use headstart_engine::{Ask, Level};
 use headstart_policy::readahead::Asked;
 use headstart_policy::registry::{Context, PolicyRow, ReplacementRow, POLICIES, REPLACEMENTS};
-use headstart_policy::{Disclosure, Hints, Policy, Space};
+use headstart_policy::{BlockMap, Disclosure, Hints, Policy};
 use headstart_types::{Block, Disk, Meetings, Nanos, Program};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -119,7 +119,7 @@ pub fn misled(system: &System) -> System {
 /// One file in which no two blocks are neighbours, so that each is fetched by itself.
 struct Apart(Vec<Disk>);
 
-impl Space for Apart {
+impl BlockMap for Apart {
     fn block(&self, _file: u32, index: u64) -> Option<Block> {
         Some(Block((index / 2) as u32))
     }

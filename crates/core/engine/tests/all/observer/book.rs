@@ -47,16 +47,16 @@ pub type Lengths = BTreeMap<(String, usize), u64>;
 
 /// How a level that is watched makes orders.
 #[derive(Debug, Clone, Copy)]
-pub struct Manner {
+pub struct IssueMode {
     pub gathers: bool,
     pub order_max: usize,
     /// Blocks are handed over when they arrive; else when the process takes them.
-    pub asks: bool,
+    pub takes_requests: bool,
 }
 
 pub struct Book {
     what: String,
-    manner: Manner,
+    manner: IssueMode,
     stays: Vec<Stay>,
     stay_of: BTreeMap<u32, usize>,
     waiting: BTreeMap<u32, Vec<Waiter>>,
@@ -78,7 +78,7 @@ pub struct Book {
 }
 
 impl Book {
-    pub fn new(what: &str, manner: Manner, initial: &[Block]) -> Self {
+    pub fn new(what: &str, manner: IssueMode, initial: &[Block]) -> Self {
         let stay = Stay { wanted: true, allocated: true, came: Some(0), ..Stay::default() };
         Self {
             what: what.to_owned(),
@@ -230,7 +230,7 @@ impl Book {
         let stay = self.stay(block).expect("what comes was fetched");
         assert!(stay.came.is_none(), "{block} has come twice");
         (stay.came, stay.service) = (Some(now), service.unwrap_or(0).min(u32::MAX.into()));
-        if self.manner.asks {
+        if self.manner.takes_requests {
             self.handed_over(now, block);
         }
     }

@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use headstart_device::{build_device, build_scheduler, Drive, Finished, Request, Started, MODELS, SCHEDULERS};
-use headstart_engine::{Ask, Backend, Kind, Level, Order};
+use headstart_engine::{Ask, Backend, IoRequest, Kind, Level};
 use headstart_policy::readahead::{Asked, BuildReadAhead, ReadAheadContext};
 use headstart_policy::registry::{Beside, Context, PolicyRow, ReplacementRow, POLICIES, REPLACEMENTS};
-use headstart_policy::{Asking, Disclosure, Event, Fetch, Hints, Policy, Space, View};
+use headstart_policy::{BlockMap, Disclosure, Event, Fetch, Hints, Policy, RequestPolicy, View};
 use headstart_types::{Block, Disk, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toml::Table;
 
-use book::{Book, Manner, FILE_BLOCKS};
+use book::{Book, IssueMode, FILE_BLOCKS};
 
 const SYSTEMS: u64 = 30;
 const BLOCK_SECTORS: u32 = 8;
@@ -29,7 +29,7 @@ struct Files {
     disks: u32,
 }
 
-impl Space for Files {
+impl BlockMap for Files {
     fn block(&self, file: u32, index: u64) -> Option<Block> {
         let at = index < FILE_BLOCKS.into() && file < self.files;
         at.then(|| Block(file * FILE_BLOCKS + index as u32))
@@ -146,14 +146,14 @@ impl Drawn {
             *most = "12KiB".into();
         }
         let built = match row.reads_ahead().map(|reads_ahead| reads_ahead.build) {
-            Some(BuildReadAhead::Apart(make)) => make(keys, &of_read_ahead).and_then(|parts| with(Some(parts))),
+            Some(BuildReadAhead::Separate(make)) => make(keys, &of_read_ahead).and_then(|parts| with(Some(parts))),
             Some(BuildReadAhead::WithReplacement(make)) => make(keys, &of_read_ahead).map(|mut parts| {
                 for block in &self.initial {
                     let (file, index) = self.files().place(*block);
                     parts.placed(*block, file, index);
                     parts.inserted(*block);
                 }
-                Box::new(Asking::new(parts, self.frames)) as Box<dyn Policy>
+                Box::new(RequestPolicy::new(parts, self.frames)) as Box<dyn Policy>
             }),
             None if whole && !row.is_hinted() => with(None),
             None => row.build(keys, &context),
@@ -179,8 +179,8 @@ impl Policy for Watched {
         self.0.decides(outstanding)
     }
 
-    fn asks(&self) -> bool {
-        self.0.asks()
+    fn takes_requests(&self) -> bool {
+        self.0.takes_requests()
     }
 
     fn gathers(&self) -> bool {
@@ -208,7 +208,7 @@ struct Outside {
 }
 
 impl Backend for Outside {
-    fn issue(&mut self, now: Nanos, order: Order<'_>) -> u32 {
+    fn issue(&mut self, now: Nanos, order: IoRequest<'_>) -> u32 {
         self.book.lock().expect("one thread").ordered(now.0, order.kind, order.blocks);
         if order.kind == Kind::Allocate {
             self.allocated.extend(order.blocks);
@@ -256,10 +256,10 @@ impl Outside {
 
 /// Runs it, and compares.
 fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
-    let manner = Manner {
-        gathers: policy.asks() || policy.gathers(),
+    let manner = IssueMode {
+        gathers: policy.takes_requests() || policy.gathers(),
         order_max: policy.order_max() as usize,
-        asks: policy.asks(),
+        takes_requests: policy.takes_requests(),
     };
     let book = Arc::new(Mutex::new(Book::new(what, manner, &drawn.initial)));
     let noted = || -> MutexGuard<'_, Book> { book.lock().expect("one thread") };
@@ -325,7 +325,7 @@ fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
         }
         if level.wants_to_decide() || level.wake_at().is_some_and(|at| at <= instant) {
             let acts = due[0].is_none_or(|due| due <= now) && next[0] < drawn.wishes[0].len();
-            let at_hand = (acts && !manner.asks).then(|| Block(drawn.wishes[0][next[0]].first));
+            let at_hand = (acts && !manner.takes_requests).then(|| Block(drawn.wishes[0][next[0]].first));
             (noted().round, noted().at_hand) = (true, at_hand.map(|block| block.0));
             level.decide(instant, at_hand, &files, &mut outside);
             noted().over(now);
@@ -341,7 +341,7 @@ fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
             let waits = if std::mem::take(&mut waited[process]) {
                 noted().round = true;
                 level.take(instant, &files, &mut outside);
-                blocks.iter().filter(|_| !manner.asks).for_each(|block| noted().handed_over(now, block.0));
+                blocks.iter().filter(|_| !manner.takes_requests).for_each(|block| noted().handed_over(now, block.0));
                 false
             } else {
                 blocks.iter().for_each(|block| noted().referenced(now, process as u32, block.0, wish.write));
@@ -411,7 +411,7 @@ fn by_whole_requests_each_count_is_the_observers() {
             let processes = if row.is_hinted() { 1 } else { 1 + seed as u32 % 3 };
             let drawn = drawn(!seed, processes, 6);
             let policy = drawn.policy(row, true);
-            if policy.asks() {
+            if policy.takes_requests() {
                 watch(&format!("{}, seed {seed}", row.name), &drawn, policy);
                 asked += 1;
             }

@@ -191,7 +191,7 @@ impl Policy for Tip2 {
         !self.owed.is_empty() || self.estimators.best_prefetch().is_some()
     }
 
-    fn asks(&self) -> bool {
+    fn takes_requests(&self) -> bool {
         self.shared
     }
 }

@@ -12,11 +12,11 @@ use headstart_types::{Block, Nanos};
 
 use crate::lists::Lists;
 use crate::named::Named;
-use crate::readahead::{Asked, Cached, Found, Integrated, Run, NOBODY};
+use crate::readahead::{Asked, Cached, Found, Integrated, Run, NO_CLIENT};
 use crate::{Event, Fetch, Policy, View};
 
 /// A replacement and a read-ahead as a [`Policy`].
-pub struct Asking<P: Integrated + ?Sized = dyn Integrated> {
+pub struct RequestPolicy<P: Integrated + ?Sized = dyn Integrated> {
     parts: Box<P>,
     frames: u32,
     /// See [`ReadAhead::one_by_one`].
@@ -40,7 +40,7 @@ struct Round<'a> {
     fetches: &'a mut Vec<Fetch>,
 }
 
-impl<P: Integrated + ?Sized> Asking<P> {
+impl<P: Integrated + ?Sized> RequestPolicy<P> {
     /// A policy for a cache of `frames` frames.
     #[must_use]
     pub fn new(parts: Box<P>, frames: u32) -> Self {
@@ -134,7 +134,7 @@ impl<P: Integrated + ?Sized> Asking<P> {
             if matches!(found, Found::Ready | Found::ReadyPrefetched) {
                 continue;
             }
-            if asked.client != NOBODY {
+            if asked.client != NO_CLIENT {
                 self.parts.awaited_by(asked.client, block);
             }
             if *found == Found::Absent && self.lacks(block, round) && !self.fetch(block, (asked.file, index), round) {
@@ -237,7 +237,7 @@ impl Cached for CachedIn<'_> {
     }
 }
 
-impl<P: Integrated + ?Sized> Policy for Asking<P> {
+impl<P: Integrated + ?Sized> Policy for RequestPolicy<P> {
     fn on(&mut self, now: Nanos, event: Event, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         // The fetches of the previous decision may have been removed without a lookup in between.
         self.named.restart(fetches);
@@ -279,7 +279,7 @@ impl<P: Integrated + ?Sized> Policy for Asking<P> {
         !self.owed.is_empty()
     }
 
-    fn asks(&self) -> bool {
+    fn takes_requests(&self) -> bool {
         true
     }
 
@@ -300,13 +300,13 @@ mod tests {
     use headstart_types::{Disk, Outcome};
 
     use crate::replacement::Lru;
-    use crate::{Apart, BlockState, NoSpace, ReadAhead, Space};
+    use crate::{BlockMap, BlockState, NoSpace, ReadAhead, SeparateReadAhead};
 
     /// Marks `blocks` blocks as first victims and then requests each again; returns the steps of its list of marks.
     fn steps(blocks: u32) -> u64 {
         let states = vec![BlockState::resident(); blocks as usize];
-        let parts = Apart(Box::new(Lru::new(&[], blocks as usize)), None);
-        let mut policy = Asking::new(Box::new(parts), blocks);
+        let parts = SeparateReadAhead(Box::new(Lru::new(&[], blocks as usize)), None);
+        let mut policy = RequestPolicy::new(Box::new(parts), blocks);
         let view = View {
             cursor: 0,
             free: 0,
@@ -346,7 +346,7 @@ mod tests {
     /// One file without end; a block's number is its index.
     struct Endless;
 
-    impl Space for Endless {
+    impl BlockMap for Endless {
         fn block(&self, _file: u32, index: u64) -> Option<Block> {
             Some(Block(index as u32))
         }
@@ -374,8 +374,8 @@ mod tests {
 
     /// The fetches of one request for which a run of `length` blocks is named twice, and the steps that they take.
     fn fetches_and_steps(length: u32) -> (Vec<Fetch>, usize) {
-        let parts = Apart(Box::new(Lru::new(&[], 0)), Some(Box::new(Long(length))));
-        let mut policy = Asking::new(Box::new(parts), length);
+        let parts = SeparateReadAhead(Box::new(Lru::new(&[], 0)), Some(Box::new(Long(length))));
+        let mut policy = RequestPolicy::new(Box::new(parts), length);
         let view = View {
             cursor: 0,
             free: length,

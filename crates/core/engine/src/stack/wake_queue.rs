@@ -10,7 +10,7 @@ use headstart_types::{IndexSet, Nanos};
 use crate::level::Level;
 
 /// The pending work of all levels.
-pub struct Wishes {
+pub struct WakeQueue {
     /// Levels changed since they were asked whether they want to decide.
     undecided: IndexSet,
     /// Levels changed since their finished requests were taken.
@@ -27,7 +27,7 @@ pub struct Wishes {
     flushes: BTreeSet<(Nanos, u32)>,
 }
 
-impl Wishes {
+impl WakeQueue {
     /// For `levels` levels, all of which count as changed.
     #[must_use]
     pub fn new(levels: usize) -> Self {

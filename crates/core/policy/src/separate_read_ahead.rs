@@ -3,12 +3,12 @@
 use headstart_types::{Block, Disk, Nanos, Outcome, Position};
 
 use crate::readahead::{Asked, Cached, Found, Integrated, Run};
-use crate::{ReadAhead, Replacement, Space, View};
+use crate::{BlockMap, ReadAhead, Replacement, View};
 
 /// A replacement and a read-ahead that do not know each other; the read-ahead is optional.
-pub struct Apart<R: ?Sized>(pub Box<R>, pub Option<Box<dyn ReadAhead>>);
+pub struct SeparateReadAhead<R: ?Sized>(pub Box<R>, pub Option<Box<dyn ReadAhead>>);
 
-impl<R: Replacement + ?Sized> Replacement for Apart<R> {
+impl<R: Replacement + ?Sized> Replacement for SeparateReadAhead<R> {
     fn grow(&mut self, blocks: usize) {
         self.0.grow(blocks);
     }
@@ -42,7 +42,7 @@ impl<R: Replacement + ?Sized> Replacement for Apart<R> {
     }
 }
 
-impl<R: Replacement + ?Sized> ReadAhead for Apart<R> {
+impl<R: Replacement + ?Sized> ReadAhead for SeparateReadAhead<R> {
     fn asked(&mut self, now: Nanos, asked: &Asked, found: &[Found], cached: &dyn Cached, prefetch: &mut Vec<Run>) {
         if let Some(read_ahead) = &mut self.1 {
             read_ahead.asked(now, asked, found, cached, prefetch);
@@ -59,7 +59,7 @@ impl<R: Replacement + ?Sized> ReadAhead for Apart<R> {
         self.1.as_mut().is_some_and(|read_ahead| read_ahead.spares(file, index))
     }
 
-    fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn Space) {
+    fn fetched(&mut self, now: Nanos, disk: Disk, block: Block, space: &dyn BlockMap) {
         if let Some(read_ahead) = &mut self.1 {
             read_ahead.fetched(now, disk, block, space);
         }
@@ -78,7 +78,7 @@ impl<R: Replacement + ?Sized> ReadAhead for Apart<R> {
     }
 }
 
-impl<R: Replacement + ?Sized> Integrated for Apart<R> {
+impl<R: Replacement + ?Sized> Integrated for SeparateReadAhead<R> {
     fn placed(&mut self, block: Block, _file: u32, _index: u64) {
         // The block may have been numbered just now.
         self.0.grow(block.index() + 1);

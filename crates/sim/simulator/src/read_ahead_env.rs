@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headstart_layout::Places;
 use headstart_policy::readahead::{streams, Needs, Stream};
-use headstart_policy::Space;
+use headstart_policy::BlockMap;
 use headstart_scenario::Scenario;
 use headstart_types::{Chunk, DriveFacts};
 
@@ -13,7 +13,7 @@ use crate::workload::References;
 
 /// The input of read-aheads besides a policy's context.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct ReadAheadEnv {
     /// Bytes of a block.
     pub block_bytes: u64,
     /// Facts about the disks; `None` if they have no arms, or if no level's policy needs them.
@@ -24,8 +24,8 @@ pub struct Surroundings {
     pub initial_places: Arc<[(u32, u64)]>,
 }
 
-impl Surroundings {
-    /// For `scenario`, whose processes read `chunks`, which are only needed if [`foretells`].
+impl ReadAheadEnv {
+    /// For `scenario`, whose processes read `chunks`, which are only needed if [`needs_future`].
     #[must_use]
     pub fn new(
         scenario: &Scenario,
@@ -39,7 +39,7 @@ impl Surroundings {
         let drive = policies.any(|policy| policy.needs() == Needs::Drive).then(|| drive_facts(storage, places));
         let frames = references.frames;
         let each = |chunk: &Chunk| streams_of(chunk, places, frames);
-        let future = foretells(scenario).then(|| chunks.iter().map(each).collect());
+        let future = needs_future(scenario).then(|| chunks.iter().map(each).collect());
         let initial_places = references.initial.iter().map(|block| places.place(*block)).collect();
         Self { block_bytes: scenario.workload.block_bytes(), drive: drive.flatten(), future, initial_places }
     }
@@ -47,7 +47,7 @@ impl Surroundings {
 
 /// Whether the first level's policy needs the future reads of the processes.
 #[must_use]
-pub fn foretells(scenario: &Scenario) -> bool {
+pub fn needs_future(scenario: &Scenario) -> bool {
     scenario.policy.needs() == Needs::Future
 }
 
