@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import plausibility
 
 import headstart
-from headstart import comparison
+from headstart.runs.compare import WORKLOAD
 from headstart.sizes import size_bytes
 
 LOGS = {
@@ -57,7 +57,7 @@ def measured(folder: str) -> list[Answer]:
         path = f"{folder}/examples/traces/{log}"
         advice = headstart.advise(path, device=DEVICES, seconds=SECONDS, workload=keys)
         for each in advice.devices:
-            workload = {"trace": path, "block_size": advice.block_size, **comparison.WORKLOAD, **keys}
+            workload = {"trace": path, "block_size": advice.block_size, **WORKLOAD, **keys}
             cache = {"blocks": each.cache_blocks}
             demand = headstart.simulate({"workload": workload, "cache": cache, "device": each.profile})
             if demand.elapsed_ns != each.demand.elapsed_ns:

@@ -15,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headstart
-from headstart import Advice, comparison
+from headstart import Advice
 from headstart.advice import DEVICES, DeviceAdvice
 from headstart.advice.commands import SHARED, commands
 from headstart.advice.runs import FORMER_KERNELS, LINUX, Measured, Run, Runs, candidates, ceiling, linux, linux_depth
 from headstart.advice.search import choose
-from headstart.compared import Setting
 from headstart.policies import rows
+from headstart.runs.compare import plan as planned
+from headstart.runs.rows import Setting
 from tests.conftest import CSCOPE_1, ROOT
 from tests.conftest import Run as Command
 
@@ -172,7 +173,7 @@ def test_object_numbers_are_no_addresses(run: Command, tmp_path: Path) -> None:
             assert each.recommended.policy == "demand" and each.linux_default is None
             assert not any(rows()[timed.policy.partition(":")[0]]["by_position"] for timed in each.tried)
             assert not any("read_ahead_kb" in line or "headstart tune" in line for line in each.commands)
-        compared = comparison.plan(source, device="nvme").run()
+        compared = planned(source, device="nvme").run()
         assert [row.policy for row in compared.rows if "linux" in row.policy] == []
         assert any(note.startswith("the trace has no addresses: left out") for note in compared.notes())
     for words in (
@@ -321,7 +322,7 @@ def test_candidates_are_what_the_registry_has() -> None:
 
 
 def test_when_the_time_is_up_no_run_is_started() -> None:
-    plan = comparison.plan(SEQUENTIAL, policies=["demand"], device="nvme", cache=64)
+    plan = planned(SEQUENTIAL, policies=["demand"], device="nvme", cache=64)
     run = Run(setting=plan.settings[0], policy="demand", limit=None, seed=1)
     late = Runs(plan, deadline=time.monotonic() - 1, jobs=1, told=None)
     assert late.measure([run], step="", share=(0.0, 1.0)) == {}

@@ -17,7 +17,10 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart import comparison
+from headstart.policies import policy_keys
+from headstart.runs.compare import plan
+from headstart.runs.plan import cache_keys
+from headstart.runs.rows import COPIED
 from headstart.sizes import bytes_text
 from tests.conftest import COMMAND, CSCOPE_1, FIGURE_1, GLIMPSE, ROOT, TWO_LEVELS, Run
 
@@ -35,12 +38,12 @@ def test_json_rows_are_single_runs_in_order(run: Run) -> None:
         scenario = {
             "workload": {"trace": str(GLIMPSE)},
             "cache": {"blocks": 512},
-            "policy": comparison.policy_keys(row["policy"]),
+            "policy": policy_keys(row["policy"]),
             "device": {"model": "hp97560", "count": row["disks"]},
             "host": {"driver_overhead": "0.5ms"},
         }
         single = headstart.simulate(scenario)
-        assert {name: getattr(single, name) for name in comparison.COPIED}.items() <= row.items()
+        assert {name: getattr(single, name) for name in COPIED}.items() <= row.items()
         assert row["lower_bound_ns"] == headstart.lower_bound(scenario)["elapsed_ns"]
         assert row["above_bound"] == pytest.approx(row["elapsed_ns"] / row["lower_bound_ns"] - 1)
         assert row["above_bound"] >= 0
@@ -110,7 +113,7 @@ def test_the_page_needs_no_network_and_holds_the_figures(run: Run, tmp_path: Pat
 
 def test_a_frame_of_the_same_rows() -> None:
     frame = headstart.compare(GLIMPSE, policies=POLICIES, disks=[1, 4], cache=512)
-    planned = comparison.plan(GLIMPSE, policies=POLICIES, disks=[1, 4], cache=512).run(jobs=1)
+    planned = plan(GLIMPSE, policies=POLICIES, disks=[1, 4], cache=512).run(jobs=1)
     assert frame.to_dict("records") == planned.to_dict()["rows"]
     assert len(frame) == 6
 
@@ -128,7 +131,7 @@ def test_a_part_of_a_block_is_no_cache(cache: Any) -> None:
     share = cache[1] if isinstance(cache, list) else cache
     said = f"^cache: {share} is no whole number of blocks; allowed: blocks such as 1280, a size such as 10MiB"
     with pytest.raises(headstart.HeadstartError, match=said):
-        comparison.plan(GLIMPSE, policies="demand", cache=cache).run()
+        plan(GLIMPSE, policies="demand", cache=cache).run()
 
 
 def test_without_pandas_the_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,12 +156,12 @@ def test_generators_options_and_overrides(run: Run) -> None:
 
 
 def test_a_policy_says_replacement_and_keys() -> None:
-    keys = comparison.policy_keys("forestall:batch_size=8:fetch_ratio=dynamic")
+    keys = policy_keys("forestall:batch_size=8:fetch_ratio=dynamic")
     assert keys == {"name": "forestall", "batch_size": 8, "fetch_ratio": "dynamic"}
-    assert comparison.policy_keys("demand:arc") == {"name": "demand", "replacement": "arc"}
-    assert comparison.cache_keys("5%") == {"footprint": 0.05}
-    assert comparison.cache_keys(1280) == comparison.cache_keys("1280") == {"blocks": 1280}
-    assert comparison.cache_keys("10MiB") == {"size": "10MiB"}
+    assert policy_keys("demand:arc") == {"name": "demand", "replacement": "arc"}
+    assert cache_keys("5%") == {"footprint": 0.05}
+    assert cache_keys(1280) == cache_keys("1280") == {"blocks": 1280}
+    assert cache_keys("10MiB") == {"size": "10MiB"}
 
 
 def test_mistakes_are_found_before_the_first_run() -> None:
@@ -363,7 +366,7 @@ def test_a_bound_that_says_little_is_said_to(tmp_path: Path) -> None:
 
     def says_little(offsets: list[int]) -> bool:
         trace.write_text("offset,size\n" + "".join(f"{offset},8192\n" for offset in offsets))
-        done = comparison.plan({"trace": str(trace)}, policies=["demand", "linux"], device="hp97560", cache="64").run()
+        done = plan({"trace": str(trace)}, policies=["demand", "linux"], device="hp97560", cache="64").run()
         (bound,) = {row.lower_bound_ns for row in done.rows}
         fastest = min(row.result.elapsed_ns for row in done.rows)
         noted = any(note.startswith("the lower bound says little") for note in done.notes())

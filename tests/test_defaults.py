@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart import comparison
 from headstart.cli import app
+from headstart.runs.compare import WORKLOAD, plan
 from tests.conftest import CSCOPE_1, ROOT, Run
 
 DEVICES = [entry["name"] for entry in headstart.catalog()["devices"]]
@@ -51,11 +51,11 @@ def test_simulate_and_compare_agree(device: str, tmp_path: Path) -> None:
     keys = {"model": device, **({"fetch_time": "2ms"} if device == "uniform" else {})}
     for name, made in traces(tmp_path):
         # compare's own defaults: addresses beyond the device are no error, writes are no reads.
-        workload = {**comparison.WORKLOAD, **made}
+        workload = {**WORKLOAD, **made}
         for policy in POLICIES:
             scenario = {"workload": workload, "cache": {"blocks": 64}, "policy": policy, "device": keys}
             sets = ["device.fetch_time=2ms"] if device == "uniform" else []
-            planned = comparison.plan(workload, policies=[policy], device=device, cache=64, overrides=sets)
+            planned = plan(workload, policies=[policy], device=device, cache=64, overrides=sets)
             try:
                 single = headstart.simulate(scenario)
             except headstart.HeadstartError as error:
@@ -68,7 +68,7 @@ def test_simulate_and_compare_agree(device: str, tmp_path: Path) -> None:
 
 
 def test_rows_beside_each_other_can_be_run_alone(app_csv: Path) -> None:
-    done = comparison.plan(app_csv, policies=["demand", "linux", "forestall"], device="nvme", cache=256).run()
+    done = plan(app_csv, policies=["demand", "linux", "forestall"], device="nvme", cache=256).run()
     for row in done.rows:
         assert headstart.simulate(row.result.scenario).elapsed_ns == row.result.elapsed_ns
     issues = [row.result.scenario["workload"]["issue"] for row in done.rows]
@@ -93,7 +93,7 @@ def test_the_gain_of_read_ahead_is_that_of_the_arithmetic_in_the_docs(think_us: 
     # docs/devices.md: reads of 64 and of 128 KiB on the flash, then over the link.
     short_us, long_us = (1.9 + 43 + kib * 1024 / 7450 for kib in (64, 128))
     expected = (think_us + short_us) / max(think_us + 3 / 2, (long_us + 2 * think_us) / 4)
-    planned = comparison.plan(path, policies=["demand", "linux"], device="nvme", workload={"block_size": "4KiB"})
+    planned = plan(path, policies=["demand", "linux"], device="nvme", workload={"block_size": "4KiB"})
     demand, linux = (row.result.elapsed_ns for row in planned.run().rows)
     assert demand / linux == pytest.approx(expected, rel=0.03)
     assert f"| {think_us} us | {demand / linux:.1f} |" in (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart import comparison
-from headstart.curves import curve
+from headstart.runs.compare import DEFAULT_POLICIES, plan
+from headstart.runs.curve import curve
 from tests.conftest import CSCOPE_1, GLIMPSE, ROOT, Run
 
 TRACES = {
@@ -26,12 +26,12 @@ CACHE = 200
 @pytest.mark.parametrize("name", TRACES)
 def test_any_subset_of_the_policies_gives_the_same_rows(name: str, device: str) -> None:
     def rows(policies: list[str]) -> dict[str, dict[str, Any]]:
-        done = comparison.plan(TRACES[name], policies=policies, device=device, cache=CACHE).run()
+        done = plan(TRACES[name], policies=policies, device=device, cache=CACHE).run()
         # Which policy is fastest is said of a table.
         of_table = ("best", "best_deployable")
         return {row.policy: {k: v for k, v in row.to_dict().items() if k not in of_table} for row in done.rows}
 
-    policies = [*comparison.DEFAULT_POLICIES, "fixed-horizon", "tip2", "reverse-aggressive", "obl"]
+    policies = [*DEFAULT_POLICIES, "fixed-horizon", "tip2", "reverse-aggressive", "obl"]
     whole = rows(policies)
     assert whole.keys() == set(policies)
     chance = random.Random(f"{name} {device}")
@@ -46,7 +46,7 @@ def test_advise_compare_simulate_and_curve_agree(name: str, device: str) -> None
     advice = headstart.advise(workload, device=device, cache=CACHE, seconds=3600).devices[0]
     advised = {each.policy: each.elapsed_ns for each in advice.tried}
     policies = ["demand", "linux", "demand:min", "forestall", "just-in-time"]
-    rows = comparison.plan(workload, policies=policies, device=device, cache=CACHE).run().rows
+    rows = plan(workload, policies=policies, device=device, cache=CACHE).run().rows
     compared = {row.policy: row.result.elapsed_ns for row in rows}
     assert compared == {policy: advised[policy] for policy in policies}
     points = curve(workload, policies=policies, cache=CACHE, device=device).points
@@ -62,7 +62,7 @@ def test_a_hinted_policy_takes_a_request_of_many_blocks_at_once(tmp_path: Path) 
     path = tmp_path / "far.csv"
     path.write_text("offset,size\n" + "".join(f"{at * 7_000_000},131072\n" for at in (3, 1, 4, 15, 9, 2, 6)))
     policies = ["demand", "demand:min", "aggressive", "fixed-horizon", "forestall", "just-in-time", "tip2"]
-    rows = comparison.plan(path, policies=policies, device="object-store", cache="1MiB").run().rows
+    rows = plan(path, policies=policies, device="object-store", cache="1MiB").run().rows
     demand = rows[0].result
     for row in rows:
         assert row.result.scenario["workload"]["issue"] == "whole"

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart import comparison, results
+from headstart import results
 from headstart.policies import policy_keys
+from headstart.runs.compare import plan
 from tests.conftest import CSCOPE_1, FIGURE_1, ROOT, TWO_LEVELS
 
 RAPID = ROOT / "examples" / "rapid-transit.toml"
@@ -290,7 +291,7 @@ def test_charts_take_a_polars_frame() -> None:
     frame = headstart.compare(CSCOPE_1, policies=["demand", "linux"], workload={"limit": 500})
     kept = frame.drop(columns=["error"])
     assert headstart.plot.times(polars.from_pandas(kept)).to_dict() == headstart.plot.times(kept).to_dict()
-    planned = comparison.plan(CSCOPE_1, policies=["demand", "linux"], workload={"limit": 500}).run()
+    planned = plan(CSCOPE_1, policies=["demand", "linux"], workload={"limit": 500}).run()
     assert planned.to_polars().drop("error").to_dicts() == kept.to_dict("records")
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 import headstart
-from headstart import comparison
+from headstart.runs.compare import plan
 from tests.conftest import ROOT, Run
 from tests.test_bad_input import one_line
 
@@ -119,16 +119,14 @@ def test_mistakes_list_what_there_is(run: Run, trace: Path, words: tuple[str, ..
 def test_threads_that_read_at_once_are_no_one_reader(trace: Path) -> None:
     """Ten reads each: side by side they take half the time of one after another."""
     workload = {"trace": str(trace), "block_size": "4KiB", "compute": "0s", "select": {"process": "loader"}}
-    done = comparison.plan(workload, policies=["demand"], device="object-store").run()
+    done = plan(workload, policies=["demand"], device="object-store").run()
     assert any(note.startswith("the trace's processes read at once") for note in done.notes())
     (row,) = done.rows
-    merged = comparison.plan(
-        workload, policies=["demand"], device="object-store", overrides=["workload.processes=merged"]
-    )
+    merged = plan(workload, policies=["demand"], device="object-store", overrides=["workload.processes=merged"])
     (one,) = merged.run().rows
     assert len(row.result.processes) == 2 and len(one.result.processes) == 1
     assert row.result.elapsed_ns < 0.8 * one.result.elapsed_ns
     assert "read at once" not in " ".join(merged.run().notes())
     # The whole program is mostly one reader.
-    whole = comparison.plan({"trace": str(trace)}, policies=["demand"], device="nvme").run()
+    whole = plan({"trace": str(trace)}, policies=["demand"], device="nvme").run()
     assert not any("read at once" in note for note in whole.notes())

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from headstart import devices, model, plot, results, timelines
     from headstart._core import HeadstartError, InternalError, __version__
     from headstart.advice import Advice, advise
-    from headstart.comparison import compare
-    from headstart.curves import Curve, curve
     from headstart.custom import Cache, Hints, Policy, Readahead, Replacement, Request, conformance
     from headstart.devices import Device, device
     from headstart.live import forecast as forecasting
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
     from headstart.live.serve import serve
     from headstart.memory import Trace
     from headstart.registry import catalog, schema
+    from headstart.runs.compare import compare
+    from headstart.runs.curve import Curve, curve
     from headstart.simulation import Result, Traces, explain, lower_bound, simulate
     from headstart.sweeps import sweep
     from headstart.traces import trace_convert, trace_filter, trace_generate, trace_info
@@ -41,7 +41,7 @@ _MODULE_OF = {
     "__version__": "headstart._core",
     "Advice": "headstart.advice",
     "advise": "headstart.advice",
-    "compare": "headstart.comparison",
+    "compare": "headstart.runs.compare",
     "Cache": "headstart.custom",
     "Hints": "headstart.custom",
     "Policy": "headstart.custom",
@@ -49,8 +49,8 @@ _MODULE_OF = {
     "Replacement": "headstart.custom",
     "Request": "headstart.custom",
     "conformance": "headstart.custom",
-    "Curve": "headstart.curves",
-    "curve": "headstart.curves",
+    "Curve": "headstart.runs.curve",
+    "curve": "headstart.runs.curve",
     "Device": "headstart.devices",
     "device": "headstart.devices",
     "emulate": "headstart.live.emulate",

@@ -22,11 +22,11 @@ from headstart._input import listed
 from headstart.advice.result import Advice, Confidence, DeviceAdvice, Timed
 from headstart.advice.runs import LINUX, TOO_FEW, Measured, Runs
 from headstart.advice.search import SettingSearch, Trace, search_all
-from headstart.cases import AT_ONCE, Case, Plan, refuse_writes_only
-from headstart.compared import Setting
-from headstart.comparison import WORKLOAD
-from headstart.comparison import plan as planned
 from headstart.live import tune as tuning
+from headstart.runs.compare import WORKLOAD
+from headstart.runs.compare import plan as planned
+from headstart.runs.plan import AT_ONCE, Case, Plan, refuse_writes_only
+from headstart.runs.rows import Setting
 from headstart.simulation import simulate
 from headstart.sizes import bytes_text, size_bytes, size_text
 from headstart.traces import selection, trace_info

@@ -13,9 +13,10 @@ from typing import Any
 
 from headstart import kernels
 from headstart._core import HeadstartError, InternalError
-from headstart.cases import Case, Plan, in_threads
-from headstart.compared import Setting
 from headstart.policies import knows_future, rows
+from headstart.runs.plan import Case, Plan
+from headstart.runs.rows import Setting
+from headstart.runs.runner import in_threads
 from headstart.simulation import Result, explain, simulate
 from headstart.sizes import size_bytes, size_text
 

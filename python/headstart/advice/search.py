@@ -8,9 +8,10 @@ from headstart._core import HeadstartError
 from headstart.advice.commands import commands, disclosures, is_remote
 from headstart.advice.result import BENEFIT_MIN, Confidence, DeviceAdvice, Timed, disclosed_ns
 from headstart.advice.runs import LINUX, TOO_FEW, Measured, Run, Runs, candidates, ceiling, linux, linux_depth
-from headstart.cases import Plan, in_threads
-from headstart.compared import Setting
 from headstart.policies import by_position, knows_future
+from headstart.runs.plan import Plan
+from headstart.runs.rows import Setting
+from headstart.runs.runner import in_threads
 from headstart.sizes import size_text
 
 SAMPLE_REFERENCES = 30_000

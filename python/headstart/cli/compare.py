@@ -4,12 +4,15 @@ from typing import Annotated
 
 import typer
 
-from headstart import comparison
 from headstart._core import HeadstartError
 from headstart.cli import options, output, pages
 from headstart.cli.progress import watched
 from headstart.report.comparison import comparison_figures, comparison_page
 from headstart.report.console import comparison_shown
+from headstart.runs.compare import DEFAULT_POLICIES
+from headstart.runs.compare import plan as planned
+from headstart.runs.plan import DEFAULT_CACHE, DEFAULT_DEVICE
+from headstart.runs.rows import Refusal
 from headstart.traces import selection
 
 OPTIONS = {
@@ -91,19 +94,19 @@ def compare(
         typer.Option(
             help="Names, separated by commas. demand:min selects a replacement, aggressive:batch_size=8 sets a key, "
             "and the exit status is 2 if a named policy does not run. "
-            f"linux/ra sets the policies of two levels. Default: {','.join(comparison.DEFAULT_POLICIES)}."
+            f"linux/ra sets the policies of two levels. Default: {','.join(DEFAULT_POLICIES)}."
         ),
     ] = None,
     device: Annotated[
         str | None,
         typer.Option(
             help="Names of `headstart list devices`, or profiles' paths, separated by commas. "
-            f"Default: {comparison.DEFAULT_DEVICE}."
+            f"Default: {DEFAULT_DEVICE}."
         ),
     ] = None,
     cache: Annotated[
         str | None,
-        typer.Option(help=f"{CACHE} Default: {comparison.DEFAULT_CACHE}."),
+        typer.Option(help=f"{CACHE} Default: {DEFAULT_CACHE}."),
     ] = None,
     disks: Annotated[str | None, typer.Option(help="Disk counts, separated by commas. Default: 1.")] = None,
     coordinators: Annotated[
@@ -183,7 +186,7 @@ def compare(
         "limit": limit,
     }
     with options.named(OPTIONS):
-        plan = comparison.plan(
+        plan = planned(
             source(trace, generator),
             policies=_names("--policies", policies),
             disks=None if disks is None else options.numbers("--disks", disks),
@@ -204,7 +207,7 @@ def compare(
     if json is not None:
         output.write_json(json, output.as_json(done.to_dict()))
     pages.write(html, figures, lambda: comparison_page(done), lambda: comparison_figures(done))
-    refused = next((case for case in done.cases if isinstance(case, comparison.Refusal)), None)
+    refused = next((case for case in done.cases if isinstance(case, Refusal)), None)
     if policies is not None and refused is not None:
         raise HeadstartError(f"--policies: {refused.policy} does not run: {refused.reason}")
 

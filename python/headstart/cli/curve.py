@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from headstart import curves
 from headstart.cli import compare as comparing
 from headstart.cli import options, output, pages
 from headstart.cli.progress import watched
 from headstart.report.curve import curve_figures, curve_page, curve_shown
+from headstart.runs import curve as curves
 
 SAMPLE = "Sample"
 OPTIONS = {**comparing.OPTIONS, "rate": "--rate", "sample_blocks": "--sample-blocks", "admit": "--admit"}

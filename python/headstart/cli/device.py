@@ -13,7 +13,7 @@ from headstart.cli import options, output
 from headstart.cli.listing import keys_text
 from headstart.cli.progress import watched
 from headstart.cli.shown import plain, safe
-from headstart.comparison import toml_value
+from headstart.policies import toml_value
 from headstart.report import charts
 from headstart.report import device as report
 

@@ -12,7 +12,7 @@ from headstart import traces
 from headstart.cli import options, output, pages, record
 from headstart.cli.progress import watched
 from headstart.cli.shown import plain
-from headstart.comparison import policy_keys
+from headstart.policies import policy_keys
 from headstart.report.trace import ANALYSIS, in_words, info_figures, info_page
 from headstart.sizes import bytes_text
 

@@ -9,8 +9,8 @@ from rich.table import Table
 from headstart._input import plain
 from headstart.advice.result import Advice, DeviceAdvice, Timed
 from headstart.advice.search import NEAR, STREAMS_MIN
-from headstart.cases import LOOSE
 from headstart.report.text import duration_text as time_text
+from headstart.runs.plan import LOOSE
 from headstart.sizes import bytes_text, size_text
 
 FAR = 10.0

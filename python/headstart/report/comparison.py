@@ -7,11 +7,12 @@ from typing import Any
 
 from headstart import plot
 from headstart._input import plain
-from headstart.comparison import Comparison, Row, policy_keys
+from headstart.policies import policy_keys
 from headstart.registry import catalog
 from headstart.report.figures import Figure
 from headstart.report.page import details, facts, notes, page, table
 from headstart.report.panels import device_table, level_table, prefetch_figure
+from headstart.runs.rows import Comparison, Row
 
 DRAWN_MAX = 12
 """Settings that have figures of their own: the tables have all."""

@@ -14,7 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from headstart._input import plain
-from headstart.compared import Comparison, Refusal, Row
+from headstart.runs.rows import Comparison, Refusal, Row
 from headstart.sizes import bytes_text
 
 BAR_COLUMNS = 22

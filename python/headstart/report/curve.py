@@ -11,9 +11,9 @@ from rich.table import Table
 
 from headstart import plot
 from headstart._input import plain
-from headstart.curves import Curve, Point
 from headstart.report.figures import Figure
 from headstart.report.page import facts, notes, page, table
+from headstart.runs.curve import Curve, Point
 from headstart.sizes import bytes_text
 
 BAR_COLUMNS = 24

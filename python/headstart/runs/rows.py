@@ -38,14 +38,35 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
-    """One policy in one setting."""
+class _Named:
+    """The name of a case."""
 
     policy: str
     """As the caller wrote it."""
     setting: Setting
     coordinator: str | None
     """Between levels; `None` of one level."""
+
+    @property
+    def disks(self) -> int:
+        """Number of disks."""
+        return self.setting.disks
+
+    def names(self) -> dict[str, Any]:
+        """Return the fields that name the case in a row of the comparison."""
+        return {
+            "policy": self.policy,
+            "coordinator": self.coordinator,
+            "device": self.setting.device,
+            "cache": self.setting.cache,
+            "disks": self.disks,
+        }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row(_Named):
+    """One policy in one setting."""
+
     result: Result
     lower_bound_ns: int | None
     """Lower bound of the elapsed time in this setting; `None` for several levels, for which no bound is known."""
@@ -55,11 +76,6 @@ class Row:
     """Whether no policy of the comparison is faster in this setting."""
     best_deployable: bool
     """Whether no policy without knowledge of the future is faster in this setting."""
-
-    @property
-    def disks(self) -> int:
-        """Number of disks."""
-        return self.setting.disks
 
     @property
     def knows_future(self) -> bool:
@@ -98,7 +114,7 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """Return the row without the result's details."""
         return {
-            **_named(self),
+            **self.names(),
             **{name: getattr(self.result, name) for name in COPIED},
             "utilization": self.result.utilization,
             "lower_bound_ns": self.lower_bound_ns,
@@ -115,39 +131,21 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Refusal:
+class Refusal(_Named):
     """One policy that does not run in this setting or on this trace, while others do."""
 
-    policy: str
-    setting: Setting
-    coordinator: str | None
     reason: str
-
-    @property
-    def disks(self) -> int:
-        """Number of disks."""
-        return self.setting.disks
 
     def to_dict(self) -> dict[str, Any]:
         """Return a row with the reason and without figures."""
         return {
-            **_named(self),
+            **self.names(),
             **dict.fromkeys((*COPIED, *FIGURES)),
             "knows_future": knows_future(self.policy),
             "best": False,
             "best_deployable": False,
             "error": self.reason,
         }
-
-
-def _named(case: Row | Refusal) -> dict[str, Any]:
-    return {
-        "policy": case.policy,
-        "coordinator": case.coordinator,
-        "device": case.setting.device,
-        "cache": case.setting.cache,
-        "disks": case.setting.disks,
-    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

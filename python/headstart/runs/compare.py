@@ -1,5 +1,6 @@
 """Comparison of policies on one trace, over devices, caches, numbers of disks and coordinators between levels."""
 
+import itertools
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -9,35 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headstart import custom
 from headstart._core import HeadstartError
 from headstart._input import listed
-from headstart.cases import BASELINE, DEFAULT_CACHE, DEFAULT_DEVICE, Case, Plan, cache_keys, cache_text, settings
-from headstart.compared import COPIED, SCHEMA, Comparison, Refusal, Row, Setting, pandas
-from headstart.policies import kind, policy_keys, toml_value
+from headstart.runs.plan import DEFAULT_DEVICE, Plan, cache_text
+from headstart.runs.rows import Setting, pandas
 from headstart.simulation import explain, located
 from headstart.traces import selection
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "BASELINE",
-    "COPIED",
-    "DEFAULT_CACHE",
-    "DEFAULT_DEVICE",
-    "DEFAULT_POLICIES",
-    "SCHEMA",
-    "Case",
-    "Comparison",
-    "Plan",
-    "Refusal",
-    "Row",
-    "Setting",
-    "cache_keys",
-    "compare",
-    "kind",
-    "plan",
-    "policy_keys",
-    "toml_value",
-]
 
 T = TypeVar("T")
 
@@ -101,7 +80,8 @@ def plan(
     return Plan(
         scenario=scenario,
         settings=tuple(
-            settings(
+            Setting(device=each, cache=str(size), disks=count)
+            for each, size, count in itertools.product(
                 _some("device", listed(device), "names of `headstart list devices`"),
                 _some("cache", listed(cache), "sizes, numbers of blocks, shares of the distinct blocks"),
                 _some("disks", listed(disks), "whole numbers from 1"),

@@ -1,26 +1,19 @@
-"""The runs (cases) of a comparison, and their parallel execution.
-
-Each case is one scenario and runs on its own thread (the core releases the GIL). Results are in the order of the cases.
-"""
+"""A plan: one scenario, the values that differ between its cases, and the rows that its runs give."""
 
 import dataclasses
 import functools
 import itertools
 import json
-import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from headstart import _core
 from headstart._core import HeadstartError, InternalError
-from headstart.compared import Comparison, Refusal, Row, Setting
 from headstart.policies import by_position, knows_future, of_levels, policy_keys, policy_text
-from headstart.simulation import Result, Traces, _shared, explain, lower_bound, simulate, source_of
-
-T = TypeVar("T")
-R = TypeVar("R")
+from headstart.runs.rows import Comparison, Refusal, Row, Setting
+from headstart.runs.runner import in_threads, run_all
+from headstart.simulation import Progress, Result, Traces, _shared, explain, lower_bound, simulate, source_of
 
 DEFAULT_DEVICE = "nvme"
 """The device if none is given."""
@@ -50,18 +43,6 @@ class Case:
     setting: Setting
     policy: str | None
     coordinator: str | None = None
-
-
-def in_threads(work: Callable[[T], R], items: Sequence[T], *, jobs: int | None, stop: threading.Event) -> list[R]:
-    """Return what `work` returns for each item, in order, `jobs` at a time; sets `stop` when one of them raises."""
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        futures = [pool.submit(work, item) for item in items]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def cache_keys(size: str | int) -> dict[str, Any]:
@@ -276,34 +257,22 @@ class Plan:
         baselines = {setting: self.baseline(setting) for setting in self.settings}
         extra = [case for case in baselines.values() if case not in self.cases]
         runs = [*((case, False) for case in self.cases), *((case, True) for case in extra)]
-        shares = [0.0] * len(runs)
         stop = threading.Event()
 
-        def run_case(index: int) -> Result | HeadstartError:
-            def tell(share: float, _references: int = 0) -> None:
-                if stop.is_set():
-                    raise InterruptedError("another case has failed")
-                shares[index] = share
-                if progress is not None:
-                    progress(sum(shares) / len(shares))
-
-            tell(0.0)
-            case, only_baseline = runs[index]
+        def outcome_of(run: tuple[Case, bool], tell: Progress) -> Result | HeadstartError:
+            case, only_baseline = run
             scenario, overrides = self.run_of(case)
             if only_baseline:
                 overrides = _without_policy(overrides)
-            result: Result | HeadstartError
             try:
-                result = simulate(scenario, overrides=overrides, progress=tell, traces=self.traces)
+                return simulate(scenario, overrides=overrides, progress=tell, traces=self.traces)
             except InternalError:
                 raise
             except HeadstartError as error:
                 # It may be this policy's alone: the others go on.
-                result = error
-            tell(1.0)
-            return result
+                return error
 
-        results = in_threads(run_case, range(len(runs)), jobs=jobs, stop=stop)
+        results = run_all(outcome_of, runs, jobs=jobs, stop=stop, progress=progress)
         outcomes = results[: len(self.cases)]
         errors = [outcome for outcome in outcomes if isinstance(outcome, HeadstartError)]
         if len(errors) == len(outcomes):
@@ -313,13 +282,8 @@ class Plan:
                 refuse_writes_only(outcome.scenario["workload"], outcome.references, outcome.writes)
         ran = {case: result for (case, _), result in zip(runs, results, strict=True) if isinstance(result, Result)}
         elapsed = {setting: ran[case].elapsed_ns if case in ran else None for setting, case in baselines.items()}
-        bounds = dict(
-            zip(
-                self.settings,
-                in_threads(lambda each: self.bound(each, stop), self.settings, jobs=jobs, stop=stop),
-                strict=True,
-            )
-        )
+        found = in_threads(lambda each: self.bound(each, stop), self.settings, jobs=jobs, stop=stop)
+        bounds = dict(zip(self.settings, found, strict=True))
         fastest = _fastest(zip(self.cases, map(self.policy_name, self.cases), outcomes, strict=True))
 
         def compared(case: Case, outcome: Result | HeadstartError) -> Row | Refusal:
@@ -382,9 +346,3 @@ def _model(device: Mapping[str, Any], name: str) -> Any:
     """Return the model of a device: the scenario's own section if it has this name."""
     own = device.get("model")
     return own if isinstance(own, Mapping) and own.get("name") == name else name
-
-
-def settings(devices: Sequence[str], caches: Sequence[str | int], disks: Sequence[int]) -> Iterator[Setting]:
-    """Return every setting, in the order of the three lists."""
-    for device, cache, count in itertools.product(devices, caches, disks):
-        yield Setting(device=device, cache=str(cache), disks=count)

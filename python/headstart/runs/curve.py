@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 from headstart import _core
 from headstart._core import HeadstartError
 from headstart._input import listed, meant
-from headstart.cases import Case, Plan, in_threads
-from headstart.compared import Setting, pandas
-from headstart.comparison import Source, plan
 from headstart.custom import is_custom
 from headstart.policies import kind, knows_future, policy_keys, rows
 from headstart.registry import catalog
-from headstart.simulation import Result, _shared, simulate, source_of
+from headstart.runs.compare import Source, plan
+from headstart.runs.plan import Case, Plan
+from headstart.runs.rows import Setting, pandas
+from headstart.runs.runner import run_all
+from headstart.simulation import Progress, Result, _shared, simulate, source_of
 from headstart.traces import selection
 
 if TYPE_CHECKING:
@@ -362,22 +363,7 @@ class _Runs:
         sizes = [size for size, _ in _distinct(self._found["sizes"], self._found["sizes"])]
         rate, seeds = self._found["rate"], range(1, self._seeds + 1)
         items = [(policy, size, seed) for policy in policies for size in sizes for seed in seeds]
-        shares = [0.0] * len(items)
-        stop = threading.Event()
-
-        def run(index: int) -> Result:
-            def tell(share: float, _references: int = 0) -> None:
-                if stop.is_set():
-                    raise InterruptedError("another run has failed")
-                shares[index] = share
-                self._tell(sum(shares) / len(shares))
-
-            policy, size, seed = items[index]
-            result = self._run(policy, size["blocks"], seed, tell)
-            tell(1.0)
-            return result
-
-        results = iter(in_threads(run, range(len(items)), jobs=self._jobs, stop=stop))
+        results = iter(run_all(self._run, items, jobs=self._jobs, stop=threading.Event(), progress=self._tell))
         if rate < 1.0 and any(size["blocks"] * rate < MINIATURE_MIN for size in sizes):
             self.notes.append(
                 f"some sizes stand on caches of fewer than {MINIATURE_MIN} blocks: a larger sample says more of them"
@@ -390,8 +376,9 @@ class _Runs:
             policy: [self._point(policy, size, [next(results) for _ in seeds]) for size in sizes] for policy in policies
         }
 
-    def _run(self, policy: str, blocks: int, seed: int, tell: Callable[[float, int], object]) -> Result:
-        rate = self._found["rate"]
+    def _run(self, item: tuple[str, Mapping[str, int], int], tell: Progress) -> Result:
+        policy, size, seed = item
+        blocks, rate = size["blocks"], self._found["rate"]
         setting = Setting(**{**dataclasses.asdict(self._plan.settings[0]), "cache": str(max(round(blocks * rate), 1))})
         scenario, overrides = self._plan.run_of(Case(setting=setting, policy=policy))
         if rate < 1.0:
