@@ -1,8 +1,8 @@
 //! What a server has done, in the words of the simulator's result.
 
+use headstart_assemble::{level_report, LevelReport};
 use headstart_engine::Summary;
 use headstart_hints::FollowReport;
-use headstart_sim::{level_report, LevelReport};
 use headstart_types::printable;
 use serde::Serialize;
 use toml::Table;

@@ -6,9 +6,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use headstart_assemble::{served, Served};
 use headstart_host::memory::machine_bytes;
 use headstart_nbd::Request;
-use headstart_sim::{served, Served};
 use headstart_types::{without_credentials, Bytes, KeyError, Nanos};
 use listenfd::ListenFd;
 use mio::net::{TcpListener, UnixListener};

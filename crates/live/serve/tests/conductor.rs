@@ -60,7 +60,7 @@ fn compare_with_simulator(blocks: u32, policy: &str, requests: &[(u64, u32)]) {
         }
     }
     let frames = world.conductor.setting().frames;
-    let live = headstart_sim::level_report(world.conductor.counts(), "server", frames, PAGE);
+    let live = headstart_assemble::level_report(world.conductor.counts(), "server", frames, PAGE);
     let live = serde_json::to_value(&live).expect("a report is JSON");
     let of = |counts: &serde_json::Value| COUNTS.map(|name| (name, counts[name].clone()));
     assert_eq!(of(&live), of(&simulated["levels"][0]), "{level}");

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use headstart_assemble::{policy, ReadAheadEnv};
 use headstart_device::build_device;
 use headstart_policy::coordinator::registry::coordinator;
 use headstart_policy::coordinator::CoordinatorContext;
@@ -15,8 +16,6 @@ use headstart_scenario::{CacheSegments, CacheSize, DeviceKeys, LowerSize, Policy
 use headstart_types::{KeyError, Meetings, Nanos, Program};
 use toml::Table;
 
-use crate::build;
-use crate::read_ahead_env::ReadAheadEnv;
 use crate::storage::Storage;
 use crate::Error;
 
@@ -107,5 +106,5 @@ fn policy_is_right(scenario: &Scenario, keys: &PolicyKeys, frames: u32, asking: 
         future: Some(Arc::new([Vec::new()])),
         initial_places: Arc::new([]),
     };
-    build::policy(keys, &context, &env, asking).map(drop)
+    policy(keys, &context, &env, asking).map(drop)
 }

@@ -6,7 +6,6 @@ use headstart_layout::Places;
 use headstart_scenario::{Processes, Scenario};
 use headstart_types::{Chunk, KeyError, Meetings, Nanos, Position, Program, NEVER};
 
-use crate::build;
 use crate::workload::{References, KNOWN_REFERENCES_MAX};
 use crate::Error;
 
@@ -30,7 +29,7 @@ pub fn disclosed(
         end
     });
     let ends: Arc<[Position]> = ends.collect();
-    let meetings = |keys| build::meetings(keys, false, chunks.len() as u32);
+    let meetings = |keys| headstart_assemble::meetings(keys, false, chunks.len() as u32);
     let meetings = scenario.process.as_ref().map_or(Meetings::AtEnd, meetings);
     let program = Program {
         blocks: chunks.iter().flat_map(|chunk| chunk.blocks.iter().copied()).collect(),

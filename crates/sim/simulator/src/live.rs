@@ -4,6 +4,7 @@
 //! Not everything can be played: disks have a constant service time and serve first come, first served, and every
 //! process and disk is a thread.
 
+use headstart_assemble::{check, of_counts, LevelReport};
 use headstart_device::Statistics;
 use headstart_engine::parallel::{DiskTimes, Member, Outcome as Played, Setup};
 use headstart_engine::Counts;
@@ -12,8 +13,8 @@ use headstart_scenario::{Input, ProcessKeys, Scenario};
 use headstart_types::{Bytes, KeyError, Nanos};
 
 use crate::build::{self, Parts};
-use crate::outcome::{check, intervals, names, of_counts, of_member, Outcome};
-use crate::report::{DeviceReport, LevelReport, ProcessReport, Report};
+use crate::outcome::{intervals, names, of_member, Outcome};
+use crate::report::{DeviceReport, ProcessReport, Report};
 use crate::simulate::{hash_input, prepare, ready, report, Facts};
 use crate::Error;
 
@@ -54,9 +55,9 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
         let problem = format!("{blocks} blocks of {} do not fit in memory", Bytes(block_bytes));
         return Err(refused("workload.block_size", problem, format!("{} in all", Bytes(BYTES_MAX))).into());
     }
-    let first = build::first_levels(scenario);
+    let first = headstart_assemble::first_levels(scenario);
     let about = (storage.drives().len(), references.distinct);
-    let (tiers, frames) = build::tiers(scenario, (&context, &env), (first, true), about)?;
+    let (tiers, frames) = headstart_assemble::tiers(scenario, (&context, &env), (first, true), about)?;
     let processes = program.string_of.len() as u32;
     let setup = Setup {
         tiers,
@@ -65,12 +66,14 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
         disks: context.disks,
         block_bytes: block_bytes as usize,
         service: context.nominal_service,
-        barrier: build::barrier(keys, build::shares(&program)),
+        barrier: headstart_assemble::barrier(keys, headstart_assemble::shares(&program)),
         thinks: (0..processes).map(|process| build::thinks(scenario, process)).collect(),
-        costs: build::costs(scenario),
+        costs: headstart_assemble::costs(scenario),
         contention: keys.contention,
         actions_contend: keys.actions_contend,
-        actions: scenario.has_actions().then(|| build::actions(scenario, keys, processes as usize, context.frames)),
+        actions: scenario
+            .has_actions()
+            .then(|| headstart_assemble::actions(scenario, keys, processes as usize, context.frames)),
         program,
     };
     Ok((setup, places, Description { facts, frames, first, trace_sha256, block_sectors }))

@@ -1,12 +1,13 @@
 //! Checks a run's invariants and builds its report.
 
+use headstart_assemble::{check, of_counts, LevelReport};
 use headstart_device::{Drive, Statistics};
 use headstart_engine::parallel::{Ended, Node};
 use headstart_engine::{mean_ns, Client, Counts, CountsReport, Found, Level, Process, Summary};
 use headstart_scenario::{Arrival, Scenario};
 use headstart_types::Nanos;
 
-use crate::report::{DeviceReport, IntervalReport, LevelReport, ProcessReport};
+use crate::report::{DeviceReport, IntervalReport, ProcessReport};
 use crate::run::Machine;
 use crate::storage::Storage;
 use crate::workload::Supplied;
@@ -82,17 +83,6 @@ pub fn intervals(ended: &[Ended]) -> Vec<IntervalReport> {
     ended.iter().map(IntervalReport::from).collect()
 }
 
-/// Checks the identities of a level's counts.
-///
-/// # Panics
-/// If they do not hold, which is a bug.
-pub fn check(counts: &Counts) {
-    assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses);
-    assert!(counts.prefetches_used <= counts.prefetches);
-    assert!(counts.prefetches_late <= counts.prefetches_used);
-    assert!(counts.demand_fetches + counts.write_misses <= counts.misses, "nothing is fetched on demand unasked");
-}
-
 /// The name of each level; levels of a tier are numbered if there are several.
 #[must_use]
 pub fn names(scenario: &Scenario, first: usize) -> Vec<String> {
@@ -113,19 +103,6 @@ pub fn names(scenario: &Scenario, first: usize) -> Vec<String> {
 fn of_level(level: &Level, (name, frames): (&str, u32), link: Nanos, block_bytes: u64) -> LevelReport {
     let report = of_counts(level.counts(), (name, frames), block_bytes);
     LevelReport { dirty_blocks: level.dirty_blocks() as u64, link_ns: link.0, ..report }
-}
-
-/// A level of `frames` frames with nothing but counts.
-#[must_use]
-pub fn of_counts(counts: &Counts, (name, frames): (&str, u32), block_bytes: u64) -> LevelReport {
-    LevelReport {
-        name: name.to_owned(),
-        blocks: frames,
-        counts: counts.report(),
-        dirty_blocks: 0,
-        prefetching: counts.level_report(block_bytes),
-        link_ns: 0,
-    }
 }
 
 fn of_devices(storage: &Storage, elapsed: Nanos) -> Vec<DeviceReport> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use headstart_assemble::{needs_future, ReadAheadEnv};
 use headstart_layout::Places;
 use headstart_policy::readahead::{streams, Needs, Stream};
 use headstart_policy::BlockMap;
@@ -11,44 +12,23 @@ use headstart_types::{Chunk, DriveFacts};
 use crate::storage::Storage;
 use crate::workload::References;
 
-/// The input of read-aheads besides a policy's context.
-#[derive(Debug, Clone)]
-pub struct ReadAheadEnv {
-    /// Bytes of a block.
-    pub block_bytes: u64,
-    /// Facts about the disks; `None` if they have no arms, or if no level's policy needs them.
-    pub drive: Option<Arc<DriveFacts>>,
-    /// By process: the streams that it will read; `None` if the first level's policy does not need them.
-    pub future: Option<Arc<[Vec<Stream>]>>,
-    /// Files and positions of the blocks that are in the first level from the start, in the order of its context.
-    pub initial_places: Arc<[(u32, u64)]>,
-}
-
-impl ReadAheadEnv {
-    /// For `scenario`, whose processes read `chunks`, which are only needed if [`needs_future`].
-    #[must_use]
-    pub fn new(
-        scenario: &Scenario,
-        storage: &Storage,
-        references: &References,
-        places: &Places,
-        chunks: &[Chunk],
-    ) -> Self {
-        let lower = scenario.lower.iter().map(|level| &level.policy);
-        let mut policies = std::iter::once(&scenario.policy).chain(lower);
-        let drive = policies.any(|policy| policy.needs() == Needs::Drive).then(|| drive_facts(storage, places));
-        let frames = references.frames;
-        let each = |chunk: &Chunk| streams_of(chunk, places, frames);
-        let future = needs_future(scenario).then(|| chunks.iter().map(each).collect());
-        let initial_places = references.initial.iter().map(|block| places.place(*block)).collect();
-        Self { block_bytes: scenario.workload.block_bytes(), drive: drive.flatten(), future, initial_places }
-    }
-}
-
-/// Whether the first level's policy needs the future reads of the processes.
+/// For `scenario`, whose processes read `chunks`, which are only needed if [`needs_future`].
 #[must_use]
-pub fn needs_future(scenario: &Scenario) -> bool {
-    scenario.policy.needs() == Needs::Future
+pub fn read_ahead_env(
+    scenario: &Scenario,
+    storage: &Storage,
+    references: &References,
+    places: &Places,
+    chunks: &[Chunk],
+) -> ReadAheadEnv {
+    let lower = scenario.lower.iter().map(|level| &level.policy);
+    let mut policies = std::iter::once(&scenario.policy).chain(lower);
+    let drive = policies.any(|policy| policy.needs() == Needs::Drive).then(|| drive_facts(storage, places));
+    let frames = references.frames;
+    let each = |chunk: &Chunk| streams_of(chunk, places, frames);
+    let future = needs_future(scenario).then(|| chunks.iter().map(each).collect());
+    let initial_places = references.initial.iter().map(|block| places.place(*block)).collect();
+    ReadAheadEnv { block_bytes: scenario.workload.block_bytes(), drive: drive.flatten(), future, initial_places }
 }
 
 /// Of a disk, or of an array behind one controller; if independent disks share long runs, at their combined rate.

@@ -1,8 +1,9 @@
 //! The result of a run: the JSON of the contract. All times are nanoseconds.
 
+use headstart_assemble::LevelReport;
 use headstart_device::Statistics;
 use headstart_engine::parallel::{Ended, Idle, Node};
-use headstart_engine::{CountsReport, LevelCountsReport, Summary};
+use headstart_engine::{CountsReport, Summary};
 use serde::Serialize;
 use toml::Table;
 
@@ -35,19 +36,6 @@ pub struct Report {
     pub devices: Vec<DeviceReport>,
     pub processes: Vec<ProcessReport>,
     pub intervals: Vec<IntervalReport>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-pub struct LevelReport {
-    pub name: String,
-    pub blocks: u32,
-    #[serde(flatten)]
-    pub counts: CountsReport,
-    /// Blocks that were dirty at the end: written, and not yet on a device.
-    pub dirty_blocks: u64,
-    #[serde(flatten)]
-    pub prefetching: LevelCountsReport,
-    pub link_ns: u64,
 }
 
 /// One disk. Sums are over completed requests, `busy_ns` up to the end of the run.

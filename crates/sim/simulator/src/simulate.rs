@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use headstart_analytic::{elapsed_lower_bound, LowerBound, Work};
+use headstart_assemble::needs_future;
 use headstart_device::{Device, Drive, Wanted};
 use headstart_engine::Process;
 use headstart_layout::{FfsKeys, Opens, Placement, Places};
@@ -23,7 +24,7 @@ use crate::key_check::check_keys;
 use crate::known::{disclosed, each, mean, merge};
 use crate::outcome::Outcome;
 use crate::progress::OnProgress;
-use crate::read_ahead_env::{needs_future, ReadAheadEnv};
+use crate::read_ahead_env::read_ahead_env;
 use crate::report::{ProcessReport, Report, SCHEMA};
 use crate::run;
 use crate::storage::Storage;
@@ -143,7 +144,7 @@ fn bound_of(scenario: &Scenario) -> Result<LowerBound, Error> {
     one_process_on_one_level(scenario)?;
     let chunk = references.reading.rest(&places)?;
     let count = chunk.blocks.len();
-    let mut process = Process::new(build::costs(scenario));
+    let mut process = Process::new(headstart_assemble::costs(scenario));
     for at in 0..count {
         process.served(Nanos::ZERO, chunk.think.after(at), chunk.ends_request(at), chunk.bytes_of(at));
     }
@@ -353,7 +354,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         };
         context.disk_of = places.universe().disk_of.as_slice().into();
     }
-    let env = ReadAheadEnv::new(scenario, &storage, &references, &places, &chunks);
+    let env = read_ahead_env(scenario, &storage, &references, &places, &chunks);
     Ok((Parts { references, places, chunks, positions, storage, context, env }, facts))
 }
 

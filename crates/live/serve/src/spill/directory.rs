@@ -1,9 +1,9 @@
 //! Which pages are in a spill file, and where: a level of the engine, and the slots of what it holds.
 
+use headstart_assemble::served;
 use headstart_engine::{Ask, Backend, IoRequest, Level};
 use headstart_policy::readahead::Asked;
 use headstart_policy::BlockMap;
-use headstart_sim::served;
 use headstart_types::{Block, Nanos, NEVER};
 use rustc_hash::{FxHashMap, FxHashSet};
 use toml::Table;

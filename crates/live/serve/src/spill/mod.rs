@@ -24,8 +24,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use headstart_assemble::{level_report, LevelReport};
 use headstart_host::owned::open_file;
-use headstart_sim::{level_report, LevelReport};
 use headstart_types::{printable_path, Block, Bytes, KeyError};
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, FallocateFlags, Flock, FlockArg};

@@ -7,11 +7,11 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
+use headstart_assemble::served;
 use headstart_serve::backing::{Backing, SpilledBacking};
 use headstart_serve::conductor::{Conductor, Setting};
 use headstart_serve::spill::Spill;
 use headstart_serve::work::{Action, Answer, ClientRequest, Completed, Op, Work};
-use headstart_sim::served;
 use headstart_types::Nanos;
 use toml::Table;
 

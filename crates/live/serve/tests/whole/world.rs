@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use headstart_assemble::served;
 use headstart_hints::{Expected, Follower};
 use headstart_nbd::Extent;
 use headstart_policy::registry::policy;
@@ -13,7 +14,6 @@ use headstart_serve::backing::{Backing, SpilledBacking};
 use headstart_serve::conductor::{Conductor, Setting};
 use headstart_serve::spill::Spill;
 use headstart_serve::work::{Action, Answer, ClientRequest, Completed, Data, Op, Work};
-use headstart_sim::served;
 use headstart_types::Nanos;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -8,7 +8,7 @@ use headstart_scenario::{Scenario, Survey};
 use headstart_trace::patterns::{self, PatternContext};
 use headstart_types::{Block, Meetings, Program};
 
-use crate::{build, Error};
+use crate::Error;
 
 /// A program that reads by a pattern.
 pub struct Patterned {
@@ -48,7 +48,7 @@ impl Patterned {
         };
         let blocks: Vec<Block> = places.number(number)?;
         let shared = strings.string_ends.len() < strings.string_of.len();
-        let meetings = |keys| build::meetings(keys, shared, pattern.count);
+        let meetings = |keys| headstart_assemble::meetings(keys, shared, pattern.count);
         let meetings = scenario.process.as_ref().map_or(Meetings::AtEnd, meetings);
         let program = Program {
             blocks: blocks.into(),

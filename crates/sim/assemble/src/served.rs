@@ -1,17 +1,15 @@
 //! A level that a block server puts in front of a backing: built from the keys of a scenario's `[[level]]` as for the
-//! simulator, and reported in its format.
+//! simulator.
 
-use headstart_engine::{Counts, Link, Tier};
+use headstart_engine::{Link, Tier};
 use headstart_policy::readahead::Needs;
 use headstart_policy::registry::{BuiltIn, Context};
 use headstart_scenario::{read_level, CacheSize, LowerSize};
 use headstart_types::{KeyError, Nanos};
 use toml::{Table, Value};
 
-use crate::build::lower_tier;
-use crate::outcome::{check, of_counts};
-use crate::read_ahead_env::ReadAheadEnv;
-use crate::report::LevelReport;
+use crate::levels::lower_tier;
+use crate::ReadAheadEnv;
 
 /// The assumed service time of the storage while a level is built for it.
 const SERVICE: Nanos = Nanos::from_millis(1);
@@ -60,14 +58,4 @@ pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> 
     };
     let env = ReadAheadEnv { block_bytes, drive: None, future: None, initial_places: [].into() };
     Ok(Served { tier: lower_tier(&lower, frames, &context, &env, 1)?, link: lower.link, frames, keys })
-}
-
-/// The report of a level of `frames` frames called `name`.
-///
-/// # Panics
-/// If the counts do not add up, which is a bug.
-#[must_use]
-pub fn level_report(counts: &Counts, name: &str, frames: u32, block_bytes: u64) -> LevelReport {
-    check(counts);
-    of_counts(counts, (name, frames), block_bytes)
 }
