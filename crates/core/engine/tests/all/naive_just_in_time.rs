@@ -157,11 +157,15 @@ impl JustInTime {
             None => 0.0,
             Some(better) => better.saturating_sub(victim) as f64 / (better.saturating_sub(now.cursor)).max(1) as f64,
         };
-        let pace = mean(&self.disks[0].per_block).unwrap_or(self.nominal);
-        let served = (self.thinks.len() as u32 - 1).max(1);
-        let load = f64::from(self.fetches) / f64::from(served) * pace / self.think().max(1.0);
-        // No driver time is charged here.
-        harm > f64::max(0.02, (1.0 - load).min(0.25 * pace))
+        if harm <= 0.02 {
+            return false;
+        }
+        let pace = mean(&self.disks[0].per_block).unwrap_or(self.nominal).max(1.0);
+        let worked = self.think() * (self.thinks.len() - 1) as f64;
+        let disk_has_time = 1.0 + harm <= worked / f64::from(self.fetches.max(1)) / pace;
+        // No driver time is charged here, which counts as 1 ns.
+        let driver_has_time = 1.0 + harm <= mean(&self.disks[0].response).unwrap_or(self.nominal);
+        !(disk_has_time && driver_has_time)
     }
 
     fn fetch_up_to(&mut self, limit: usize, mut room: Vec<u32>, now: &mut Now<'_>) {

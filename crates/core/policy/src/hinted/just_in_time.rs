@@ -37,8 +37,10 @@
 //! the run takes as long as its fetches. A fetch for position p issued now cannot evict the blocks referenced before p.
 //! Let u be the latest time at which one of those is needed again, and v the time at which the currently furthest block
 //! is needed. Evicting the current block means fetching it u - v references sooner than the other one: a waste of (u -
-//! v) / (u - cursor) of a fetch. Waste is allowed as far as the disk has idle time, and up to 2 % in any case. Several
-//! disks gain more by working in parallel than wasted fetches cost.
+//! v) / (u - cursor) of a fetch. Waste costs no time while the disk, with (1 + waste) * pace per needed block, is not
+//! busy for longer than the processor works per block; and while (1 + waste) * driver is not more than a response: a
+//! fetch that waits costs a response, of which the driver's work for the next one hides a part. Up to 2 % is allowed in
+//! any case. Several disks gain more by working in parallel than wasted fetches cost.
 //!
 //! Cost: constant per event and disk, and a scan of the window once per part of a chunk, which the chunk's share of the
 //! frames keeps constant per reference.
@@ -78,8 +80,6 @@ const SPARED: f64 = 0.5;
 const SPARED_BY_ARM: f64 = 0.125;
 /// Share of wasted fetches that is always allowed where one request is served at a time.
 const HARM: f64 = 0.02;
-/// Share of a fetch's time that the driver's work for wasted fetches may take.
-const WORTHWHILE: f64 = 0.25;
 /// References after which the counts are halved.
 const HISTORY: u32 = 1024;
 /// Queue length from which an arm can sort well: a shorter queue is refilled without waiting for a chunk.
@@ -195,14 +195,15 @@ impl JustInTime {
         }
     }
 
-    /// The share of wasted fetches that is allowed: the disk's idle share, as long as their driver time is small beside
-    /// the time of a fetch, and at least [`HARM`].
+    /// The wasted fetches per needed one that cost no time: as many as the disk can make while the processor works, and
+    /// the driver can start while a fetch that had waited would be awaited; at least [`HARM`].
     fn harm_max(&self) -> f64 {
-        let pace = self.rates[0].per_block.mean_ns().unwrap_or(self.nominal_ns);
-        let think = self.references.mean_ns().unwrap_or(0.0).max(1.0);
-        let load = f64::from(self.fetches) / f64::from(self.served.max(1)) * pace / think;
-        let hidden = WORTHWHILE * pace / self.driver.0.max(1) as f64;
-        HARM.max((1.0 - load).min(hidden))
+        let rate = &self.rates[0];
+        let pace = rate.per_block.mean_ns().unwrap_or(self.nominal_ns).max(1.0);
+        let response = rate.response.mean_ns().unwrap_or(self.nominal_ns);
+        let think = self.references.mean_ns().unwrap_or(0.0);
+        let work = think * f64::from(self.served) / f64::from(self.fetches.max(1));
+        HARM.max((work / pace).min(response / self.driver.0.max(1) as f64) - 1.0)
     }
 
     /// Whether to wait for a better victim than the furthest block, for the block needed at `position`.
