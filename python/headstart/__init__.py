@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from headstart.runs.curve import Curve, curve
     from headstart.simulation import Result, Traces, explain, lower_bound, simulate
     from headstart.sweeps import sweep
-    from headstart.traces import trace_convert, trace_filter, trace_generate, trace_info
+    from headstart.trace import trace_convert, trace_filter, trace_generate, trace_info
 
 _MODULE_OF = {
     "HeadstartError": "headstart._core",
@@ -66,10 +66,10 @@ _MODULE_OF = {
     "lower_bound": "headstart.simulation",
     "simulate": "headstart.simulation",
     "sweep": "headstart.sweeps",
-    "trace_convert": "headstart.traces",
-    "trace_filter": "headstart.traces",
-    "trace_generate": "headstart.traces",
-    "trace_info": "headstart.traces",
+    "trace_convert": "headstart.trace",
+    "trace_filter": "headstart.trace",
+    "trace_generate": "headstart.trace",
+    "trace_info": "headstart.trace",
 }
 """The module of each public name. Modules are loaded on first use: loading all of them takes a third of a
 second, and `headstart run` needs none."""

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from headstart import _core, _input
 from headstart.simulation import Progress
-from headstart.traces import select_json
+from headstart.trace import select_json
 
 SCHEMA = 1
 """Version of the shape of `Device.to_dict()`."""

@@ -29,7 +29,7 @@ from headstart.runs.plan import AT_ONCE, Case, Plan, refuse_writes_only
 from headstart.runs.rows import Setting
 from headstart.simulation import simulate
 from headstart.sizes import bytes_text, size_bytes, size_text
-from headstart.traces import selection, trace_info
+from headstart.trace import selection, trace_info
 
 __all__ = ["BLOCK_SIZE", "DEVICES", "Advice", "Confidence", "DeviceAdvice", "Timed", "advise"]
 

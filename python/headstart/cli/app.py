@@ -67,7 +67,7 @@ COMMANDS = {name: (group, command) for group, commands in GROUPS.items() for nam
 
 @functools.cache
 def tree(only: str | None = None) -> typer.Typer:
-    """Return the tree of all commands, or of one command if `only` names one."""
+    """Return the tree of all commands, or of one command if `only` names one, or of none if it is empty."""
     app = typer.Typer(
         name="headstart",
         invoke_without_command=True,
@@ -76,7 +76,7 @@ def tree(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    for name in [only] if only in COMMANDS else COMMANDS:
+    for name in [] if only == "" else [only] if only in COMMANDS else COMMANDS:
         group, (module, function, settings) = COMMANDS[name]
         found = import_module(f"headstart.cli.{module}")
         if function is None:
@@ -102,13 +102,17 @@ def root(
         typer.echo(context.get_help())
 
 
+def _needed(arguments: list[str]) -> str | None:
+    """Return the command that the arguments need; an empty name if they only ask for the version."""
+    return "" if arguments == ["--version"] else next(iter(arguments), None)
+
+
 def run(arguments: list[str], name: str = "headstart") -> int:
     """Run the command, called `name`, with `arguments`; return its exit status."""
-    return exits.run(arguments, tree(arguments[0] if arguments else None), name)
+    return exits.run(arguments, tree(_needed(arguments)), name)
 
 
 def main() -> None:
     """Run the command with the process's arguments and exit."""
     _environment.take_named_shell(sys.argv[1:])
-    named = None if _environment.completes() else next(iter(sys.argv[1:]), None)
-    exits.run_and_exit(tree(named))
+    exits.run_and_exit(tree(None if _environment.completes() else _needed(sys.argv[1:])))

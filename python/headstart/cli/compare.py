@@ -13,7 +13,7 @@ from headstart.runs.compare import DEFAULT_POLICIES
 from headstart.runs.compare import plan as planned
 from headstart.runs.plan import DEFAULT_CACHE, DEFAULT_DEVICE
 from headstart.runs.rows import Refusal
-from headstart.traces import selection
+from headstart.trace import selection
 
 OPTIONS = {
     "seed": "--seed",

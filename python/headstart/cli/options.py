@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypedDict
 import typer
 
 from headstart._core import HeadstartError, InternalError
-from headstart.traces import selection
+from headstart.trace import selection
 
 Set = Annotated[
     list[str] | None,

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from headstart import traces
+from headstart import trace as traces
 from headstart.cli import options, output, pages, record
 from headstart.cli.progress import watched
 from headstart.cli.shown import plain

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, TypedDict
 
 from headstart import _core
 from headstart.results import Response
-from headstart.traces import select_json
+from headstart.trace import select_json
 
 Progress = Callable[[float, int], object]
 """Called with the share done, 0 to 1, and the number of requests replied to."""

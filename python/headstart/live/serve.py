@@ -15,7 +15,7 @@ from typing import Any
 
 from headstart import _core
 from headstart.temporary import folder
-from headstart.traces import selection, trace_convert
+from headstart.trace import selection, trace_convert
 
 Report = dict[str, Any]
 """The report of `headstart serve --json`; docs/serve.md describes each field."""

@@ -13,7 +13,7 @@ from headstart._input import listed
 from headstart.runs.plan import DEFAULT_DEVICE, Plan, cache_text
 from headstart.runs.rows import Setting, pandas
 from headstart.simulation import explain, located
-from headstart.traces import selection
+from headstart.trace import selection
 
 if TYPE_CHECKING:
     import pandas as pd

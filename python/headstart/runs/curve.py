@@ -27,7 +27,7 @@ from headstart.runs.plan import Case, Plan
 from headstart.runs.rows import Setting, pandas
 from headstart.runs.runner import run_all
 from headstart.simulation import Progress, Result, _shared, simulate, source_of
-from headstart.traces import selection
+from headstart.trace import selection
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ import dataclasses
 import random
 from typing import Any, Final
 
-from headstart.traces import trace_generate
+from headstart.trace import trace_generate
 from headstart_lab.studies._lab import Steps
 from headstart_lab.studies._rows import Row, finding, unpublished
 from headstart_lab.studies.li07 import _published as paper

@@ -1,6 +1,6 @@
 """What the traces of the matrix are like, beside those of the paper."""
 
-from headstart.traces import trace_info
+from headstart.trace import trace_info
 from headstart_lab.studies._lab import Steps
 from headstart_lab.studies._rows import Row, number, unpublished
 from headstart_lab.studies.zhang_pfc import _published as paper
