@@ -362,6 +362,11 @@ pub trait Policy: Send {
     /// The resident `block` has been removed from the cache by another component.
     fn removed(&mut self, _block: Block) {}
 
+    /// Whether a later decision may fetch `block` because it is missing now: its number must not be given to another block.
+    fn retries(&self, _block: Block) -> bool {
+        false
+    }
+
     /// The level has been given frames: some are free now, even if the last decision found none.
     fn given_frames(&mut self) {}
 

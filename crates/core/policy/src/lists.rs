@@ -73,6 +73,11 @@ impl<const LISTS: usize> Lists<LISTS> {
         (node != NONE).then(|| self.nodes[node as usize].list as usize)
     }
 
+    /// Whether `block`, for which there need not be room yet, is in a list.
+    pub fn contains(&self, block: Block) -> bool {
+        self.node_of.get(block.index()).is_some_and(|node| *node != NONE)
+    }
+
     /// The list that contains `block`, and its tag.
     #[inline]
     pub fn find(&self, block: Block) -> Option<(usize, u16)> {

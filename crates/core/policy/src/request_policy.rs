@@ -6,8 +6,6 @@
 //!
 //! Cost: that of the replacement and of the read-ahead, plus one state lookup per named block.
 
-use std::collections::VecDeque;
-
 use headstart_types::{Block, Nanos};
 
 use crate::lists::Lists;
@@ -24,8 +22,9 @@ pub struct RequestPolicy<P: Integrated + ?Sized = dyn Integrated> {
     /// With `one_by_one`: spared blocks, each with the block that needed its frame. A spared block counts as slightly
     /// older than that block.
     spared: Vec<(Block, Block)>,
-    /// Missed blocks that found no frame because all are in flight or pinned; retried at every decision.
-    owed: VecDeque<Block>,
+    /// Missed blocks that found no frame because all are in flight or pinned; retried at every decision, the oldest first.
+    /// A block leaves as soon as it is fetched, for whichever request.
+    owed: Lists<1>,
     /// Blocks that a coordinator has marked as first victims. The last one goes first. None has been requested since it
     /// was marked.
     first_victims: Lists<1>,
@@ -49,7 +48,7 @@ impl<P: Integrated + ?Sized> RequestPolicy<P> {
             spared: Vec::new(),
             parts,
             frames,
-            owed: VecDeque::new(),
+            owed: Lists::new(),
             first_victims: Lists::new(),
             prefetch: Vec::new(),
             named: Named::default(),
@@ -107,16 +106,18 @@ impl<P: Integrated + ?Sized> RequestPolicy<P> {
     /// Fetches `block` into a free frame or in place of a victim; false if there is neither.
     fn fetch(&mut self, block: Block, (file, index): (u32, u64), round: &mut Round<'_>) -> bool {
         self.parts.placed(block, file, index);
+        let mut victim = None;
         if round.free > 0 {
             round.free -= 1;
-            round.fetches.push(Fetch { block, victim: None });
-            return true;
+        } else {
+            let Some(chosen) = self.victim(block, round) else { return false };
+            let unused = round.view.state(chosen).is_unseen_prefetch();
+            let (file, index) = round.view.space.place(chosen);
+            self.parts.evicted(file, index, unused);
+            victim = Some(chosen);
         }
-        let Some(victim) = self.victim(block, round) else { return false };
-        let unused = round.view.state(victim).is_unseen_prefetch();
-        let (file, index) = round.view.space.place(victim);
-        self.parts.evicted(file, index, unused);
-        round.fetches.push(Fetch { block, victim: Some(victim) });
+        remove(&mut self.owed, block);
+        round.fetches.push(Fetch { block, victim });
         true
     }
 
@@ -124,7 +125,7 @@ impl<P: Integrated + ?Sized> RequestPolicy<P> {
     pub(crate) fn prefetch(&mut self, block: Block, view: &View<'_>, fetches: &mut Vec<Fetch>) -> bool {
         self.named.restart(fetches);
         let mut round = Round { free: view.free, view, fetches };
-        self.owed.is_empty() && self.fetch(block, view.space.place(block), &mut round)
+        self.owed.len(0) == 0 && self.fetch(block, view.space.place(block), &mut round)
     }
 
     /// Fetches what a request misses, then what the read-ahead adds. The read-ahead does not see writes.
@@ -138,7 +139,10 @@ impl<P: Integrated + ?Sized> RequestPolicy<P> {
                 self.parts.awaited_by(asked.client, block);
             }
             if *found == Found::Absent && self.lacks(block, round) && !self.fetch(block, (asked.file, index), round) {
-                self.owed.push_back(block);
+                self.owed.grow(block.index() + 1);
+                if self.owed.list_of(block).is_none() {
+                    self.owed.push_back(0, block);
+                }
             }
         }
         if write {
@@ -157,7 +161,7 @@ impl<P: Integrated + ?Sized> RequestPolicy<P> {
     /// Fetches the blocks of `run` that are neither cached nor in flight, up to the end of the file and as frames
     /// allow. Does nothing while a demand fetch waits for a frame.
     fn prefetch_run(&mut self, run: &Run, round: &mut Round<'_>) {
-        if !self.owed.is_empty() {
+        if self.owed.len(0) > 0 {
             return;
         }
         for index in run.first..run.end() {
@@ -173,7 +177,7 @@ impl<P: Integrated + ?Sized> RequestPolicy<P> {
     fn expected(&mut self, round: &mut Round<'_>) {
         let view = round.view;
         for block in view.asked.iter().copied() {
-            let has_frame = self.owed.is_empty()
+            let has_frame = self.owed.len(0) == 0
                 && (!self.lacks(block, round) || self.fetch(block, view.space.place(block), round));
             if !has_frame {
                 return;
@@ -181,23 +185,22 @@ impl<P: Integrated + ?Sized> RequestPolicy<P> {
         }
     }
 
-    /// Removes `block` from the first victims, if it is one of them.
-    fn unmark(&mut self, block: Block) {
-        if self.first_victims.len(0) > 0 {
-            self.first_victims.grow(block.index() + 1);
-            self.first_victims.remove(block);
-        }
-    }
-
     /// Fetches the blocks that wait for a frame, as frames allow.
     fn retry_owed(&mut self, round: &mut Round<'_>) {
-        while let Some(block) = self.owed.front().copied() {
-            // It may have been fetched meanwhile: as a prefetch, or for another request.
+        while let Some(block) = self.owed.front(0) {
             if self.lacks(block, round) && !self.fetch(block, round.view.space.place(block), round) {
                 return;
             }
-            self.owed.pop_front();
+            self.owed.remove(block);
         }
+    }
+}
+
+/// Removes `block` from `list`, if it is in it.
+fn remove(list: &mut Lists<1>, block: Block) {
+    if list.len(0) > 0 {
+        list.grow(block.index() + 1);
+        list.remove(block);
     }
 }
 
@@ -245,7 +248,7 @@ impl<P: Integrated + ?Sized> Policy for RequestPolicy<P> {
         match event {
             Event::Served { position, block, outcome, process, .. } => {
                 // Requested again, so it is an ordinary victim from now on.
-                self.unmark(block);
+                remove(&mut self.first_victims, block);
                 self.parts.referenced_by(process, position, block, outcome);
             }
             Event::Asked { asked, write, .. } => self.asked(now, &asked, write, &mut round),
@@ -276,7 +279,7 @@ impl<P: Integrated + ?Sized> Policy for RequestPolicy<P> {
     }
 
     fn decides(&self, _outstanding: &[u32]) -> bool {
-        !self.owed.is_empty()
+        self.owed.len(0) > 0
     }
 
     fn takes_requests(&self) -> bool {
@@ -289,8 +292,12 @@ impl<P: Integrated + ?Sized> Policy for RequestPolicy<P> {
     }
 
     fn removed(&mut self, block: Block) {
-        self.unmark(block);
+        remove(&mut self.first_victims, block);
         self.parts.removed(block);
+    }
+
+    fn retries(&self, block: Block) -> bool {
+        self.owed.len(0) > 0 && self.owed.contains(block)
     }
 }
 
@@ -332,6 +339,39 @@ mod tests {
         // One link and one unlink per block. A scan of the marks would take 10,000 times as many steps for 100 times as
         // many blocks.
         assert_eq!((steps(100), steps(10_000)), (200, 20_000));
+    }
+
+    #[test]
+    fn a_block_that_waited_for_a_frame_is_not_fetched_again_after_another_request_has_had_it() {
+        let states = vec![BlockState::ABSENT; 3];
+        let mut policy = RequestPolicy::new(Box::new(SeparateReadAhead(Box::new(Lru::new(&[], 3)), None)), 2);
+        let mut fetched = |free, event, asked: &[Block]| {
+            let view = View {
+                cursor: 0,
+                free,
+                blocks: &states,
+                outstanding: &[],
+                disk_of: &[],
+                space: &NoSpace,
+                asked,
+                found: &[Found::Absent; 3],
+            };
+            let mut fetches = Vec::new();
+            policy.on(Nanos::ZERO, event, &view, &mut fetches);
+            fetches.iter().map(|fetch| fetch.block.0).collect::<Vec<_>>()
+        };
+        let asked = |first, count| {
+            let asked = Asked { file: 0, first, count, client: 0, ends_inside: false };
+            Event::Asked { asked, position: 0, write: false }
+        };
+        // Both frames are in flight: blocks 0 to 2 wait, once each, in the order in which they were first missed.
+        assert!(fetched(0, asked(0, 3), &[Block(0), Block(1), Block(2)]).is_empty());
+        assert!(fetched(0, asked(0, 1), &[Block(0)]).is_empty());
+        // Another request finds a frame for block 1. The block arrives, is used and leaves before the others have frames.
+        assert_eq!(fetched(1, asked(1, 1), &[Block(1)]), [1]);
+        assert_eq!(fetched(1, Event::Decide, &[]), [0]);
+        assert_eq!(fetched(2, Event::Decide, &[]), [2]);
+        assert!(fetched(2, Event::Decide, &[]).is_empty());
     }
 
     /// Names the same long run at each request.

@@ -89,6 +89,12 @@ impl Machine {
         self.system.plant(fault)
     }
 
+    /// [`Pages::number_at_most`].
+    #[cfg(feature = "sabotage")]
+    pub fn number_at_most(&mut self, pages: usize) {
+        self.system.stack.space.number_at_most(pages);
+    }
+
     /// When the policy wants to act though nothing may happen.
     #[must_use]
     pub fn next_timer(&mut self) -> Option<Nanos> {

@@ -52,6 +52,12 @@ impl Pages {
         Self { count, numbered_max, numbering: RefCell::default() }
     }
 
+    /// From now on at most `pages` stay numbered, beside those that are needed: for fuzzers, whose exports are small.
+    #[cfg(feature = "sabotage")]
+    pub fn number_at_most(&mut self, pages: usize) {
+        self.numbered_max = pages;
+    }
+
     /// The numbered pages of `first..end`, in no order.
     #[must_use]
     pub fn known_within(&self, first: u64, end: u64) -> Vec<Block> {
@@ -62,6 +68,12 @@ impl Pages {
         let pages = numbering.runs.iter().flat_map(|(run, blocks)| (run * RUN..).zip(blocks));
         let within = pages.filter(|(page, block)| **block != NONE && (first..end).contains(page));
         within.map(|(_, block)| Block(*block)).collect()
+    }
+
+    /// The numbers that stand for no page and are given again.
+    #[must_use]
+    pub fn free(&self) -> Vec<Block> {
+        self.numbering.borrow().free.clone()
     }
 
     /// Forgets pages for which `is_unneeded` holds, until few enough are numbered or many have been looked at.

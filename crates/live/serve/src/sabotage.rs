@@ -38,11 +38,13 @@ pub enum Sabotage {
     LosesBuffer,
     /// A frame of the level is never free again.
     LosesFrame,
+    /// The number of a page that requests wait for is given to another page.
+    GivesNumbersAway,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::WrongByte,
         Self::StaleCache,
         Self::KeepsFailed,
@@ -60,6 +62,7 @@ impl Sabotage {
         Self::SpreadsError,
         Self::LosesBuffer,
         Self::LosesFrame,
+        Self::GivesNumbersAway,
     ];
 }
 

@@ -109,6 +109,68 @@ fn requests_larger_than_the_cache_and_caches_without_frames() {
     }
 }
 
+/// More pages than keep their numbers, asked for by requests that overlap, before a cache much smaller than they are: pages wait for frames
+/// long after another request has had them, and their numbers are given to others.
+#[test]
+fn large_requests_that_overlap_get_the_pages_that_they_ask_for() {
+    const PAGES: u64 = 24_000;
+    for level in ["blocks = 64\npolicy = \"linux\"", "blocks = 64\npolicy = \"linux\"\ncoordinator = \"demote\""] {
+        let mut world = World::new(level, vec![0; (PAGES * PAGE) as usize]);
+        for (page, bytes) in (0u64..).zip(world.memory().bytes.chunks_mut(PAGE as usize)) {
+            bytes[..8].copy_from_slice(&page.to_le_bytes());
+        }
+        world.takes = |first| Nanos(1_000 + first * 7_919 % 90_000);
+        let ranges =
+            (0..24).map(|id| (id, id * 4_700 % 18_000, 3_000 + id % 5 * 700)).collect::<Vec<(u64, u64, u64)>>();
+        let mut asked = ranges.iter();
+        loop {
+            // Four at a time, some of them whole and some to be brought in only.
+            while world.conductor.open_requests() < 4 {
+                let Some((id, first, count)) = asked.next() else { break };
+                let op = if id % 3 == 0 { Op::Cache } else { Op::Read };
+                world.ask(*id, first * PAGE, (count * PAGE) as u32, op);
+                world.instant();
+            }
+            if !world.step() {
+                break;
+            }
+            for (id, answer) in std::mem::take(&mut world.answers) {
+                let (_, first, count) = ranges[id as usize];
+                let Answer::Data(bytes) = answer else { continue };
+                let pages = bytes.slices(0).map(|page| u64::from_le_bytes(page[..8].try_into().expect("eight bytes")));
+                assert!(pages.eq(first..first + count), "{level}: request {id} brings other pages");
+                world.conductor.reuse(bytes);
+            }
+        }
+        assert!(asked.next().is_none());
+        world.conductor.check().unwrap_or_else(|broken| panic!("{level}: {broken}"));
+        world.conductor.check_idle().unwrap_or_else(|broken| panic!("{level}: {broken}"));
+    }
+}
+
+/// A coordinator adds pages to a request; those that find no frame wait for one although no client waits for them.
+#[test]
+fn a_page_that_a_coordinator_adds_keeps_its_number_until_it_is_fetched() {
+    let level = "blocks = 30\npolicy = \"linux\"\nreplacement = \"arc\"\ncoordinator = \"pfc\"";
+    let bytes = numbered(84, 0);
+    for numbers in 20..50 {
+        let mut world = World::new(level, bytes.clone());
+        world.conductor.number_at_most(numbers);
+        world.takes = |first| Nanos(1_000 + first * 7_919 % 90_000);
+        for (id, (first, count)) in (0..).zip([(0, 2), (1, 18), (54, 4), (30, 12)]) {
+            world.ask(id, first * PAGE, count * PAGE as u32, Op::Read);
+            world.instant();
+        }
+        while world.step() {
+            world.conductor.check().unwrap_or_else(|broken| panic!("{numbers} numbers: {broken}"));
+        }
+        for (id, first, count) in [(0, 0, 2), (1, 1, 18), (2, 54, 4), (3, 30, 12)] {
+            let (from, to) = (first * PAGE as usize, (first + count) * PAGE as usize);
+            assert!(data(&world.answers[&id]) == bytes[from..to], "{numbers} numbers: request {id}");
+        }
+    }
+}
+
 #[test]
 fn a_bad_page_fails_those_who_want_it_and_no_others() {
     let bytes = numbered(64, 0);

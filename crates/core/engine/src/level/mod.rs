@@ -179,11 +179,12 @@ impl Level {
         self.is_cached(block) || self.allocating.contains(&block)
     }
 
-    /// Whether the level keeps nothing about `block`, except what its policy remembers: it is not cached, and not
-    /// waited for.
+    /// Whether the level keeps nothing about `block`, except what its policy remembers: it is not cached, not waited for,
+    /// and the policy will not fetch it on its own account.
     #[must_use]
     pub fn is_unknown(&self, block: Block) -> bool {
-        !self.has_to_do_with(block) && self.requests.waiting.of(block).next().is_none()
+        let is_wanted = self.requests.waiting.of(block).next().is_some() || self.policy.retries(block);
+        !is_wanted && !self.has_to_do_with(block)
     }
 
     /// State of a block; an unregistered block is absent.

@@ -29,6 +29,7 @@ pub(super) struct Message {
     upper: usize,
     /// The host's id, if the message comes from a client of the host instead of a level.
     client_id: Option<u64>,
+    /// Its blocks; none for a client of the host, whose space may give the number of an evicted block to another one.
     pub(super) blocks: Vec<Block>,
     /// When the request was made below, and for what; passed to the coordinator when it is answered.
     asked: Option<(Nanos, Asked)>,
@@ -87,7 +88,10 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
     fn forget_sent(&mut self, index: usize, message: usize) {
         self.touch(index);
         let tier = &mut self.tiers[index];
-        let blocks = &self.messages[message].blocks;
+        let Message { client_id, asked, blocks, .. } = &mut self.messages[message];
+        if let (Some(_), Some((_, asked)), false) = (client_id, asked, tier.coordinator.sent_up() == SentUp::Keep) {
+            blocks.extend((asked.first..asked.end()).filter_map(|at| self.space.known(asked.file, at)));
+        }
         match tier.coordinator.sent_up() {
             SentUp::Keep => {}
             SentUp::FirstVictims => blocks.iter().for_each(|block| tier.level.make_first_victim(*block)),
@@ -163,7 +167,9 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
             let looked = level.request(now, &ask, space.as_space(), &mut down);
             served += u32::from(!looked.waits());
         }
-        self.messages[slot].blocks = blocks;
+        if self.messages[slot].client_id.is_none() {
+            self.messages[slot].blocks = blocks;
+        }
         (0..served).for_each(|_| self.part_done(now, below, slot));
     }
 

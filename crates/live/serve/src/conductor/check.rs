@@ -49,7 +49,12 @@ impl Conductor {
             holds(missing == waited, || format!("request {id} misses {missing} pages and waits for {waited}"))?;
         }
         holds(waits.is_empty(), || format!("pages are wanted for requests that are over: {waits:?}"))?;
+        let in_vain = self.named_in_vain();
+        holds(in_vain.is_none(), || format!("the number {in_vain:?} is free, and something names it"))?;
         for piece in self.queue.pieces() {
+            let mut pages = (piece.first..).zip(&piece.blocks);
+            let is_right = pages.all(|(page, block)| self.machine.page(*block) == page);
+            holds(is_right, || format!("the pages from {} on are not those of their blocks", piece.first))?;
             let is_wanted = piece.blocks.iter().any(|block| self.wanted.holds(*block));
             holds(piece.demand || !is_wanted, || format!("clients wait for page {}, a prefetch", piece.first))?;
             // A request may have got a page that the machine fetches for it once more.
@@ -72,6 +77,12 @@ impl Conductor {
         holds(self.is_idle(), || "something is under way".to_owned())?;
         let (kept, used) = (self.buffers.kept(), self.buffers.in_use());
         holds(kept == used, || format!("{used} buffers are in use, of which {kept} are pages that are cached"))
+    }
+
+    /// Gives the numbers of pages to others as soon as `pages` have one and nothing needs some of them.
+    #[cfg(feature = "sabotage")]
+    pub fn number_at_most(&mut self, pages: usize) {
+        self.machine.number_at_most(pages);
     }
 
     /// Plants a fault.

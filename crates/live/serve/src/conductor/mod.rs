@@ -249,12 +249,22 @@ impl Conductor {
         }
         self.read_ahead_by_hints(actions);
         self.start(actions);
+        let gives_away = self.planted.has(Sabotage::GivesNumbersAway);
+        let is_absent = |block| self.machine.level().state(block).is_absent();
+        self.machine.pages().forget(|block| self.is_unneeded(block) || gives_away && is_absent(block));
+        debug_assert_eq!(self.named_in_vain(), None, "a number is free, and something still names it");
+    }
+
+    /// Whether nothing names `block`: no level, no read of the backing, no buffer and no request.
+    fn is_unneeded(&self, block: Block) -> bool {
         let Self { machine, queue, buffers, wanted, .. } = self;
-        let level = machine.level();
-        let is_unneeded = |block| {
-            level.is_unknown(block) && !queue.holds(block) && buffers.of(block).is_none() && !wanted.holds(block)
-        };
-        machine.pages().forget(is_unneeded);
+        let is_read = queue.holds(block) || wanted.holds(block);
+        !is_read && machine.level().is_unknown(block) && buffers.of(block).is_none()
+    }
+
+    /// A number that stands for no page although something names it. Cost: proportional to the free numbers.
+    fn named_in_vain(&self) -> Option<Block> {
+        self.machine.pages().free().into_iter().find(|block| !self.is_unneeded(*block))
     }
 
     /// The pages that a range touches.
@@ -329,6 +339,10 @@ impl Conductor {
             let demand = self.is_demand(kind);
             for blocks in blocks.chunks(pages_max) {
                 let first = self.machine.page(blocks[0]);
+                debug_assert!(
+                    (first..).zip(blocks).all(|(page, block)| self.machine.pages().known(0, page) == Some(*block)),
+                    "an order is for pages that follow one another, by the numbers that they have"
+                );
                 self.queue.push(Piece { blocks: blocks.to_vec(), first, demand, since: None });
             }
         }

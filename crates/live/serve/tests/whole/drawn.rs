@@ -119,17 +119,30 @@ pub struct Plan {
     pub is_server: bool,
     pub hints: Option<Hints>,
     pub events: Vec<Event>,
+    /// Pages whose numbers are not given to others although nothing needs them, if these are fewer than a server's.
+    pub numbered: Option<usize>,
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, level, size_bytes, depth, read_pages_max, fails_in_parts, spill, is_server, hints, events } =
-            self;
+        let Self {
+            seed,
+            level,
+            size_bytes,
+            depth,
+            read_pages_max,
+            fails_in_parts,
+            spill,
+            is_server,
+            hints,
+            events,
+            numbered,
+        } = self;
         writeln!(
             to,
             "seed {seed}, {size_bytes} bytes, level {level:?}, depth {depth}, reads of {read_pages_max} pages"
         )?;
-        writeln!(to, "fails in parts: {fails_in_parts}, spill: {spill}, server: {is_server}, hints: {hints:?}")?;
+        writeln!(to, "fails in parts: {fails_in_parts}, spill: {spill}, server: {is_server}, numbers: {numbered:?}, hints: {hints:?}")?;
         events.iter().try_for_each(|event| writeln!(to, "  after {}: {:?}", event.after, event.what))
     }
 }
@@ -152,12 +165,14 @@ impl Plan {
             is_server: random.random_bool(0.5),
             hints: random.random_bool(0.4).then(|| hints(&mut random, &events, pages)),
             events,
+            numbered: random.random_bool(0.5).then(|| random.random_range(0..40)),
         }
     }
 }
 
 /// What makes a case simpler.
-pub const SIMPLER: [fn(&mut Plan); 5] = [
+pub const SIMPLER: [fn(&mut Plan); 6] = [
+    |plan| plan.numbered = None,
     |plan| plan.hints = None,
     |plan| plan.spill = false,
     |plan| plan.read_pages_max = 1,

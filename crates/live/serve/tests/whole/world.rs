@@ -619,5 +619,7 @@ fn conductor(plan: &Plan) -> Conductor {
         read_bytes_max: plan.read_pages_max * PAGE,
         fails_in_parts: plan.fails_in_parts,
     };
-    Conductor::new(setting, level.tier)
+    let mut conductor = Conductor::new(setting, level.tier);
+    plan.numbered.into_iter().for_each(|pages| conductor.number_at_most(pages));
+    conductor
 }
