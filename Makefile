@@ -19,8 +19,9 @@ SEED ?= 0
 SECONDS ?= 60
 INPUTS ?= 10000000
 WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
-# `headstart run` without Python: it has to start at once. Without libraries it starts in half the time, where there is a static libc.
-LAUNCHER := rustc --release --locked --package headstart-hints --bin headstart-run
+# `headstart run` without Python: it has to start at once, so it is small. Without libraries it starts in half the time, where there is a
+# static libc.
+LAUNCHER := rustc --profile launcher --locked --package headstart-hints --bin headstart-run
 
 # Shows a command as a user types it, and runs it from $(BIN).
 , := ,
@@ -43,13 +44,13 @@ $(BIN)/.built: $(BIN)/.tools $(SOURCES)
 	PIP_NO_DEPS=1 PIP_QUIET=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable lab
 	cargo $(LAUNCHER) -- -C strip=symbols -C target-feature=+crt-static || cargo $(LAUNCHER) -- -C strip=symbols
-	install target/release/headstart-run $(BIN)/headstart-run
+	install target/launcher/headstart-run $(BIN)/headstart-run
 	@touch $@
 
 wheel: setup ## build a wheel for every Linux with glibc 2.28 or newer and one of the laboratory, into dist/; docs/install.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.1 cargo-zigbuild==0.24.0
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cargo-zigbuild $(LAUNCHER) --target $(TARGET).2.28 -- -C strip=symbols
-	mkdir -p packaging/scripts && install target/$(TARGET)/release/headstart-run packaging/scripts/
+	mkdir -p packaging/scripts && install target/$(TARGET)/launcher/headstart-run packaging/scripts/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --zig --target $(TARGET) --compatibility manylinux_2_28 --out dist $(WHEEL); \
 		status=$$?; rm -r packaging/scripts; exit $$status
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist ./lab
