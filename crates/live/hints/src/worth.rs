@@ -3,7 +3,9 @@
 //! Start and end of a run, its trace and its threads take time from the command. What it can gain is a part of the time that it waits, so
 //! there has to be enough of that, whatever the hints are:
 //!
-//! - A range of pages counts with what the recorded command has waited for it; one that was cached then, with what a read takes.
+//! - A range of pages counts with what the recorded command has waited for it.
+//! - One that was cached then counts with what a read takes, in a file of which nothing came from the device: in other files it had been
+//!   read ahead with what was waited for. Within [`READ_PAGES`] pages, and behind those, it counts once: the kernel reads ahead.
 //! - Of that counts the part that is not in the page cache now. [`SAMPLES`] ranges are looked at, and nothing is read for it: what the kernel
 //!   cannot open without a read is not cached.
 //! - Metadata counts no more than pages of files do: references to it are not seen, and nothing else would prove the hints right.
@@ -11,7 +13,7 @@
 //!
 //! Cost: some 0.2 ms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -23,18 +25,19 @@ use super::disk::open_unchanged;
 use super::list::{HintList, HintedFile, HintedRange, PAGE_BYTES};
 use super::system::{cached_pages, open_cached, Cached};
 
-/// What the command has to wait for at least. Start and end of a run take some 10 ms, twice that from a cold disk; of what is waited for
-/// about the half is saved.
-const WAIT_MIN: Duration = Duration::from_millis(60);
+/// What the command has to wait for at least. Start and end of a run that helps take some 10 ms; of what is waited for about the half is
+/// saved.
+const WAIT_MIN: Duration = Duration::from_millis(30);
 /// The same as a share of the recorded time: following a command takes some 1 %.
 const WAIT_SHARE: f64 = 0.08;
 /// Without an arm: waits at a time from which on the command's own threads keep the disk busy.
 const WAITS_AT_A_TIME: f64 = 1.5;
 /// Ranges that are looked at.
 const SAMPLES: usize = 128;
-/// What a read takes that was cached when it was recorded, without an arm and with one, for each [`READ_PAGES`].
-const READ_NS: [u64; 2] = [200_000, 6_000_000];
-const READ_PAGES: u32 = 32;
+/// What a read takes that was cached when it was recorded. With an arm it takes longer, but nothing proves that
+/// there is one if nothing was waited for: virtual disks often say so.
+const READ_NS: u64 = 200_000;
+const READ_PAGES: u64 = 32;
 
 /// Why a command with these hints is not helped, if so; by file its disk, and by disk whether it has an arm.
 #[must_use]
@@ -46,10 +49,20 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
     if waited(false) > waited(true) && waited(false) as f64 > elapsed * WAITS_AT_A_TIME {
         return Some("its threads read at the same time, which keeps a disk without an arm busy".to_owned());
     }
-    let cost = |range: &HintedRange| match range.hit {
-        true => u64::from(range.count.div_ceil(READ_PAGES)) * READ_NS[usize::from(arm(range))],
-        false => range.wait_ns,
+    let mut counted = BTreeSet::new();
+    let mut is_counted = |range: &HintedRange| {
+        let [first, last] = [range.first, range.first + u64::from(range.count) - 1].map(|page| page / READ_PAGES);
+        let is_counted =
+            counted.contains(&(range.file, first)) || counted.contains(&(range.file, first.wrapping_sub(1)));
+        counted.extend([(range.file, first), (range.file, last)]);
+        is_counted
     };
+    let cost = |range: &HintedRange| match range.hit {
+        false => range.wait_ns,
+        true if list.files[range.file as usize].came_pages > 0 || is_counted(range) => 0,
+        true => READ_NS,
+    };
+    let costs = list.ranges.iter().map(cost);
     let mut opened = BTreeMap::new();
     let mut uncached = |range: &HintedRange| {
         let file = &list.files[range.file as usize];
@@ -63,14 +76,14 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
             }
         }
     };
-    let may_be_read = |range: &&HintedRange| open_unchanged(&list.files[range.file as usize]).is_some();
-    let (data, mut metadata): (Vec<_>, Vec<_>) = (list.ranges.iter().filter(|range| cost(range) > 0))
-        .partition(|range| !list.files[range.file as usize].is_device);
+    let may_be_read = |(range, _): &(&HintedRange, u64)| open_unchanged(&list.files[range.file as usize]).is_some();
+    let (data, mut metadata): (Vec<_>, Vec<_>) = (list.ranges.iter().zip(costs).filter(|(_, cost)| *cost > 0))
+        .partition(|(range, _)| !list.files[range.file as usize].is_device);
     metadata.truncate(if metadata.first().is_some_and(may_be_read) { metadata.len() } else { 0 });
-    let sum = |ranges: &[&HintedRange]| ranges.iter().map(|range| cost(range)).sum::<u64>() as f64;
+    let sum = |ranges: &[(&HintedRange, u64)]| ranges.iter().map(|(_, cost)| cost).sum::<u64>() as f64;
     let step = data.len().div_ceil(SAMPLES).max(1);
-    let looked: Vec<&HintedRange> = data.iter().step_by(step).copied().collect();
-    let missing: f64 = looked.iter().map(|range| cost(range) as f64 * uncached(range)).sum();
+    let looked: Vec<(&HintedRange, u64)> = data.iter().step_by(step).copied().collect();
+    let missing: f64 = looked.iter().map(|(range, cost)| *cost as f64 * uncached(range)).sum();
     let missing = sum(&data) * missing / sum(&looked).max(1.0);
     let all = missing + sum(&metadata).min(missing);
     let least = (WAIT_MIN.as_nanos() as f64).max(elapsed * WAIT_SHARE);
@@ -102,7 +115,8 @@ mod tests {
         HintedRange { file, count: 40, wait_ns: wait_ms * MS, hit, ..HintedRange::default() }
     }
 
-    /// What is said of a command of 600 ms with these ranges, of a file that is cached, one that is not known to be, and a device.
+    /// What is said of a command of 600 ms with these ranges, of a file that is cached, one that is not known to be, a device, and a file
+    /// as the second of which pages came.
     fn said(ranges: Vec<HintedRange>, arm: bool) -> Option<String> {
         let path = std::env::temp_dir().join(format!(
             "headstart-worth-{}-{:?}",
@@ -111,18 +125,20 @@ mod tests {
         ));
         std::fs::write(&path, vec![7; 40 * PAGE_BYTES as usize]).expect("there is room");
         let found = std::fs::metadata(&path).expect("ours");
-        let file = |path: &std::path::Path, is_device| HintedFile {
+        let file = |path: &std::path::Path, is_device, came_pages| HintedFile {
             path: path.to_owned(),
             identity: (0, found.ino()),
             is_device,
             size: None,
             mtime_ns: None,
-            came_pages: 0,
+            came_pages,
         };
         // A name in proc is never opened without a look at the process.
-        let files = vec![file(&path, false), file("/proc/self/exe".as_ref(), false), file("/dev/null".as_ref(), true)];
+        let (unknown, device) = ("/proc/self/exe".as_ref(), "/dev/null".as_ref());
+        let files = [(&*path, false, 0), (unknown, false, 0), (device, true, 0), (unknown, false, 1)];
+        let files = files.map(|(path, is_device, came_pages)| file(path, is_device, came_pages)).into();
         let list = HintList { files, ranges, elapsed_ns: 600 * MS, ..HintList::default() };
-        let why = why_alone(&list, &[Disk(0); 3], &[arm]);
+        let why = why_alone(&list, &[Disk(0); 4], &[arm]);
         std::fs::remove_file(&path).expect("ours");
         why
     }
@@ -130,6 +146,23 @@ mod tests {
     #[test]
     fn what_is_cached_now_is_not_waited_for() {
         assert!(said(vec![range(0, 500, false)], false).is_some_and(|why| why.contains("wait for 0 ms")));
+    }
+
+    #[test]
+    fn what_was_cached_counts_once_for_a_read_and_not_where_it_was_read_ahead() {
+        let said = |file, pages: &[u64]| {
+            let hit = |first: &u64| HintedRange { file, first: *first, count: 1, hit: true, ..HintedRange::default() };
+            said(pages.iter().map(hit).collect(), true)
+        };
+        let waits = |ms: u64| Some(format!("it would wait for {ms} ms "));
+        let shown = |said: Option<String>| said.map(|why| why[..why.find("for what").unwrap_or(0)].to_owned());
+        // 50 reads of other places, however often; of which one is left where the kernel reads ahead.
+        let apart: Vec<u64> = (0..100).map(|at| at % 50 * 64).collect();
+        assert_eq!(shown(said(1, &apart)), waits(10));
+        assert_eq!(shown(said(1, &(0..9000).collect::<Vec<_>>())), waits(0));
+        assert_eq!(shown(said(1, &[0, 31, 320, 5, 33, 325, 640, 64, 1280, 1600])), waits(1));
+        assert_eq!(shown(said(3, &apart)), waits(0));
+        assert_eq!(said(1, &(0..301).map(|at| at * 64).collect::<Vec<_>>()), None);
     }
 
     #[test]
