@@ -27,7 +27,7 @@ LAUNCHER := rustc --profile launcher --locked --package headstart-hints --bin he
 , := ,
 shown = @echo '$$ $(1)'; $(BIN)/$(1)
 
-.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench fuzz-system serve-bench live-study hints-study serve-study serve-model serve-fuzz results docs docs-check site
+.PHONY: help setup wheel wheel-test sdist demo test test-rust test-py check lint lint-rust lint-py fmt golden-update bench fuzz-system serve-bench live-study hints-study serve-study serve-model serve-fuzz serve-faults results docs docs-check site
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -130,6 +130,9 @@ serve-model: ## 16 connections change an export at random, held against a model 
 serve-fuzz: ## INPUTS=10000000 hostile connections for the protocol's parsers, and a thousandth of that in random exports
 	HEADSTART_FUZZ_CASES=$$(($(INPUTS) / 2)) cargo test --release --locked -p headstart-nbd --test fuzz_short
 	HEADSTART_FUZZ_SEED=$(SEED) HEADSTART_FUZZ_CASES=$$(($(INPUTS) / 1000)) cargo test --release --locked -p headstart-serve --test fuzz
+
+serve-faults: setup ## 16 clients while storage, clients, server and upstream fail or are killed; each byte is checked. SECONDS=3600
+	$(BIN)/python benches/serve_faults.py --seconds $(SECONDS)
 
 results: setup ## run the studies anew and write their tables in the docs; half an hour. ARGS="li07" for one
 	$(BIN)/python docs/results.py $(ARGS); status=$$?; $(BIN)/python docs/generate.py && exit $$status
