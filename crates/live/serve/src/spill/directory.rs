@@ -1,5 +1,7 @@
 //! Which pages are in a spill file, and where: a level of the engine, and the slots of what it holds.
 
+use std::ops::Range;
+
 use headstart_assemble::served;
 use headstart_engine::{Ask, Backend, IoRequest, Level};
 use headstart_policy::readahead::Asked;
@@ -142,6 +144,45 @@ impl Directory {
         self.level.request(now, &ask, &self.pages, &mut Nowhere);
         let entry = self.table[slot as usize].expect("a slot in use has its entry");
         Some((block, slot, entry.sum))
+    }
+
+    /// Cancels those of `pages` that are being stored; gives the entries that name others of them, with their slots.
+    pub(super) fn cancel(&mut self, pages: Range<u64>) -> Vec<(u64, u32)> {
+        let mut named = Vec::new();
+        for block in self.pages.known_within(pages.start, pages.end) {
+            if self.storing.contains(&block) {
+                self.cancelled.insert(block);
+            } else if let Some(slot) = self.slot_of.get(&block) {
+                named.push(*slot);
+            }
+        }
+        // Slots that are being filled anew: what their entries still name may be among the pages.
+        named.extend(self.storing.iter().filter_map(|block| self.slot_of.get(block)));
+        let entry = |slot: u32| self.table[slot as usize].map(|entry| (entry.page, slot));
+        named.into_iter().filter_map(entry).filter(|(page, _)| pages.contains(page)).collect()
+    }
+
+    /// The entry of a page in a slot has been zeroed. Another page may be on its way into the slot by now.
+    pub(super) fn took_out(&mut self, page: u64, slot: u32) {
+        self.table[slot as usize] = None;
+        if let Some((block, _)) = self.resident(page).filter(|(_, its)| *its == slot) {
+            self.drop_block(block);
+        }
+    }
+
+    /// Takes everything out for good.
+    pub(super) fn clear(&mut self) {
+        self.table.fill(None);
+        let resident: Vec<Block> = self.slot_of.keys().copied().collect();
+        for block in resident {
+            if self.storing.contains(&block) {
+                self.cancelled.insert(block);
+            } else {
+                self.drop_block(block);
+            }
+        }
+        // The next server finds a file that was in use, of a backing that has changed since.
+        self.is_kept = false;
     }
 
     pub(super) fn drop_block(&mut self, block: Block) {

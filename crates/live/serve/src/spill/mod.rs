@@ -26,7 +26,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use headstart_assemble::{level_report, LevelReport};
 use headstart_host::owned::open_file;
-use headstart_types::{printable_path, Block, Bytes, KeyError};
+use headstart_types::{printable_path, Bytes, KeyError};
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, FallocateFlags, Flock, FlockArg};
 use serde::Serialize;
@@ -82,7 +82,12 @@ pub struct Spill {
     storing_max: usize,
     forgotten: Option<&'static str>,
     directory: Mutex<Directory>,
+    /// Held while entries are written, so that the table of the directory and that of the file change in the same order.
+    entries: Mutex<()>,
 }
+
+/// Whoever writes entries.
+type Entries<'a> = MutexGuard<'a, ()>;
 
 fn refused(problem: impl Into<String>, allowed: &str) -> Error {
     KeyError::new("spill", problem, allowed).into()
@@ -197,11 +202,25 @@ impl Spill {
         let storing_max = (STORING_BYTES_MAX / layout.page_bytes).clamp(1, STORING_MAX as u64) as usize;
         let storing_max = storing_max.min(layout.slots as usize / 4);
         let directory = Directory::new(table, size_bytes.div_ceil(layout.page_bytes), layout.page_bytes);
-        Ok(Self { file, header, layout, storing_max, forgotten, directory: Mutex::new(directory) })
+        Ok(Self {
+            file,
+            header,
+            layout,
+            storing_max,
+            forgotten,
+            directory: Mutex::new(directory),
+            entries: Mutex::new(()),
+        })
     }
 
+    /// What is where. Not held over a call of the system: the serving thread waits for it.
     fn lock(&self) -> MutexGuard<'_, Directory> {
         self.directory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The right to write entries, before which the directory is not locked.
+    fn entries(&self) -> Entries<'_> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether any of `pages` is there.
@@ -226,10 +245,17 @@ impl Spill {
         let Place { page, block, slot } = place;
         let entry = Entry { page, sum: checksum(&self.header.salt, page, bytes) };
         let written = self.file.write_all_at(bytes, self.layout.slot(slot.into()));
+        let entries = self.entries();
+        // It is not cancelled meanwhile: that is done between two writes of entries.
+        let is_current = !self.lock().cancelled.contains(&block);
+        let entry = is_current.then_some(entry);
+        let stored = written.and_then(|()| self.write_entry(&entries, slot, entry));
         let mut directory = self.lock();
         directory.storing.remove(&block);
-        let is_current = !directory.cancelled.remove(&block);
-        let stored = written.and_then(|()| self.write_entry(&mut directory, slot, is_current.then_some(entry)));
+        directory.cancelled.remove(&block);
+        if stored.is_ok() {
+            directory.table[slot as usize] = entry;
+        }
         directory.totals.failed_requests += u64::from(stored.is_err());
         directory.totals.stored_pages += u64::from(stored.is_ok() && is_current);
         directory.arrived(block);
@@ -245,6 +271,7 @@ impl Spill {
         if read.is_ok() && checksum(&self.header.salt, page, buffer) == sum {
             return true;
         }
+        let entries = self.entries();
         let mut directory = self.lock();
         // Another page may have taken the slot meanwhile: then nothing is wrong with it.
         let is_same = directory.resident(page) == Some((block, slot))
@@ -252,8 +279,10 @@ impl Spill {
         if is_same {
             directory.totals.failed_requests += u64::from(read.is_err());
             directory.totals.corrupt_pages += u64::from(read.is_ok());
-            let _ = self.write_entry(&mut directory, slot, None);
-            directory.drop_block(block);
+            drop(directory);
+            let _ = self.write_entry(&entries, slot, None);
+            // Where its entry is still there, its bytes do not match it.
+            self.lock().took_out(page, slot);
         }
         false
     }
@@ -263,50 +292,26 @@ impl Spill {
     /// # Errors
     /// Their entries may still be there: they must not change.
     pub fn forget(&self, pages: Range<u64>) -> io::Result<()> {
-        let mut directory = self.lock();
-        let known = directory.pages.known_within(pages.start, pages.end);
-        for block in known {
-            if directory.storing.contains(&block) {
-                directory.cancelled.insert(block);
-            } else if let Some(slot) = directory.slot_of.get(&block).copied() {
-                self.write_entry(&mut directory, slot, None)?;
-                directory.drop_block(block);
-            }
-        }
-        // Slots that are being filled anew: what their entries still name may be among the pages.
-        let filled: Vec<u32> =
-            directory.storing.iter().filter_map(|block| directory.slot_of.get(block).copied()).collect();
-        for slot in filled {
-            if directory.table[slot as usize].is_some_and(|entry| pages.contains(&entry.page)) {
-                self.write_entry(&mut directory, slot, None)?;
-            }
+        let entries = self.entries();
+        let named = self.lock().cancel(pages);
+        for (page, slot) in named {
+            self.write_entry(&entries, slot, None)?;
+            self.lock().took_out(page, slot);
         }
         Ok(())
     }
 
     /// Takes everything out, for good where the file cannot say so.
     pub fn forget_all(&self) {
-        let mut directory = self.lock();
-        let entries = vec![0; (self.layout.slots * ENTRY_BYTES) as usize];
-        let zeroed = self.file.write_all_at(&entries, self.layout.entry(0));
-        directory.totals.failed_requests += u64::from(zeroed.is_err());
-        directory.table.fill(None);
-        let resident: Vec<Block> = directory.slot_of.keys().copied().collect();
-        for block in resident {
-            if directory.storing.contains(&block) {
-                directory.cancelled.insert(block);
-            } else {
-                directory.drop_block(block);
-            }
-        }
-        // The next server finds a file that was in use, of a backing that has changed since.
-        directory.is_kept = false;
+        let _entries = self.entries();
+        self.lock().clear();
+        let zeroes = vec![0; (self.layout.slots * ENTRY_BYTES) as usize];
+        let zeroed = self.file.write_all_at(&zeroes, self.layout.entry(0));
+        self.lock().totals.failed_requests += u64::from(zeroed.is_err());
     }
 
-    fn write_entry(&self, directory: &mut Directory, slot: u32, entry: Option<Entry>) -> io::Result<()> {
-        self.file.write_all_at(&Entry::to_bytes(entry), self.layout.entry(slot.into()))?;
-        directory.table[slot as usize] = entry;
-        Ok(())
+    fn write_entry(&self, _: &Entries<'_>, slot: u32, entry: Option<Entry>) -> io::Result<()> {
+        self.file.write_all_at(&Entry::to_bytes(entry), self.layout.entry(slot.into()))
     }
 
     /// An orderly end, after everything else: the backing is now what `identity` says.

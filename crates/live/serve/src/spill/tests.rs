@@ -206,6 +206,72 @@ fn a_change_while_a_page_is_stored_cancels_it() {
     assert_eq!(reads(&spill, 200), Some(bytes(200, 1)));
 }
 
+#[test]
+fn the_serving_thread_waits_for_no_write_of_the_file() {
+    let kept = Kept::new("waits");
+    let spill = kept.open("a", true);
+    (0..100).for_each(|page| store(&spill, page, 0));
+    let place = spill.begin(200).expect("there is room");
+    std::thread::scope(|scope| {
+        // Entries are being written, for as long as the disk takes.
+        let writing = spill.entries();
+        let others = [
+            scope.spawn(|| spill.forget(1..3).expect("it can be written")),
+            scope.spawn(|| spill.store(place, &bytes(200, 0))),
+        ];
+        assert!(spill.has_any(0..100) && spill.begin(201).is_some());
+        assert_eq!(spill.report().totals.stored_pages, 100);
+        drop(writing);
+        others.into_iter().for_each(|other| other.join().expect("it ends"));
+    });
+    assert_eq!((reads(&spill, 1), reads(&spill, 200)), (None, Some(bytes(200, 0))));
+}
+
+#[test]
+fn threads_that_store_read_and_change_pages_see_none_that_is_older() {
+    const THREADS: u64 = 4;
+    let kept = Kept::new("threads");
+    let spill = kept.open("a", true);
+    let one = |thread: u64| {
+        let mut random = ChaCha8Rng::seed_from_u64(thread);
+        let (mut versions, mut found) = (BTreeMap::<u64, u8>::new(), 0);
+        for _ in 0..10_000 {
+            let page = random.random_range(0..50) * THREADS + thread;
+            let version = versions.entry(page).or_default();
+            match random.random_range(0..100) {
+                0..50 => {
+                    if let Some(read) = reads(&spill, page) {
+                        found += 1;
+                        assert!(read == bytes(page, *version), "page {page}");
+                    }
+                }
+                50..90 => store(&spill, page, *version),
+                _ => {
+                    spill.forget(page..page + 1).expect("it can be written");
+                    *version += 1;
+                }
+            }
+        }
+        (versions, found)
+    };
+    let ended: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || one(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no page is older")).collect()
+    });
+    assert!(ended.iter().all(|(_, found)| *found > 100));
+    // The table of the file and that of the directory are the same: a new start finds what is there, and nothing older.
+    let entries = read_table(&spill.file, spill.layout).expect("it can be read");
+    assert!(entries == spill.lock().table);
+    spill.close(Some("a")).expect("it can be written");
+    drop(spill);
+    let again = kept.open("a", true);
+    for (versions, _) in ended {
+        for (page, version) in versions {
+            assert!(reads(&again, page).is_none_or(|read| read == bytes(page, version)), "page {page}");
+        }
+    }
+}
+
 /// Pages that leave the cache, come back and change, at random, with starts between: what is read is what it was last.
 #[test]
 fn no_page_is_ever_older_than_the_backing() {
