@@ -149,6 +149,26 @@ def test_clients_that_take_all_leave_some_and_give_it_back(tmp_path: Path) -> No
         ended(process)
 
 
+def test_a_request_does_not_wait_for_all_that_others_have_sent(tmp_path: Path) -> None:
+    path, trace = tmp_path / "socket", tmp_path / "trace.csv"
+    with serving(path, "mem:64MiB", "--record", str(trace)) as process:
+        many, one = [Client(path) for _ in range(64)], Client(path)
+        # What is sent now the server finds all at once.
+        process.send_signal(signal.SIGSTOP)
+        for client in many:
+            client.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 0, 1, 0, 4096) * 256)
+        one.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 0, 1, MIB, 512))
+        process.send_signal(signal.SIGCONT)
+        assert one.take(16 + 512)[16:] == bytes(512)
+        for client in many:
+            assert client.take(256 * (16 + 4096))[16:4112] == bytes(4096)
+        ended(process)
+    lengths = [line.split(",") for line in trace.read_text().splitlines() if not line.startswith("#")]
+    before = next(at for at, fields in enumerate(lengths) if "512" in fields)
+    assert len(lengths) > 64 * 256
+    assert before < 64 * 256 / 8, "a turn is short, and it came to the fourth turn at most"
+
+
 def test_writes_that_are_never_finished_leave_room(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with serving(path, "mem:64MiB", "--cache", "4MiB", "--memory", "132MiB", "--writable") as process:

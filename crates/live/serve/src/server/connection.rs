@@ -20,9 +20,9 @@ use crate::work::{Answer, Data, Op};
 
 /// Requests under way at most.
 const REQUESTS_MAX: usize = 1024;
-/// Requests read in one turn at most, and bytes of memory that they may take, but for the first.
-const REQUESTS_TURN: usize = 128;
-const BYTES_TURN: usize = 4 << 20;
+/// Of the bytes that a connection moves in a turn: so many for each request that it may read, and so many times as many of memory.
+const BYTES_PER_REQUEST: usize = 8 << 10;
+const MEMORY_TIMES: usize = 4;
 /// Bytes of requests and replies under way at most: two of the longest.
 const BYTES_MAX: usize = (64 << 20) + REQUESTS_MAX * REQUEST_COST;
 /// Replies to options that have not been sent, at most, before the next option is read.
@@ -229,7 +229,7 @@ impl Connection {
         loop {
             while !self.ending {
                 let taken = self.held().saturating_sub(held);
-                if wanted.len() >= REQUESTS_TURN || taken >= BYTES_TURN {
+                if wanted.len() >= turn.bytes / BYTES_PER_REQUEST || taken >= turn.bytes * MEMORY_TIMES {
                     self.full = Some(0);
                     return Ok(());
                 }

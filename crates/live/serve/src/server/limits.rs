@@ -26,6 +26,8 @@ const GIVES_BACK_MIN: usize = 16 << 20;
 const TURN_BYTES: usize = 2 << 20;
 const TURN_BYTES_MAX: usize = 1 << 20;
 const TURN_BYTES_MIN: usize = 64 << 10;
+/// Connections in a turn at most.
+pub const TURN_CONNECTIONS: usize = TURN_BYTES / TURN_BYTES_MIN;
 
 /// One part of so many is divided among all connections that there may be.
 const OWN_PARTS: usize = 4;
@@ -140,11 +142,11 @@ impl Taken {
     }
 
     /// The starved connections, if there may be room for one.
-    pub fn fed(&mut self) -> VecDeque<u64> {
+    pub fn fed(&mut self) -> Vec<u64> {
         if std::mem::take(&mut self.freed) {
-            self.starved.take()
+            self.starved.take(usize::MAX)
         } else {
-            VecDeque::new()
+            Vec::new()
         }
     }
 

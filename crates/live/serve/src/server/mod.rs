@@ -117,6 +117,8 @@ pub struct Server {
     begun: Instant,
     now: Nanos,
     active: Active,
+    /// Connections to which something may be written in this turn.
+    answered: Active,
     taken: Taken,
     /// Bytes that may still be copied from the page cache in this turn, and reads that wait for the next one.
     at_once_left: usize,
@@ -178,6 +180,7 @@ impl Server {
             begun: Instant::now(),
             now: Nanos::ZERO,
             active: Active::default(),
+            answered: Active::default(),
             taken: Taken::new(limits),
             at_once_left: 0,
             put_off: VecDeque::new(),
@@ -255,7 +258,11 @@ impl Server {
                         let number = (token - CONNECTIONS) as u64;
                         if let Some(connection) = self.connections.get_mut(&number) {
                             connection.is_ready(event.is_readable(), event.is_read_closed(), event.is_writable());
-                            self.active.push(number);
+                            if connection.held() == 0 {
+                                self.active.push_first(number);
+                            } else {
+                                self.active.push(number);
+                            }
                         }
                     }
                 }
@@ -290,7 +297,11 @@ impl Server {
         let timers = self.exports.iter_mut().filter_map(|served| served.conductor.next_timer());
         let wait = timers.min().map_or(TICK, |at| Duration::from_nanos(at.0.saturating_sub(self.now.0)));
         let puts_off = !self.put_off.is_empty() || !self.prefetches.is_empty();
-        if self.active.is_empty() && !puts_off && !self.exports.iter().any(|served| served.dirty) {
+        if self.active.is_empty()
+            && self.answered.is_empty()
+            && !puts_off
+            && !self.exports.iter().any(|served| served.dirty)
+        {
             wait.min(TICK)
         } else {
             Duration::ZERO

@@ -1,6 +1,6 @@
-//! One turn of the loop: what clients have sent, what exports do with it, and what goes back. Connections take turns in the order in
-//! which they have got something to do, and each moves a bounded number of bytes, so that one that moves many holds up the others for no
-//! longer than that takes.
+//! One turn of the loop: what clients have sent, what exports do with it, and what goes back. A turn has room for so many connections,
+//! and each moves a bounded number of bytes, so that those that move many hold up the others for no longer than that takes. Connections
+//! that had nothing under way go before those that had, in up to half of the room, as in fq_codel (RFC 8290).
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use mio::{Interest, Token};
 use rustc_hash::FxHashSet;
 
 use super::connection::{Connection, Gone, Wanted};
-use super::limits::{turn_bytes, Turn};
+use super::limits::{turn_bytes, Turn, TURN_CONNECTIONS};
 use super::{Asker, EmulatedLink, Observer, Server, CONNECTIONS};
 use crate::work::{Answer, ClientRequest, Work};
 
@@ -21,24 +21,38 @@ const AT_ONCE_TURN: usize = 2 << 20;
 /// Connections that have something to do, in the order in which they have got it.
 #[derive(Debug, Default)]
 pub struct Active {
-    queue: VecDeque<u64>,
+    /// Those that had nothing under way.
+    first: VecDeque<u64>,
+    rest: VecDeque<u64>,
     held: FxHashSet<u64>,
 }
 
 impl Active {
     pub fn push(&mut self, number: u64) {
         if self.held.insert(number) {
-            self.queue.push_back(number);
+            self.rest.push_back(number);
+        }
+    }
+
+    pub fn push_first(&mut self, number: u64) {
+        if self.held.insert(number) {
+            self.first.push_back(number);
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.held.is_empty()
     }
 
-    pub fn take(&mut self) -> VecDeque<u64> {
-        self.held.clear();
-        std::mem::take(&mut self.queue)
+    /// The next ones, `most` at most.
+    pub fn take(&mut self, most: usize) -> Vec<u64> {
+        let first = self.first.len().min(most - self.rest.len().min(most / 2));
+        let rest = self.rest.len().min(most - first);
+        let taken: Vec<u64> = self.first.drain(..first).chain(self.rest.drain(..rest)).collect();
+        for number in &taken {
+            self.held.remove(number);
+        }
+        taken
     }
 }
 
@@ -116,7 +130,7 @@ impl Server {
         self.at_once_left = AT_ONCE_TURN;
         self.start_put_off();
         let mut wanted = Vec::new();
-        let active = self.active.take();
+        let active = self.active.take(TURN_CONNECTIONS);
         let bytes = turn_bytes(active.len());
         for number in active {
             let (names, (own, free)) = (std::mem::take(&mut self.names), self.taken.free());
@@ -133,7 +147,7 @@ impl Server {
                 self.ask(number, export, wanted, observer);
             }
             match read {
-                Some(Ok(())) => self.active.push(number),
+                Some(Ok(())) => self.answered.push(number),
                 Some(Err(gone)) => self.close(number, gone, observer),
                 None => {}
             }
@@ -199,7 +213,7 @@ impl Server {
         let Some(Asker { connection: number, request, cost }) = self.askers.remove(&id) else { return };
         if self.connections.contains_key(&number) {
             self.with(number, |connection| connection.reply(&request, cost, answer));
-            self.active.push(number);
+            self.answered.push(number);
             return;
         }
         self.taken.ends(cost);
@@ -208,10 +222,10 @@ impl Server {
         }
     }
 
-    /// Writes what there is to those that have something to do. Those that may go on stay active.
+    /// Writes what there is to those whose turn it is and to those that have got an answer. Those that may go on stay active.
     fn write(&mut self, bytes: usize, observer: &mut dyn Observer) {
         let mut used = Vec::new();
-        for number in self.active.take() {
+        for number in self.answered.take(usize::MAX) {
             let Some(written) = self.with(number, |connection| connection.write_into(bytes, &mut used)) else {
                 continue;
             };
