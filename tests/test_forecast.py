@@ -18,11 +18,19 @@ from tests.test_run import PAGES, recording
 POLICIES = ["--policies", "just-in-time", "--budget", "8MiB"]
 
 
+def written(path: Path, data: bytes) -> None:
+    """Write a file that has its place on the disk: a forecast looks it up, and the kernel chooses it with the write-back."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 @pytest.fixture
 def hints(tmp_path: Path) -> Path:
     """Return a recording of a read of 64 pages, a second long."""
     read = tmp_path / "data"
-    read.write_bytes(b"x" * (PAGES * 4096))
+    written(read, b"x" * (PAGES * 4096))
     return recording(tmp_path / "cat.hints", read)
 
 
@@ -48,7 +56,7 @@ def test_everything_cached_is_thinking(hints: Path) -> None:
 
 def test_hints_of_another_recording_change_what_is_prefetched_and_nothing_else(hints: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    other.write_bytes(b"y" * (PAGES * 4096))
+    written(other, b"y" * (PAGES * 4096))
     wrong = recording(tmp_path / "other.hints", other)
     told: dict[str, Any] = {"device": "ibm-36gb-10k", "read_ahead": "128KiB", "policies": ["just-in-time"]}
     own, same, found = (forecasting.forecast(hints, **told, prefetch=by) for by in (None, hints, wrong))

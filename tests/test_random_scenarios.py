@@ -16,7 +16,7 @@ COUNT = 1_000
 ACCEPTED_MIN = 0.4
 
 DRAWS = "each_is_refused_in_a_line_or_adds_up"
-PROGRAM = ("sim", "tests/all/main.rs")
+PROGRAM = ("simulator", "tests/all/main.rs")
 
 
 @pytest.fixture(scope="module")
