@@ -19,7 +19,7 @@ POLICIES = ["--policies", "just-in-time", "--budget", "8MiB"]
 
 
 def written(path: Path, data: bytes) -> None:
-    """Write a file that has its place on the disk: a forecast looks it up, and the kernel chooses it with the write-back."""
+    """Write a file that has its place on the disk: a forecast looks it up, and the write-back chooses it."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
