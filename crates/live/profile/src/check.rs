@@ -1,9 +1,9 @@
-//! Reads that nothing was fitted to, beside what the fitted model says of the same reads: the error of the model as a whole.
+//! Validation: reads that the model was not fitted to, compared with the model's times for the same reads.
 //!
-//! One at a time each read is timed: the two distributions are held against each other by Ruemmler and Wilkes' *demerit*, the root of
-//! the mean square of their horizontal distance, as a share of the mean time measured ("An Introduction to Disk Drive Modeling", IEEE
-//! Computer 27(3), 1994). With several outstanding only the time of all of them is known. The model gets the reads in their order; where
-//! the platter stands is chance, so it gets them several times.
+//! Reads that are timed one at a time are compared by Ruemmler and Wilkes' *demerit*: the root mean square of the
+//! horizontal distance between the two distributions, as a share of the mean measured time ("An Introduction to Disk
+//! Drive Modeling", IEEE Computer 27(3), 1994). With several reads outstanding only their total time is known. The
+//! model gets the reads in the same order, several times, because the rotational position at the start is random.
 
 use headstart_device::{build_scheduler, Device, Drive};
 use headstart_types::Nanos;
@@ -14,72 +14,72 @@ use super::lab::{align, Lab, Phase, WIDTH};
 use super::probe::ALIGNMENT;
 use super::{Error, Probe, Read, SimulatedProbe};
 
-/// Reads of a row: at least, and at most.
+/// Minimum and maximum number of reads per row.
 const READS: (usize, usize) = (40, 2_000);
-/// How often a model gets reads that are timed one by one.
+/// How often the model repeats reads that are timed one by one.
 const REPEATS: usize = 4;
-/// Reads in order before the next place.
+/// Consecutive reads before the next random place.
 const RUN: usize = 32;
-/// A read nearby begins so many sectors before the last one: 64 KiB to 1 MiB.
+/// Distance in sectors by which a nearby read precedes the last one: 64 KiB to 1 MiB.
 const NEAR: (u64, u64) = (128, 2048);
-/// Where two distributions are held against each other.
+/// Number of quantiles at which two distributions are compared.
 const QUANTILES: usize = 200;
 
-/// Where the reads of a row lie.
+/// Placement of the reads in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Places {
-    /// Anywhere.
+    /// Uniformly random.
     Anywhere,
-    /// A little before the last one.
+    /// Shortly before the previous read.
     Nearby,
-    /// One after another, from one place and then from another.
+    /// Sequential runs from random places.
     InOrder,
 }
 
-/// Reads of one kind, measured and simulated. Times are nanoseconds a read.
+/// Reads of one kind, measured and simulated. Times are nanoseconds per read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeldOut {
-    /// Bytes of a read.
+    /// Size of a read in bytes.
     pub request_bytes: u64,
-    /// How many were outstanding.
+    /// Number of outstanding reads.
     pub depth: usize,
-    /// Where.
+    /// Placement.
     pub places: Places,
-    /// How many there were.
+    /// Number of reads.
     pub reads: usize,
-    /// On average.
+    /// Mean measured time.
     pub measured_ns: f64,
-    /// What the model takes.
+    /// Mean simulated time.
     pub simulated_ns: f64,
-    /// How far the two may be apart by chance alone, nineteen times out of twenty; none where reads were not timed by themselves.
+    /// Difference that chance alone explains in 19 of 20 cases; `None` if reads were not timed one by one.
     pub chance_ns: Option<f64>,
-    /// See above; none where reads were not timed by themselves.
+    /// The demerit; `None` if reads were not timed one by one.
     pub demerit: Option<f64>,
 }
 
 impl HeldOut {
-    /// By which share the model is off.
+    /// Relative error of the model.
     #[must_use]
     pub fn off(&self) -> f64 {
         self.simulated_ns / self.measured_ns.max(1.0) - 1.0
     }
 }
 
-/// The error of the model.
+/// Error of the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
-    /// By kind of read.
+    /// One entry per kind of read.
     pub held_out: Vec<HeldOut>,
-    /// By which share the model is off: the mean over all kinds, whether it is too slow or too fast.
+    /// Mean of the absolute relative errors over all kinds.
     pub mean_error: f64,
-    /// The largest of them.
+    /// Largest absolute relative error.
     pub largest_error: f64,
-    /// The mean over those kinds that were timed read by read.
+    /// Mean demerit over the kinds that were timed read by read.
     pub demerit: f64,
 }
 
-/// What is read; `order` says what one read has to do with the one before.
+/// A kind of read; `order` is the relation of a read to the previous one.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     sectors: u32,
@@ -91,7 +91,7 @@ const fn kind(sectors: u32, depth: usize, places: Places) -> Kind {
     Kind { sectors, depth, places }
 }
 
-/// Of a drive with an arm: one at a time, since what it does with several is not a part of the profile.
+/// For drives with an arm: one read at a time, because a profile does not model the drive's own queue.
 const ARM: [Kind; 4] = [
     kind(8, 1, Places::Anywhere),
     kind(128, 1, Places::Anywhere),
@@ -99,7 +99,7 @@ const ARM: [Kind; 4] = [
     kind(128, 1, Places::InOrder),
 ];
 
-/// Without one: sizes and depths between those that the model was fitted to.
+/// For drives without an arm: sizes and depths between those that the model was fitted to.
 const FLAT: [Kind; 8] = [
     kind(24, 1, Places::Anywhere),
     kind(384, 1, Places::Anywhere),
@@ -111,14 +111,14 @@ const FLAT: [Kind; 8] = [
     kind(192, 12, Places::Anywhere),
 ];
 
-/// The reads of a kind, and what they took: each by itself, or all of them.
+/// Reads of a kind with their times: one each, or one for all of them.
 struct Measured {
     kind: Kind,
     reads: Vec<Read>,
     times_ns: Vec<f64>,
 }
 
-/// Measures what is held out.
+/// Measures the validation reads.
 pub(super) fn check(lab: &mut Lab<'_>, device: &dyn Device, arm: bool) -> Result<Check, Error> {
     lab.begin(Phase::Check);
     let kinds: &[Kind] = if arm { &ARM } else { &FLAT };
@@ -133,7 +133,7 @@ pub(super) fn check(lab: &mut Lab<'_>, device: &dyn Device, arm: bool) -> Result
     Ok(Check::of(held_out))
 }
 
-/// A device of the simulator that is read like a real one.
+/// Wraps a simulated device so that it can be read like a real one.
 pub(super) fn probe_of(device: &dyn Device) -> Result<SimulatedProbe, Error> {
     Ok(SimulatedProbe::new(Drive::new(device.clone_box(), build_scheduler("fcfs", Table::new())?)))
 }
@@ -143,7 +143,7 @@ fn measure(lab: &mut Lab<'_>, kind: Kind, time: Nanos) -> Result<Measured, Error
     let mut reads = places(lab, kind, READS.0.max(4 * kind.depth));
     let mut times_ns = Vec::new();
     if kind.depth == 1 {
-        // More as long as there is time, in whole runs.
+        // Continues in whole runs while time is left.
         let mut next = 0;
         while next < reads.len() {
             times_ns.push(lab.read(reads[next].sector, reads[next].sectors)?.took().0 as f64);
@@ -164,7 +164,7 @@ fn measure(lab: &mut Lab<'_>, kind: Kind, time: Nanos) -> Result<Measured, Error
     Ok(Measured { kind, reads, times_ns })
 }
 
-/// So many reads of a kind.
+/// Returns `count` reads of a kind.
 fn places(lab: &mut Lab<'_>, kind: Kind, count: usize) -> Vec<Read> {
     let Kind { sectors, places, .. } = kind;
     let run = u64::from(sectors) * RUN as u64;
@@ -184,7 +184,7 @@ fn places(lab: &mut Lab<'_>, kind: Kind, count: usize) -> Vec<Read> {
 }
 
 impl Measured {
-    /// The same reads on the model.
+    /// Runs the same reads on the model.
     fn beside(&self, probe: &mut SimulatedProbe) -> Result<HeldOut, Error> {
         let reads = self.fitting(probe.sectors());
         let request_bytes = u64::from(self.kind.sectors) * headstart_device::SECTOR_BYTES;
@@ -215,7 +215,7 @@ impl Measured {
         Ok(row(measured.mean, model.mean, Some(chance), Some(demerit)))
     }
 
-    /// The reads, within a model that holds a little less than the device.
+    /// The reads, moved into a model that is slightly smaller than the device.
     fn fitting(&self, sectors: u64) -> Vec<Read> {
         let last = sectors.saturating_sub(self.kind.sectors.into());
         self.reads.iter().map(|read| Read { sector: align(read.sector.min(last)), ..*read }).collect()
@@ -247,13 +247,13 @@ impl Spread {
         Self { mean, deviation: (squares / (count - 1.0).max(1.0)).sqrt(), count }
     }
 
-    /// Of the mean: its standard error.
+    /// Standard error of the mean.
     fn error(&self) -> f64 {
         self.deviation / self.count.sqrt()
     }
 }
 
-/// The root of the mean square of the horizontal distance between two distributions.
+/// Root mean square of the horizontal distance between two distributions.
 pub(super) fn demerit(one: &[f64], other: &[f64]) -> f64 {
     let sorted = |values: &[f64]| {
         let mut sorted = values.to_vec();
@@ -282,7 +282,7 @@ mod tests {
         let later: Vec<f64> = times.iter().map(|time| time + 7.0).collect();
         assert_eq!(demerit(&times, &times), 0.0);
         assert!((demerit(&times, &later) - 7.0).abs() < 1e-9);
-        // Half of them 3 more, half 4 less: sqrt of (9 + 16) / 2. The order of reads says nothing, their number neither.
+        // Half of them 3 more, half 4 less: sqrt of (9 + 16) / 2. Neither the order nor the number of reads matters.
         let both: Vec<f64> = times.iter().map(|time| if *time < 50.0 { time + 3.0 } else { time - 4.0 }).collect();
         let twice: Vec<f64> = times.iter().chain(&times).copied().rev().collect();
         assert!((demerit(&both, &twice) - 12.5_f64.sqrt()).abs() < 0.2, "{}", demerit(&both, &twice));

@@ -1,4 +1,4 @@
-//! How much at once: reads by size, each timed by itself, and by how many are outstanding.
+//! Queue depth: random reads by size, one at a time, and by the number outstanding.
 
 use headstart_types::Nanos;
 use serde::Serialize;
@@ -7,47 +7,47 @@ use super::lab::{align, Lab, Phase};
 use super::probe::ALIGNMENT;
 use super::{Error, Read};
 
-/// Within such a part of the best throughput it is saturated. With an arm there is more of chance in it.
+/// Share of the best throughput from which on a device counts as saturated. Drives with an arm vary more.
 const SATURATED: f64 = 0.95;
 const SATURATED_ARM: f64 = 0.9;
-/// Sizes of random reads in sectors, each twice the one before: 4 KiB to 16 MiB.
+/// Sizes of random reads in sectors, as powers of two: 4 KiB to 16 MiB.
 const SIZES: std::ops::RangeInclusive<u32> = 3..=15;
-/// Reads that are outstanding, as powers of two: of a disk, of a device without an arm.
+/// Numbers of outstanding reads, as powers of two: for drives with an arm, for devices without.
 const DEPTHS_ARM: std::ops::RangeInclusive<u32> = 0..=5;
 const DEPTHS_FLAT: std::ops::RangeInclusive<u32> = 0..=8;
-/// Reads of a point: at least, and at most; of a size, one at a time.
+/// Minimum and maximum number of reads of a point, and of a size one at a time.
 const READS: (usize, usize) = (16, 5_000);
 const TIMED: (usize, usize) = (16, 2_000);
-/// Of a device without an arm: longer reads, 256 KiB, and how many of them are outstanding.
+/// Devices without an arm: sectors of the longer reads, 256 KiB, and how many of them are outstanding.
 const LONG: u32 = 512;
 const DEPTHS_LONG: std::ops::RangeInclusive<u32> = 0..=5;
 
-/// How much of a device without an arm is read.
+/// Amount of reading on a device without an arm.
 pub(super) struct Effort {
-    /// Each size is so many powers of two above the one before.
+    /// Each size is this many powers of two above the previous one.
     step: usize,
-    /// Reads of a size, at least.
+    /// Minimum number of reads per size.
     timed: usize,
-    /// Sectors of the longer reads at once.
+    /// Sectors of a longer read.
     long: u32,
 }
 
 pub(super) const DEVICE: Effort = Effort { step: 1, timed: TIMED.0, long: LONG };
-/// Reads take long there, and may be paid for; and what a connection brings shows in longer ones.
+/// For object stores: reads are slow and may cost money, and a connection's rate shows only in longer reads.
 pub(super) const OBJECT_STORE: Effort = Effort { step: 2, timed: 6, long: 2048 };
 
-/// Random reads of one size, so many of them outstanding at all times.
+/// Random reads of one size with a constant number outstanding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
-    /// Bytes of a read.
+    /// Size of a read in bytes.
     pub request_bytes: u64,
-    /// How many were outstanding.
+    /// Number of outstanding reads.
     pub depth: usize,
-    /// How many there were.
+    /// Number of reads.
     pub reads: usize,
-    /// Reads a second.
+    /// Reads per second.
     pub requests_per_s: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bytes_per_s: f64,
 }
 
@@ -55,7 +55,7 @@ pub struct Point {
 #[derive(Debug, Clone)]
 pub(super) struct Timed {
     pub sectors: u32,
-    /// Of each.
+    /// Time of each read.
     pub times_ns: Vec<f64>,
 }
 
@@ -81,21 +81,21 @@ impl Point {
     }
 }
 
-/// Random reads of 4 KiB by how many are outstanding.
+/// Random reads of 4 KiB by the number outstanding.
 pub(super) fn depths(lab: &mut Lab<'_>, arm: bool) -> Result<Vec<Point>, Error> {
     lab.begin(if arm { Phase::Depths } else { Phase::FlatDepths });
     let depths: Vec<usize> = if arm { DEPTHS_ARM } else { DEPTHS_FLAT }.map(|power| 1 << power).collect();
     points(lab, &depths, ALIGNMENT)
 }
 
-/// Longer random reads by how many are outstanding.
+/// Longer random reads by the number outstanding.
 pub(super) fn long_depths(lab: &mut Lab<'_>, effort: &Effort) -> Result<Vec<Point>, Error> {
     lab.begin(Phase::LongDepths);
     let depths: Vec<usize> = DEPTHS_LONG.map(|power| 1 << power).collect();
     points(lab, &depths, effort.long.min(u32::try_from(lab.sectors() / 4).unwrap_or(u32::MAX)))
 }
 
-/// Random reads one at a time, by size.
+/// Random reads, one at a time, by size.
 pub(super) fn sizes(lab: &mut Lab<'_>, effort: &Effort) -> Result<Vec<Timed>, Error> {
     lab.begin(Phase::Sizes);
     let most = lab.sectors() / 4;
@@ -114,7 +114,7 @@ pub(super) fn sizes(lab: &mut Lab<'_>, effort: &Effort) -> Result<Vec<Timed>, Er
     Ok(all)
 }
 
-/// A point for each of `depths`, the time evenly divided.
+/// Measures one point for each of `depths`, with equal shares of the time.
 fn points(lab: &mut Lab<'_>, depths: &[usize], sectors: u32) -> Result<Vec<Point>, Error> {
     let mut points = Vec::with_capacity(depths.len());
     for (index, depth) in depths.iter().enumerate() {
@@ -124,7 +124,7 @@ fn points(lab: &mut Lab<'_>, depths: &[usize], sectors: u32) -> Result<Vec<Point
     Ok(points)
 }
 
-/// A few reads say how many there may be.
+/// Measures a point; a few reads first determine how many fit into the time.
 fn point(lab: &mut Lab<'_>, sectors: u32, depth: usize, time: Nanos) -> Result<Point, Error> {
     let few = READS.0.max(2 * depth);
     let (mut reads, mut took) = (few, batch(lab, sectors, depth, few)?);
@@ -136,14 +136,14 @@ fn point(lab: &mut Lab<'_>, sectors: u32, depth: usize, time: Nanos) -> Result<P
     Ok(Point::new(sectors, depth, reads, took.0 as f64))
 }
 
-/// So many reads are made at a time: all of them end before the next ones begin.
+/// Number of reads in a batch: all of them end before the next batch begins.
 pub(super) fn piece(depth: usize) -> usize {
     READS.0.max(32 * depth)
 }
 
 fn batch(lab: &mut Lab<'_>, sectors: u32, depth: usize, count: usize) -> Result<Nanos, Error> {
     let reads: Vec<Read> = (0..count).map(|_| Read { sector: align(lab.anywhere(sectors)), sectors }).collect();
-    // In pieces, so that a stop does not wait for all of them.
+    // In batches, so that a stop does not wait for all reads.
     let mut took = Nanos::ZERO;
     for piece in reads.chunks(piece(depth)) {
         took += lab.read_together(piece, depth)?;
@@ -151,7 +151,7 @@ fn batch(lab: &mut Lab<'_>, sectors: u32, depth: usize, count: usize) -> Result<
     Ok(took)
 }
 
-/// The first of `points` whose throughput is next to the best.
+/// The first of `points` whose throughput is close to the best.
 pub(super) fn saturating(points: &[Point], arm: bool) -> Option<&Point> {
     let share = if arm { SATURATED_ARM } else { SATURATED };
     let best = points.iter().map(|point| point.bytes_per_s).fold(0.0, f64::max);

@@ -1,5 +1,5 @@
-//! A real device: direct reads (`O_DIRECT`), which the page cache neither answers nor keeps. It is opened to be read and
-//! for nothing else.
+//! A real device, read with `O_DIRECT`, so that the page cache neither answers nor keeps the data. It is opened
+//! read-only.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -19,7 +19,7 @@ use headstart_host::{Clock, RealClock};
 
 /// Direct reads need memory aligned to a block of the device.
 const PAGE_BYTES: usize = 4096;
-/// Of a pause the last part is spent looking at the clock: a thread that sleeps wakes up late.
+/// The last part of a pause is a busy wait, because a sleeping thread wakes up late.
 const AWAKE: Duration = Duration::from_micros(200);
 const ALLOWED: &str = "a block device, or a regular file, that can be read directly";
 
@@ -32,7 +32,7 @@ pub struct DirectProbe {
     buffer: Aligned,
 }
 
-/// Memory for one read.
+/// Buffer of one read.
 struct Aligned {
     bytes: Vec<u8>,
     from: usize,
@@ -57,7 +57,7 @@ impl DirectProbe {
     /// Opens `path`, a block device or a regular file.
     ///
     /// # Errors
-    /// It is neither, may not be read, cannot be read directly, or has parts that lie nowhere.
+    /// It is neither, may not be read, does not support direct reads, or has holes.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let refuse = |problem: String| Error::path(path, problem, ALLOWED);
         let metadata = std::fs::metadata(path).map_err(|error| refuse(system_says(&error)))?;
@@ -82,7 +82,7 @@ impl DirectProbe {
     }
 }
 
-/// Whether parts of a file lie nowhere. A file system that does not say has none.
+/// Whether a file has holes; false if the file system cannot tell.
 fn has_holes(file: &File, bytes: u64) -> bool {
     matches!(lseek(file, 0, Whence::SeekHole), Ok(hole) if hole.unsigned_abs() < bytes)
 }
@@ -103,7 +103,7 @@ fn read_into(file: &File, path: &Path, buffer: &mut Aligned, read: Read) -> Resu
 }
 
 impl Probe for DirectProbe {
-    /// The thread goes before others where that is allowed; so do those that it starts.
+    /// Raises the thread's priority where that is permitted; threads that it starts inherit it.
     fn begin(&mut self) {
         set_realtime_priority();
     }
@@ -151,7 +151,7 @@ impl Probe for DirectProbe {
             let ends = readers
                 .into_iter()
                 .map(|reader| reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            // All are waited for, whatever the first says.
+            // Waits for all reads, even after an error.
             ends.collect::<Vec<_>>().into_iter().collect::<Result<(), Error>>()
         })?;
         Ok(self.now() - from)

@@ -1,4 +1,4 @@
-//! A drive with an arm: all that is measured of it, put together into a profile that the simulator loads.
+//! Drives with an arm: combines the measurements into a profile that the simulator loads.
 
 use headstart_analytic::competitive::{competitive_depth, whole_pages};
 use headstart_device::{Device, Mechanical, SECTOR_BYTES};
@@ -15,22 +15,23 @@ use super::seeks::SeekPoint;
 use super::text::{text, Head, Numbers, Overhead, ZoneNumbers};
 use super::{errors, overhead, rates, seeks, tracks, Error};
 
-/// Bytes of the pages in which a depth is given.
+/// Page size in bytes in which depths are given.
 const PAGE_BYTES: f64 = 4096.0;
-/// A long read that comes so near to the bus's rate is bound by it; and one that comes less near, if it is so much less than
-/// what passes the head that switches cannot be why.
+/// Share of the bus's rate from which on a long read is limited by the bus. A read below it also is, if it is slower
+/// than the media rate by more than head switches explain.
 const BUS_BOUND: f64 = 0.97;
 const NEARLY_BOUND: (f64, f64) = (0.85, 0.7);
-/// What a bus counts as, of which nothing can be seen, and at most.
+/// Upper limit of a bus's rate, and the rate that is assumed if the bus cannot be observed.
 const BUS_MOST: u64 = 10_000_000_000;
-/// Cylinders of a profile at most: with more tracks it has more surfaces.
+/// Maximum number of cylinders in a profile; with more tracks it gets more surfaces.
 const CYLINDERS: f64 = 100_000.0;
-/// Overheads of hits and misses that differ by less, in nanoseconds, are one.
+/// Overheads of hits and misses that differ by less, in nanoseconds, are merged.
 const SAME_OVERHEAD: u64 = 80_000;
 
-/// A depth that may be off by more asks for more time: a watch rewrites its depth only beyond an eighth, too.
+/// A depth with a larger relative error needs more measuring time; `tune --watch` also changes a depth only beyond an
+/// eighth.
 const TOO_MUCH: f64 = 0.125;
-/// Inner zones that hold so much more than one outside them are as good as equal: a sector or two of a track.
+/// Tolerance for inner zones that hold more than an outer one: a sector or two per track.
 const IN_ORDER: f64 = 0.002;
 
 /// The outcome of a measurement.
@@ -38,20 +39,20 @@ pub(super) struct DriveFound {
     pub arm: ArmFound,
     pub toml: String,
     pub facts: DriveFacts,
-    /// The drive of the profile.
+    /// The simulated drive of the profile.
     pub built: Mechanical,
     pub notes: Vec<String>,
 }
 
-/// All that was measured.
+/// All measurements.
 struct Measured {
     turn: Turn,
     map: Map,
     overhead_ns: f64,
     overhead_error_ns: f64,
-    /// Of the mean rate, as a share.
+    /// Relative error of the mean rate.
     rate_error: f64,
-    /// It is the overhead of buffer hits, since that of misses could not be measured.
+    /// The overhead of misses could not be measured, so that of buffer hits is used.
     as_hit: bool,
     seeks: Vec<SeekPoint>,
     bus_bytes_per_s: Option<u64>,
@@ -101,12 +102,12 @@ impl Measured {
             allowed: "a drive with one".to_owned(),
         })?;
         let switch_ns = (facts.mean_seek + facts.half_turn).0 as f64;
-        // What one would expect of a request: in the file it is only known once the curve is.
+        // The expected service time of a request, which is known only after the curve.
         toml = toml.replace(Numbers::SERVICE, &format!("{:.1}ms", (switch_ns + self.overhead_ns) / 1e6));
         let rate = facts.mean_rate_of_places(None);
         let depth = competitive_depth(switch_ns, rate);
         let seek_error = errors::mean_seek_ns(&self.seeks, self.map.tracks(), self.turn.ns, self.overhead_error_ns);
-        // Tracks that are out of order are wrong by as much, and so are rates of places that were not read at length.
+        // Tracks that are out of order are wrong by this much, and so are rates of places without long reads.
         let rate_error = self.rate_error + out_of_order(&zones).map_or(0.0, |(_, most)| most);
         let depth_error = errors::depth_share(seek_error, self.turn.error_ns, switch_ns, rate_error);
         let arm = ArmFound {
@@ -153,10 +154,10 @@ impl Measured {
         }
     }
 
-    /// Numbers that make a drive whose rates and seeks are those that were measured.
+    /// Numbers of a drive with the measured rates and seeks.
     fn numbers(&self, lab: &Lab<'_>, traits: &DriveTraits, zones: &[ZoneRate]) -> Numbers {
         let surfaces = (self.map.tracks() / CYLINDERS).ceil().max(1.0) as u32;
-        // What long reads lose to switches is the skew; a switch fits into it, or it would cost a turn more.
+        // The skew is what long reads lose to switches; a switch fits into it, otherwise it would cost a revolution.
         let skew_share = |(zone, found): (&ZoneRate, &super::map::ZoneFound)| {
             (!zone.bus_bound).then(|| (1.0 / found.share.min(1.0) - 1.0).min(0.9))
         };
@@ -246,7 +247,7 @@ impl Measured {
     }
 }
 
-/// The numbers of a drive with an arm, each with its error.
+/// The numbers of a drive with an arm, with their errors.
 pub(super) fn parameters(arm: &ArmFound) -> Vec<Parameter> {
     let figure = |name, value: u64, error: u64, unit| Parameter::new(name, value as f64, unit, Some(error as f64));
     let mut all = vec![
@@ -263,12 +264,12 @@ pub(super) fn parameters(arm: &ArmFound) -> Vec<Parameter> {
         let error = WIDTH * arm.turn_ns as f64 / f64::from(point.reads + 1);
         Parameter::new("seek_at_one_distance", point.ns as f64, "ns", Some(error))
     };
-    // That which is known least.
+    // The least certain one.
     all.extend(arm.seeks.iter().map(seek).max_by(|a, b| a.error.unwrap_or(0.0).total_cmp(&b.error.unwrap_or(0.0))));
     all
 }
 
-/// The errors as comments of the profile.
+/// The errors, as comments of the profile.
 fn errors_of(arm: &ArmFound) -> String {
     let ms = |ns: u64| format!("{:.4} ms", ns as f64 / 1e6);
     let megabytes = |bytes: u64| format!("{:.3} MB/s", bytes as f64 / 1e6);
@@ -287,7 +288,7 @@ fn errors_of(arm: &ArmFound) -> String {
     )
 }
 
-/// How many zones hold more than one outside them, and the largest share by which one does; none within [`IN_ORDER`].
+/// Number of zones that hold more than an outer one, and the largest relative excess; `None` within [`IN_ORDER`].
 fn out_of_order(zones: &[ZoneRate]) -> Option<(usize, f64)> {
     let mut least = f64::INFINITY;
     let (mut count, mut most) = (0, 0.0_f64);
@@ -303,7 +304,7 @@ fn out_of_order(zones: &[ZoneRate]) -> Option<(usize, f64)> {
     (count > 0).then_some((count, most))
 }
 
-/// The drive of a profile that is not finished.
+/// Builds the drive of an unfinished profile.
 fn build(toml: &str) -> Result<Mechanical, Error> {
     let text = toml.replace(Numbers::SERVICE, "10ms");
     let table: Table = text.parse().map_err(|error| Error::Unclear {
@@ -313,8 +314,8 @@ fn build(toml: &str) -> Result<Mechanical, Error> {
     Ok(Mechanical::from_table(table)?)
 }
 
-/// The curve in cylinders: distances and nanoseconds. The shortest is a switch's; the longest, which no two places of the
-/// walk are apart, lies on a line through the last of those that were measured.
+/// The seek curve in cylinders: distances and nanoseconds. The shortest is a switch's. The longest exceeds any measured
+/// distance and is extrapolated linearly from the last measured ones.
 fn curve(seeks: &[SeekPoint], surfaces: u32, cylinders: u64, switch_ns: f64) -> Vec<(u64, u64)> {
     let mut curve: Vec<(u64, u64)> = Vec::with_capacity(seeks.len() + 2);
     for seek in seeks {
@@ -359,7 +360,7 @@ mod tests {
     fn the_curve_goes_on_to_the_last_cylinder() {
         let seek = |tracks, ns| SeekPoint { tracks, ns, reads: 1 };
         let seeks = [seek(1, 500), seek(2, 600), seek(10, 1_000), seek(20, 2_000), seek(30, 3_000)];
-        // One surface: as measured, the first one cut to the switch, the last on the line of all.
+        // One surface: as measured, the first one limited to the switch, the last on the regression line.
         let found = curve(&seeks, 1, 41, 450.0);
         assert_eq!(found[..5], [(1, 450), (2, 600), (10, 1_000), (20, 2_000), (30, 3_000)]);
         assert_eq!(found[5].0, 40);

@@ -1,27 +1,28 @@
-//! How far off each number may be: half the width of an interval that holds the truth nineteen times out of twenty, if
-//! errors are as independent and as normal as they are taken to be. All formulas are ours.
+//! Errors of the measured numbers: half the width of a 95 % confidence interval, assuming independent and normal
+//! errors. The formulas are our own.
 //!
-//! - *turn*: see `rotation.rs`.
-//! - *overhead*: the least of several places, which is never less than the truth: by how much the next one is more. Where it
-//!   could not be separated from the seeks, all of it.
-//! - *mean seek*: of each distance the standard error is a turn divided by its reads and one; they count as often as two random
-//!   places are so far apart. The overhead that was taken off is the same for all.
-//! - *mean rate*: the spread of the reads at each place, and where zones meet: anywhere between two places that differ.
-//! - *competitive depth*: from mean seek, turn and rate.
+//! - *Revolution*: see `rotation.rs`.
+//! - *Overhead*: the minimum over several places, which is never below the true value; its error is the difference to
+//!   the second smallest, or the whole overhead if it could not be separated from the seeks.
+//! - *Mean seek*: the standard error at a distance is a revolution divided by the reads plus one, weighted by how often
+//!   two random places have that distance. The error of the subtracted overhead is common to all.
+//! - *Mean rate*: the spread of the reads at each place, and the unknown position of a zone's border between two places
+//!   that differ.
+//! - *Competitive depth*: from mean seek, revolution and rate.
 
 use super::lab::WIDTH;
 use super::rates::Share;
 use super::seeks::SeekPoint;
 use super::tracks::TrackAt;
 
-/// What numbers are rounded to on their way into the profile: tracks and skews in whole sectors, half of one each.
+/// Rounding of tracks and skews to whole sectors in the profile: half a sector each.
 const SECTORS_ROUNDED: f64 = 1.0;
-/// What is left: the places are not quite even.
+/// Remaining error, because the places are not spaced evenly.
 const RATE_ROUNDED: f64 = 1e-3;
-/// What a table of a few dozen distances leaves out of a curve.
+/// Error of a curve that is interpolated between a few dozen distances.
 const CURVE_ROUNDED: f64 = 5e-3;
 
-/// Of the least of `found`.
+/// Error of the minimum of `found`.
 pub(super) fn least_ns(found: &[f64]) -> f64 {
     let mut sorted = found.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -32,14 +33,14 @@ pub(super) fn least_ns(found: &[f64]) -> f64 {
     }
 }
 
-/// Of the mean seek over a disk of so many tracks.
+/// Error of the mean seek over a disk with this many tracks.
 pub(super) fn mean_seek_ns(points: &[SeekPoint], tracks: f64, turn_ns: f64, overhead_error_ns: f64) -> f64 {
     let share = |index: usize| points[index].tracks as f64 / tracks;
     let (mut sum, mut mean, mut squares) = (0.0, 0.0, 0.0);
     for (index, point) in points.iter().enumerate() {
         let before = if index == 0 { 0.0 } else { share(index - 1) };
         let after = if index + 1 == points.len() { 1.0 } else { share(index + 1) };
-        // Two random places are x of the disk apart with density 2 (1 - x).
+        // The distance of two random places is x, as a share of the disk, with density 2 (1 - x).
         let weight = (after - before) / 2.0 * 2.0 * (1.0 - share(index));
         let error = turn_ns / f64::from(point.reads + 1);
         sum += weight;
@@ -50,18 +51,18 @@ pub(super) fn mean_seek_ns(points: &[SeekPoint], tracks: f64, turn_ns: f64, over
     WIDTH * squares.sqrt() / sum + overhead_error_ns + CURVE_ROUNDED * mean / sum
 }
 
-/// Of the mean rate as a share of it: `places` are in order, and evenly weighted.
+/// Relative error of the mean rate; `places` are in order and weighted evenly.
 pub(super) fn rate_share(places: &[TrackAt], shares: &[Share], sectors: u64) -> f64 {
     let rates: Vec<f64> = places.iter().zip(shares).map(|(place, share)| place.track_sectors * share.share).collect();
     let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     let own = rates.iter().zip(shares).map(|(rate, share)| (rate * share.error / rates.len() as f64).powi(2));
     let between = (1..places.len()).map(|next| {
         let apart = (places[next].sector - places[next - 1].sector) as f64 / sectors as f64;
-        // Evenly anywhere between the two.
+        // Uniformly distributed between the two places.
         ((rates[next] - rates[next - 1]) * apart).powi(2) / 12.0
     });
     let variance: f64 = own.chain(between).sum();
-    // Beyond the outermost places rates go on as they do between the two next to them, and are taken as even.
+    // Beyond the outermost places rates are extrapolated from the nearest two; the profile takes them as constant.
     let beyond = |one: usize, other: usize, gap: u64| {
         let slope = (rates[one] - rates[other]).abs() / places[one].sector.abs_diff(places[other].sector).max(1) as f64;
         slope * gap as f64 * (gap as f64 / 2.0) / sectors as f64
@@ -76,7 +77,7 @@ pub(super) fn rate_share(places: &[TrackAt], shares: &[Share], sectors: u64) -> 
     (WIDTH * variance.sqrt() + ends) / mean.max(f64::MIN_POSITIVE) + SECTORS_ROUNDED / track.max(1.0) + RATE_ROUNDED
 }
 
-/// Of the competitive depth, as a share of it.
+/// Relative error of the competitive depth.
 pub(super) fn depth_share(seek_error_ns: f64, turn_error_ns: f64, switch_ns: f64, rate_share: f64) -> f64 {
     let switch = (seek_error_ns + turn_error_ns / 2.0) / switch_ns.max(1.0);
     (switch * switch + rate_share * rate_share).sqrt()

@@ -1,4 +1,4 @@
-//! What a measurement has found.
+//! The findings of a measurement.
 
 use serde::Serialize;
 
@@ -6,105 +6,105 @@ use super::depths::Point;
 use super::model::ModelFound;
 use super::seeks::SeekPoint;
 
-/// Version of the shape of [`Findings`] as JSON.
+/// Schema version of [`Findings`] as JSON.
 pub const SCHEMA: u32 = 1;
 
-/// What a device is found to be.
+/// The measured properties of a device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Findings {
-    /// Version of these fields.
+    /// Schema version.
     pub schema: u32,
-    /// Bytes of the device.
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
-    /// How long the measurement took, how many reads it were, and the seed of their places.
+    /// Duration of the measurement in nanoseconds.
     pub elapsed_ns: u64,
-    /// See above.
+    /// Number of reads.
     pub reads: u64,
-    /// See above.
+    /// Seed of the random places.
     pub seed: u64,
-    /// Median times of reads of 4 KiB.
+    /// Median latency of 4 KiB reads.
     pub latency: Latency,
-    /// Reads of 4 KiB by how many are outstanding.
+    /// 4 KiB reads by the number outstanding.
     pub by_depth: Vec<Point>,
-    /// From so many on throughput is within 5 % of the best; with an arm, 10 %.
+    /// Smallest depth whose throughput is within 5 % of the best; 10 % for drives with an arm.
     pub saturating_depth: usize,
-    /// What moves and turns; none where reads take the same time wherever they are.
+    /// The mechanics; `None` if the time of a read does not depend on its place.
     pub arm: Option<ArmFound>,
-    /// Of a device without an arm: random reads one at a time, by size.
+    /// Without an arm: random reads one at a time, by size.
     pub by_size: Vec<Point>,
-    /// Of a device without an arm: from so many bytes on throughput is within 5 % of the best.
+    /// Without an arm: smallest size in bytes whose throughput is within 5 % of the best.
     pub saturating_bytes: Option<u64>,
-    /// Of a device without an arm: reads of 256 KiB by how many are outstanding.
+    /// Without an arm: 256 KiB reads by the number outstanding.
     pub by_depth_long: Vec<Point>,
     /// The model of the profile.
     pub model: Option<ModelFound>,
-    /// What is to be known about these numbers, a sentence each.
+    /// Notes on these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Median times of reads of 4 KiB, in nanoseconds.
+/// Median latency of 4 KiB reads, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Latency {
-    /// At most 1 MiB before the one before.
+    /// At most 1 MiB before the previous read.
     pub near_ns: u64,
-    /// Anywhere.
+    /// At a random place.
     pub far_ns: u64,
-    /// A second time, from the buffer; none if it is read from the media again.
+    /// A repeated read, from the buffer; `None` if it is read from the media again.
     pub buffered_ns: Option<u64>,
 }
 
 /// A drive with an arm. Times are nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmFound {
-    /// One turn.
+    /// Time of a revolution.
     pub turn_ns: u64,
-    /// How far off the turn may be: half the width of an interval that holds the truth nineteen times out of twenty.
+    /// Error of `turn_ns`: half the width of a 95 % confidence interval.
     pub turn_error_ns: u64,
-    /// Turns a minute.
+    /// Revolutions per minute.
     pub rpm: u32,
-    /// How well the times of reads fit that turn, 0 to 1.
+    /// How well the times of reads fit that revolution, 0 to 1.
     pub turn_fit: f64,
-    /// What a read takes beside arm, media and bus.
+    /// Time of a read without seek, rotation, media and bus.
     pub overhead_ns: u64,
-    /// How far off that may be.
+    /// Error of `overhead_ns`.
     pub overhead_error_ns: u64,
-    /// Bytes a second over the bus, from the buffer; none if it could not be measured.
+    /// Bytes per second over the bus, from the buffer; `None` if it could not be measured.
     pub bus_bytes_per_s: Option<u64>,
-    /// How far off that may be.
+    /// Error of `bus_bytes_per_s`.
     pub bus_error_bytes_per_s: Option<u64>,
-    /// Places that the buffer keeps; 0 without one.
+    /// Number of segments of the buffer; 0 without a buffer.
     pub segments: usize,
     /// The zones, outermost first.
     pub zones: Vec<ZoneRate>,
-    /// By distance.
+    /// Seek times by distance.
     pub seeks: Vec<SeekPoint>,
-    /// Between two places drawn evenly.
+    /// Mean seek time between two uniformly random places.
     pub mean_seek_ns: u64,
-    /// How far off that may be.
+    /// Error of `mean_seek_ns`.
     pub mean_seek_error_ns: u64,
-    /// Bytes a second of long reads: the mean over all places, as they lie at random.
+    /// Bytes per second of long reads: the mean over uniformly random places.
     pub mean_bytes_per_s: u64,
-    /// How far off that may be.
+    /// Error of `mean_bytes_per_s`.
     pub mean_error_bytes_per_s: u64,
-    /// What passes the head in the time of a mean seek and half a turn: bytes, and whole pages of 4 KiB.
+    /// Bytes that pass the head during a mean seek and half a revolution (the competitive depth).
     pub competitive_depth_bytes: u64,
-    /// How far off that may be.
+    /// Error of `competitive_depth_bytes`.
     pub competitive_depth_error_bytes: u64,
-    /// See above.
+    /// The competitive depth in whole pages of 4 KiB.
     pub competitive_depth_pages: u64,
 }
 
-/// A run of sectors whose tracks are alike.
+/// A run of sectors with tracks of equal length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ZoneRate {
     /// First sector.
     pub first_sector: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u64,
-    /// Sectors of a track.
+    /// Sectors per track.
     pub sectors_per_track: u32,
-    /// Of a long read.
+    /// Rate of a long read.
     pub bytes_per_s: u64,
-    /// It is the bus that keeps it from being faster.
+    /// Whether the bus limits the rate.
     pub bus_bound: bool,
 }

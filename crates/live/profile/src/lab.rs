@@ -1,4 +1,4 @@
-//! What all parts of a measurement share: the device, random places, the time that is left, and how far it is.
+//! State that all parts of a measurement share: the device, random places, the remaining time and the progress.
 
 use headstart_types::{stream_seed, Nanos};
 use rand::{Rng, SeedableRng};
@@ -7,17 +7,17 @@ use rand_chacha::ChaCha8Rng;
 use super::probe::ALIGNMENT;
 use super::{Error, Probe, Read, Span};
 
-/// Standard errors of an interval that holds the truth nineteen times out of twenty.
+/// Half-width of a 95 % confidence interval, in standard errors.
 pub(super) const WIDTH: f64 = 2.0;
 
-/// A part of a measurement, in their order.
+/// The parts of a measurement, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Is there an arm? What does a read from the buffer take, and how much does the buffer keep?
+    /// Detects an arm, the latency of buffer hits and the buffer's segments.
     Look,
-    /// How long a turn takes.
+    /// Time of a revolution.
     Rotation,
-    /// Sectors of a track by place, and what a read takes beside arm and media.
+    /// Sectors per track by place, and the overhead of a read.
     Tracks,
     /// Long reads by place.
     Rates,
@@ -25,18 +25,18 @@ pub enum Phase {
     Seeks,
     /// Reads by size, of a device without an arm.
     Sizes,
-    /// Reads that are outstanding at the same time.
+    /// Reads by queue depth, with an arm.
     Depths,
-    /// The same of a device without an arm.
+    /// Reads by queue depth, without an arm.
     FlatDepths,
-    /// Longer reads that are outstanding at the same time, of a device without an arm.
+    /// Longer reads by queue depth, without an arm.
     LongDepths,
-    /// Reads that nothing was fitted to, beside what the model says of them.
+    /// Validation with reads that nothing was fitted to.
     Check,
 }
 
 impl Phase {
-    /// For people.
+    /// Name shown to users.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Phase {
         }
     }
 
-    /// The share of the time that has passed when it should end.
+    /// Share of the time at which the part should end.
     fn ends(self) -> f64 {
         match self {
             Self::Look => 0.08,
@@ -68,19 +68,19 @@ impl Phase {
     }
 }
 
-/// How far a measurement is.
+/// Progress of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// What is under way.
+    /// The current part.
     pub phase: Phase,
-    /// Of the time, 0 to 1.
+    /// Share of the time that has passed, 0 to 1.
     pub share: f64,
 }
 
-/// Told how far it is, after each read; says whether to go on.
+/// Callback with the progress after each read; returns whether to continue.
 pub type Tell<'a> = &'a mut dyn FnMut(Progress) -> bool;
 
-/// A measurement under way.
+/// A running measurement.
 pub(super) struct Lab<'a> {
     probe: &'a mut dyn Probe,
     random: ChaCha8Rng,
@@ -88,7 +88,7 @@ pub(super) struct Lab<'a> {
     began: Nanos,
     time: Nanos,
     phase: Phase,
-    /// How many reads there were.
+    /// Number of reads so far.
     pub reads: u64,
 }
 
@@ -99,27 +99,27 @@ impl<'a> Lab<'a> {
         Self { probe, random, tell, began, time, phase: Phase::Look, reads: 0 }
     }
 
-    /// Sectors of the device, as far as reads may come to.
+    /// Number of sectors that reads may use.
     pub fn sectors(&self) -> u64 {
         align(self.probe.sectors())
     }
 
-    /// Sectors of the device, all of them.
+    /// Number of sectors of the device.
     pub fn capacity(&self) -> u64 {
         self.probe.sectors()
     }
 
-    /// The next part begins.
+    /// Starts the next part.
     pub fn begin(&mut self, phase: Phase) {
         self.phase = phase;
     }
 
-    /// Since the measurement began.
+    /// Time since the start of the measurement.
     pub fn elapsed(&self) -> Nanos {
         self.probe.now() - self.began
     }
 
-    /// What is left of the time up to the end of this part.
+    /// Time left for this part.
     pub fn left(&self) -> Nanos {
         Nanos((self.time.0 as f64 * self.phase.ends()) as u64).saturating_sub(self.elapsed())
     }
@@ -145,7 +145,7 @@ impl<'a> Lab<'a> {
         Ok(span)
     }
 
-    /// One read of the size that all have whose position counts, not their length.
+    /// Reads one block, for measurements that depend on the place and not on the size.
     pub fn read_block(&mut self, sector: u64) -> Result<Span, Error> {
         self.read(sector, ALIGNMENT)
     }
@@ -160,7 +160,7 @@ impl<'a> Lab<'a> {
         self.probe.pause(time);
     }
 
-    /// An aligned place in `from..end`, for a read that may go beyond it.
+    /// A random aligned place in `from..end`; the read may extend beyond `end`.
     pub fn place(&mut self, from: u64, end: u64) -> u64 {
         let (first, last) = (from.div_ceil(ALIGNMENT.into()), end / u64::from(ALIGNMENT));
         if last <= first + 1 {
@@ -169,18 +169,18 @@ impl<'a> Lab<'a> {
         self.random.random_range(first..last) * u64::from(ALIGNMENT)
     }
 
-    /// An aligned place for a read of `sectors`, anywhere.
+    /// A random aligned place for a read of `sectors`.
     pub fn anywhere(&mut self, sectors: u32) -> u64 {
         let end = self.sectors().saturating_sub(u64::from(sectors)) + u64::from(ALIGNMENT);
         self.place(0, end)
     }
 
-    /// A number below `end`.
+    /// A uniformly random number below `end`.
     pub fn share_below(&mut self, end: f64) -> f64 {
         self.random.random_range(0.0..end)
     }
 
-    /// Puts `list` into a random order.
+    /// Shuffles `list`.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             let other = self.random.random_range(0..=last);
@@ -189,12 +189,12 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Down to a multiple of [`ALIGNMENT`].
+/// Rounds down to a multiple of [`ALIGNMENT`].
 pub(super) fn align(sector: u64) -> u64 {
     sector - sector % u64::from(ALIGNMENT)
 }
 
-/// The middle one of `values`, the upper of two; none of none.
+/// The median of `values` (the upper one of two); `None` if empty.
 pub(super) fn median<T: Copy + PartialOrd>(values: &[T]) -> Option<T> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));

@@ -1,16 +1,16 @@
-//! Measures a device by reading it: seek curve, rotation, rates by place, overhead, and the queue depth that pays.
+//! Measures a device by reading it: seek curve, rotation, rates by place, overhead, and the queue depth that saturates
+//! it.
 //!
-//! [`measure`] asks a [`Probe`] for reads and times them; it never writes. The same code measures a simulated drive in
-//! virtual time ([`SimulatedProbe`]), which tests do, and a real one through direct reads ([`DirectProbe`], [`profile`]).
-//! The findings on a drive with an arm become a profile ([`Profile::toml`]), which the simulator loads.
+//! [`measure`] reads through a [`Probe`] and times the reads; it never writes. The same code measures a simulated drive
+//! in virtual time ([`SimulatedProbe`], in tests) and a real one with direct reads ([`DirectProbe`], [`profile`]). The
+//! result is a profile ([`Profile::toml`]) that the simulator loads.
 //!
-//! - `probe.rs`, `simulated.rs`, `direct.rs`: the devices that are read; `lab.rs`: time, chance and progress;
-//! - `look.rs`, `rotation.rs`, `tracks.rs`, `overhead.rs`, `rates.rs`, `seeks.rs`, `depths.rs`: one part of the measurement
-//!   each;
-//! - `map.rs`: tracks by place; `errors.rs`: the error of each number; `drive.rs`: the profile;
-//! - `fit/`: the model of a device without an arm; `no_arm.rs`: its profile;
-//! - `check.rs`: the model beside reads that nothing was fitted to; `model.rs`: its numbers with their errors; `findings.rs`: all of it
-//!   for people and programs.
+//! - `probe.rs`, `simulated.rs`, `direct.rs`: the devices; `lab.rs`: time, random places and progress;
+//! - `look.rs`, `rotation.rs`, `tracks.rs`, `overhead.rs`, `rates.rs`, `seeks.rs`, `depths.rs`: one part of the
+//!   measurement each;
+//! - `map.rs`: tracks by place; `errors.rs`: the error of each number; `drive.rs`: the profile of a drive with an arm;
+//! - `fit/`, `no_arm.rs`: model and profile of a device without an arm;
+//! - `check.rs`: validation of the model; `model.rs`: its numbers with their errors; `findings.rs`: the report.
 
 mod check;
 mod depths;
@@ -55,30 +55,30 @@ use toml::Table;
 
 use lab::{median, Lab};
 
-/// Smallest device whose arm can be measured, in sectors: 64 MiB.
+/// Smallest device, in sectors, whose arm can be measured: 64 MiB.
 const LEAST_SECTORS: u64 = 1 << 17;
-/// Smallest object, in sectors: 4 MiB, of which reads of 1 MiB give the rate of a connection.
+/// Smallest object, in sectors: 4 MiB. Reads of 1 MiB of it give the rate of a connection.
 const LEAST_SECTORS_OBJECT: u64 = 1 << 13;
 
-/// Why there is no profile.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file or device.
+    /// An error of a file or device.
     #[error(transparent)]
     Path(#[from] PathError),
     /// The measurements are not conclusive.
     #[error("{problem}; allowed: {allowed}")]
     Unclear {
-        /// Why it does not.
+        /// The problem.
         problem: String,
-        /// What would.
+        /// What is needed.
         allowed: String,
     },
-    /// A number of the caller's, or one that was measured and no drive can have.
+    /// A setting of the caller, or a measured number that no drive can have.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Somebody has stopped it.
+    /// The caller stopped it.
     #[error("stopped")]
     Stopped,
 }
@@ -89,12 +89,12 @@ impl Error {
     }
 }
 
-/// How to measure.
+/// Settings of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// About how long; a slow device takes longer, since each part needs a least number of reads.
+    /// Approximate duration; a slow device takes longer, because each part needs a minimum number of reads.
     pub time: Nanos,
-    /// Of the places that are read.
+    /// Seed of the random places.
     pub seed: u64,
 }
 
@@ -104,30 +104,31 @@ impl Default for Settings {
     }
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// The numbers.
     pub findings: Findings,
     /// The device as a profile.
     pub toml: String,
-    /// What of it decides how much is worth reading at once; none of a device without an arm.
+    /// Properties that determine the competitive depth; `None` without an arm.
     pub facts: Option<DriveFacts>,
 }
 
-/// What decides how much of a drive is worth reading at once, by a name of the registry or the path of a profile; `None`
-/// where nothing moves.
+/// Properties that determine the competitive depth of a device, which is named by the registry or by the path of a
+/// profile; `None` without an arm.
 ///
 /// # Errors
-/// No such device, or its profile or a key is at fault.
+/// Unknown device, or an invalid profile or key.
 pub fn facts(name_or_profile_path: &str, keys: Table) -> Result<Option<DriveFacts>, DeviceError> {
     Ok(build_device(name_or_profile_path, keys)?.drive_facts())
 }
 
-/// Measures a device. `name` is written into the profile. `tell` gets the progress after each read, and returns whether to go on.
+/// Measures a device. `name` is written into the profile. `tell` gets the progress after each read and returns whether
+/// to continue.
 ///
 /// # Errors
-/// The device is too small or does not answer, its times say nothing, or `tell` has stopped it.
+/// The device is too small, fails, or its times are inconclusive; or `tell` stopped it.
 pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tell<'_>) -> Result<Profile, Error> {
     let capacity = probe.sectors();
     let is_object_store = probe.is_object_store();
@@ -176,7 +177,7 @@ pub fn measure(probe: &mut dyn Probe, name: &str, settings: &Settings, tell: Tel
     Ok(Profile { findings, toml, facts })
 }
 
-/// A profile, what of it decides how much is worth reading at once, the name and the numbers of its model, and the device of it.
+/// A profile's text, its depth properties, the name and numbers of its model, and the simulated device.
 type Modelled = (String, Option<DriveFacts>, (&'static str, Vec<Parameter>), Box<dyn Device>);
 
 /// Measures a drive with an arm.
@@ -195,7 +196,7 @@ fn moving(
     Ok((drive.toml, Some(drive.facts), parameters, Box::new(drive.built)))
 }
 
-/// Measures a device without one.
+/// Measures a device without an arm.
 fn flat(lab: &mut Lab<'_>, name: &str, is_object_store: bool, findings: &mut Findings) -> Result<Modelled, Error> {
     let effort = if is_object_store { &depths::OBJECT_STORE } else { &depths::DEVICE };
     let by_size = depths::sizes(lab, effort)?;

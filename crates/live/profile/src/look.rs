@@ -1,11 +1,11 @@
-//! The first look: does the place of a read matter, and what does the device's buffer answer?
+//! First look: whether the place of a read matters, and what the device's buffer answers.
 //!
-//! *An arm*: reads near the one before are held against reads anywhere. An arm takes several times as long for the latter
-//! at the least; a device without one takes the same.
+//! *Arm*: reads near the previous one are compared with random reads. With an arm, random reads take clearly longer;
+//! without one they take the same time.
 //!
-//! *The buffer*: a place is read twice. The second read takes overhead and bus only, if it is answered from the buffer, which
-//! two sizes tell apart. Read `k` other places in between, and the first is there again only if the buffer has more than `k`
-//! segments: so the segments are counted. A place that is read a second time without regard to that says nothing about the arm.
+//! *Buffer*: each place is read twice. A second read that the buffer answers takes overhead and bus time only, which
+//! two sizes separate. After reading `k` other places, the first one is still in the buffer only if it has more than
+//! `k` segments; this counts the segments.
 
 use headstart_types::Nanos;
 
@@ -14,41 +14,41 @@ use super::lab::{align, median, Lab, Phase};
 use super::probe::ALIGNMENT;
 use super::Error;
 
-/// Pairs of a near and a far read: at least, at most.
+/// Minimum and maximum number of pairs of a near and a far read.
 const PAIRS: (usize, usize) = (16, 48);
-/// A near read is so many sectors before the last one: 64 KiB to 1 MiB.
+/// Distance in sectors by which a near read precedes the last one: 64 KiB to 1 MiB.
 const NEAR: (u64, u64) = (128, 2048);
-/// Far reads take so many times as long as near ones, or there is no arm. Drives: 1.8 and more.
+/// Minimum ratio of far to near reads for a drive with an arm. Drives show 1.8 and more.
 const ARM: f64 = 1.3;
-/// A second read is from the buffer if it takes less than such a part of a far one.
+/// A second read comes from the buffer if it takes less than this fraction of a far read.
 const BUFFERED: u64 = 4;
-/// Places that are read twice.
+/// Number of places that are read twice.
 const TWICE: usize = 9;
-/// Sectors of the larger second read; of a still larger one where the bus is too fast for that.
+/// Sectors of the larger second read; the second value is for fast buses.
 const LARGER: [u32; 2] = [32, 128];
-/// A sector on the bus takes less: too little for the former.
+/// Bus time per sector in nanoseconds below which a bus counts as fast.
 const FAST: f64 = 20_000.0;
-/// Segments are counted up to here.
+/// Maximum number of segments that are counted.
 const SEGMENTS: usize = 64;
 
-/// What the first look gave.
+/// Result of the first look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct DriveTraits {
-    /// Median of reads near the one before, of reads anywhere.
+    /// Median times of near reads and of far reads.
     pub near: Nanos,
     pub far: Nanos,
     pub buffer: Option<Buffer>,
 }
 
-/// A buffer that answers.
+/// The drive's buffer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffer {
     /// Median of a second read of [`ALIGNMENT`] sectors.
     pub hit: Nanos,
-    /// What a further sector takes, in nanoseconds, and its standard error.
+    /// Bus time per sector in nanoseconds, and its standard error.
     pub bus_sector_ns: f64,
     pub bus_error_ns: f64,
-    /// [`SEGMENTS`] if there are as many or more.
+    /// Number of segments, at most [`SEGMENTS`].
     pub segments: usize,
 }
 
@@ -57,13 +57,13 @@ impl DriveTraits {
         self.far.0 as f64 > ARM * self.near.0 as f64
     }
 
-    /// What a read from the buffer takes beside the bus.
+    /// Overhead of a buffer hit without the bus.
     pub fn hit_overhead_ns(&self) -> Option<f64> {
         let rest = |buffer: Buffer| buffer.hit.0 as f64 - f64::from(ALIGNMENT) * buffer.bus_sector_ns;
         self.buffer.map(|buffer| rest(buffer).max(0.0))
     }
 
-    /// A read that took no longer may have been answered by the buffer.
+    /// Reads that take no longer may have been buffer hits.
     pub fn hit_below(&self) -> Nanos {
         self.buffer.map_or(Nanos::ZERO, |buffer| Nanos(buffer.hit.0 * 11 / 10 + 20_000))
     }
@@ -117,7 +117,7 @@ fn again(lab: &mut Lab<'_>, sectors: u32) -> Result<(Nanos, f64), Error> {
     Ok((median(&times).unwrap_or_default(), median_error(&ns).max(1.0)))
 }
 
-/// The least number of other places that push one out: doubled until they do, then by halves.
+/// Minimum number of other places that evict a segment: doubled until they do, then bisected.
 fn segments(lab: &mut Lab<'_>, hit: Nanos) -> Result<usize, Error> {
     let mut holds = |others: usize| -> Result<bool, Error> {
         let place = lab.anywhere(ALIGNMENT);

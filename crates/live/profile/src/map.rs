@@ -1,31 +1,32 @@
-//! Where tracks lie: zones put together from places that were measured.
+//! Zones, assembled from the measured places.
 
 use super::tracks::TrackAt;
 
-/// Places with tracks as long as those beside them, within this, are one zone.
+/// Adjacent places whose track lengths differ by less are one zone.
 const ALIKE: f64 = 0.015;
 
-/// A run of sectors whose tracks are alike.
+/// A run of sectors with tracks of equal length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ZoneFound {
     pub first: u64,
     pub sectors: u64,
     pub track_sectors: u32,
-    /// Sectors of a long read, as a share of those that pass a head that never switches.
+    /// Rate of a long read, as a share of the media rate without switches.
     pub share: f64,
 }
 
 /// The zones of a disk and the tracks in them.
 #[derive(Debug, Clone)]
 pub(super) struct Map {
-    /// By first sector, without gaps. Not empty.
+    /// Sorted by first sector, without gaps; never empty.
     pub zones: Vec<ZoneFound>,
-    /// Tracks before each zone.
+    /// Number of tracks before each zone.
     before: Vec<f64>,
 }
 
 impl Map {
-    /// `shares` by `places`, which are in order. A zone's end is half-way between its last place and the next one.
+    /// Builds zones from `shares` at `places`, which are sorted. A zone ends half-way between its last place and the
+    /// next.
     pub fn new(sectors: u64, places: &[TrackAt], shares: &[f64]) -> Self {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for index in 0..places.len() {
@@ -61,19 +62,19 @@ impl Map {
         self.zones.partition_point(|zone| zone.first <= sector).max(1) - 1
     }
 
-    /// Sectors of a track at `sector`.
+    /// Sectors per track at `sector`.
     pub fn track_sectors(&self, sector: u64) -> f64 {
         f64::from(self.zones[self.zone(sector)].track_sectors)
     }
 
-    /// The track of a sector, and how far into it, as if tracks began with zones.
+    /// The track of a sector, with the fraction of the track, assuming that zones begin with a track.
     pub fn track(&self, sector: u64) -> f64 {
         let index = self.zone(sector);
         let zone = &self.zones[index];
         self.before[index] + (sector - zone.first) as f64 / f64::from(zone.track_sectors)
     }
 
-    /// The sector at a track.
+    /// The first sector of a track.
     pub fn sector(&self, track: f64) -> u64 {
         let index = self.before.partition_point(|before| *before <= track).max(1) - 1;
         let zone = &self.zones[index];
@@ -81,7 +82,7 @@ impl Map {
         zone.first + (within as u64).min(zone.sectors - 1)
     }
 
-    /// How many tracks there are.
+    /// Number of tracks.
     pub fn tracks(&self) -> f64 {
         let last = self.zones.len() - 1;
         self.before[last] + self.zones[last].sectors as f64 / f64::from(self.zones[last].track_sectors)

@@ -1,4 +1,4 @@
-//! The model of a device: its numbers, each with its error, and how far it is off as a whole, for people and programs.
+//! The fitted model: its numbers with their errors, and its overall error.
 
 use std::fmt::Write;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::check::{Check, Places};
 use super::fit::{shown, Parameter};
 
-/// The model that a profile holds.
+/// The model in a profile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelFound {
     /// "mechanical", "flash" or "object-store".
     pub name: &'static str,
     /// Its numbers.
     pub parameters: Vec<Parameter>,
-    /// Of the whole.
+    /// Overall error.
     pub check: Check,
 }
 
@@ -34,7 +34,7 @@ impl ModelFound {
                 Places::Nearby => "nearby",
                 Places::InOrder => "in order",
             };
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 text,
                 "#   {} reads of {} KiB {places}, {} at once: measured {}, simulated {} each",

@@ -1,6 +1,5 @@
-//! What was measured of a device without an arm, as a profile: from which size and how many reads at once it is saturated, for
-//! `headstart tune`; and the model that was fitted to it (`fit/`), for all that simulates: the table `service`, which
-//! `headstart-device` reads.
+//! Profile of a device without an arm: the request size and queue depth that saturate it, for `headstart tune`, and the
+//! fitted model (`fit/`) as table `service`, which `headstart-device` reads for simulation.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -14,40 +13,40 @@ use toml::Table;
 
 use super::{Error, Findings};
 
-/// A profile has some lines.
+/// Maximum size of a profile's file.
 const LARGEST_BYTES: u64 = 1 << 20;
 const ALLOWED: &str = "a profile that headstart profile has written";
 
-/// The numbers that a tuner needs.
+/// The numbers that `tune` needs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoArm {
     /// Always "no-arm".
     pub form: String,
-    /// Of the device.
+    /// Name of the device.
     pub name: String,
-    /// What it holds.
+    /// Capacity.
     pub capacity: Bytes,
-    /// Median time of a read of 4 KiB anywhere.
+    /// Median latency of a random 4 KiB read.
     pub latency: Nanos,
-    /// From this size on one read at a time transfers within 5 % of the most.
+    /// Smallest size whose throughput, one read at a time, is within 5 % of the best.
     pub saturating_size: Bytes,
-    /// From so many reads of 4 KiB at once on throughput is within 5 % of the most.
+    /// Smallest number of outstanding 4 KiB reads whose throughput is within 5 % of the best.
     pub saturating_depth: usize,
-    /// The most that one read at a time transfers.
+    /// Maximum throughput of one read at a time.
     pub bytes_per_second: u64,
-    /// The most reads of 4 KiB.
+    /// Maximum number of 4 KiB reads per second.
     pub requests_per_second: u64,
-    /// The model, and its keys.
+    /// The model and its keys.
     #[serde(default)]
     pub service: Table,
 }
 
 impl NoArm {
-    /// Reads a profile; `None` if the file is of another form, or no file.
+    /// Reads a profile; `None` if the file has another form or does not exist.
     ///
     /// # Errors
-    /// It is of this form, and something is missing or wrong.
+    /// It has this form and is incomplete or invalid.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let Ok(text) = text_of(path) else { return Ok(None) };
         let Ok(table) = text.parse::<Table>() else { return Ok(None) };
@@ -72,7 +71,7 @@ fn text_of(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The profile of what was found, but for the table `service`.
+/// The profile's text without the table `service`.
 pub(super) fn text(findings: &Findings, name: &str, is_object_store: bool) -> String {
     let how = if is_object_store { "requests for ranges of an object" } else { "direct reads of a device" };
     let size = Bytes(findings.saturating_bytes.unwrap_or(findings.capacity_bytes));

@@ -1,11 +1,11 @@
-//! What a read takes beside arm, media and bus.
+//! Overhead of a read: its time without seek, rotation, media and bus.
 //!
-//! A read that needs no arm and comes just before its sector waits for nothing: overhead and transfer are left. So the arm
-//! must be on the track already, and it is hard to say when, since the head goes on reading. First the start of a track is
-//! looked for, by walking backward until the angle leaps. Then, on one track after another before it: a block next to the start
-//! is read, and after a pause the one before it, so that the sector comes `ahead` after the request while the head is
-//! still on that track. If the read then takes no more than `ahead`, it was in time; if not, it takes a turn more. The
-//! shortest of those in time is the one, and the next one is given less.
+//! A read that needs no seek and is issued just before its sector passes the head waits for nothing, which leaves
+//! overhead and transfer. The arm must already be on the track, although the head reads ahead. So the start of a track
+//! is located first, by walking backward until the angle jumps. Then, on successive tracks before it, a block near the
+//! start is read and, after a pause, the block before it, so that its sector arrives `ahead` after the request while
+//! the head is still on that track. A read that takes at most `ahead` was in time; otherwise it takes a revolution
+//! more. The shortest time counts, and the next attempt uses a smaller `ahead`.
 
 use headstart_types::Nanos;
 
@@ -16,17 +16,17 @@ use super::rotation::Turn;
 use super::tracks::{transfer_ns, TrackAt};
 use super::Error;
 
-/// Places at which it is measured, and tracks at each.
+/// Number of places, and of tracks at each.
 const PLACES: usize = 6;
 const TRACKS: u64 = 12;
 /// Steps of the walk over a track.
 const STEPS: f64 = 16.0;
-/// An angle leaps if it is off by more than such a part of a turn: a skew may be no more than a switch of 0.2 ms.
+/// An angle jumps if it changes by more than this share of a revolution; a skew may be as small as a switch of 0.2 ms.
 const LEAP: f64 = 0.02;
-/// At first a request is such a part of a turn ahead of its sector; later, at most so many times what was in time before.
+/// `ahead` as a share of a revolution at first; later at most this multiple of the last one that was in time.
 const AHEAD: (f64, f64) = (0.5, 1.5);
 
-/// The overhead of a read that the buffer does not have, as each of some places says; none if the buffer has them all.
+/// Overhead of buffer misses at several places; `None` if the buffer answers all of them.
 pub(super) fn overhead(
     lab: &mut Lab<'_>,
     traits: &DriveTraits,
@@ -40,7 +40,7 @@ pub(super) fn overhead(
         let mut measure = Measure { lab, traits, turn, track: place.track_sectors };
         let step = align((place.track_sectors / STEPS) as u64).max(ALIGNMENT.into());
         let Some(coarse) = measure.start(place.sector, step)? else { continue };
-        // The start of the track before, to the block.
+        // Start of the previous track, to the block.
         let Some(before) = (coarse + u64::from(ALIGNMENT)).checked_sub(place.track_sectors as u64) else { continue };
         let Some(start) = measure.start(before, ALIGNMENT.into())? else { continue };
         let transfer = transfer_ns(turn, place.track_sectors, bus);
@@ -81,17 +81,17 @@ impl Measure<'_, '_> {
         Ok(None)
     }
 
-    /// The least time of a read that was in time, on tracks before the one that starts at `start`.
+    /// Minimum time of reads that were in time, on tracks before the one that starts at `start`.
     fn least(&mut self, start: u64, mut ahead: f64) -> Result<Option<f64>, Error> {
         let mut least: Option<f64> = None;
         for track in 1..=TRACKS {
             let Some(begin) = start.checked_sub((track as f64 * self.track) as u64) else { break };
-            // Not before the start: that would be another track.
+            // Not before the start, which would be another track.
             let begin = begin.next_multiple_of(u64::from(ALIGNMENT));
             let after = begin + u64::from(ALIGNMENT);
             let first = self.lab.read_block(after)?;
             let apart = f64::from(ALIGNMENT) / self.track * self.turn.ns;
-            // Sooner than half of what was in time last it cannot be.
+            // Between half and all of what was last in time.
             let given = ahead * (0.5 + self.lab.share_below(0.5));
             self.lab.pause(Nanos((self.turn.ns - apart - given).max(0.0) as u64));
             let second = self.lab.read_block(begin)?;

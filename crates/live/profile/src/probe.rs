@@ -1,4 +1,4 @@
-//! What a measurement asks of a device: timed reads, and pauses. There is no way to write.
+//! Interface of a measured device: timed reads and pauses. It has no writes.
 
 use headstart_types::Nanos;
 
@@ -9,48 +9,47 @@ use super::Error;
 pub struct Read {
     /// First sector; a multiple of [`ALIGNMENT`].
     pub sector: u64,
-    /// How many; a multiple of [`ALIGNMENT`], at least that.
+    /// Number of sectors; a positive multiple of [`ALIGNMENT`].
     pub sectors: u32,
 }
 
-/// Every read begins and ends at a multiple of so many sectors, 4 KiB: the largest block that disks have.
+/// Alignment of reads in sectors: 4 KiB, the largest block size of disks.
 pub const ALIGNMENT: u32 = 8;
 
-/// From when to when a read took.
+/// Start and end of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// It was issued.
+    /// Time of issue.
     pub from: Nanos,
-    /// It was done.
+    /// Time of completion.
     pub to: Nanos,
 }
 
 impl Span {
-    /// How long it took.
+    /// Duration.
     #[must_use]
     pub fn took(self) -> Nanos {
         self.to - self.from
     }
 }
 
-/// A device that can be read, and a clock that runs while it is. [`super::SimulatedProbe`] is a simulated drive in virtual
-/// time, [`super::DirectProbe`] a real one.
+/// A readable device with a clock: [`super::SimulatedProbe`] in virtual time, [`super::DirectProbe`] in real time.
 pub trait Probe {
     /// Whether each read is a request to an object store or a web server.
     fn is_object_store(&self) -> bool {
         false
     }
 
-    /// Prepares the calling thread, which makes all reads one at a time.
+    /// Prepares the calling thread, which issues all single reads.
     fn begin(&mut self) {}
 
-    /// Its size in sectors.
+    /// Size in sectors.
     fn sectors(&self) -> u64;
 
-    /// Time since some instant.
+    /// Time since an arbitrary origin.
     fn now(&self) -> Nanos;
 
-    /// Lets `time` pass.
+    /// Waits for `time`.
     fn pause(&mut self, time: Nanos);
 
     /// Reads once. The caller guarantees that the read is aligned and lies within the device.

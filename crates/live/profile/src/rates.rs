@@ -8,31 +8,31 @@ use super::rotation::Turn;
 use super::tracks::{spread, TrackAt};
 use super::Error;
 
-/// Sectors of a read: 128 KiB to 1 MiB. Short ones lose time between two, long ones are more than some drives read ahead:
-/// those count that bring most.
+/// Sizes in sectors: 128 KiB to 1 MiB. Short reads lose time between requests, long ones exceed the read-ahead of some
+/// drives; the size with the highest rate is used.
 const SECTORS: [u32; 4] = [256, 512, 1024, 2048];
 /// Places that are read even if time is short.
 const PLACES_LEAST: usize = 4;
-/// Reads of a place at least, of which the first is not counted; and bytes at most, in sectors: 40 MiB.
+/// Minimum number of reads at a place, the first of which is not counted; and maximum number of sectors: 40 MiB.
 const READS: u32 = 5;
 const MOST: u32 = 81_920;
 
-/// Sectors a second of a long read, as a share of what passes a head that never switches.
+/// Rate of a long read, as a share of the media rate without switches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Share {
     pub share: f64,
-    /// Its standard error, as a part of it.
+    /// Its relative standard error.
     pub error: f64,
 }
 
-/// Time of a read among others, and the standard error of it.
+/// Mean time of a read and its standard error.
 #[derive(Debug, Clone, Copy)]
 struct Mean {
     ns: f64,
     error_ns: f64,
 }
 
-/// By `places`.
+/// Rates at `places`.
 pub(super) fn rates(
     lab: &mut Lab<'_>,
     traits: &DriveTraits,
@@ -53,7 +53,7 @@ pub(super) fn rates(
             let mean = read(lab, sectors, left)?;
             (f64::from(sectors) * 1e9 / mean.ns, mean.error_ns / mean.ns)
         } else {
-            // Each read waits for its first sector, the smaller one as long as the larger.
+            // Each read waits for its first sector, regardless of its size.
             let (less, time) = (sectors / 4, Nanos(left.0 / 2));
             let (long, short) = (read(lab, sectors, time)?, read(lab, less, time)?);
             let ns = (long.ns - short.ns).max(1.0);
@@ -76,7 +76,7 @@ fn best_size(lab: &mut Lab<'_>, place: u64) -> Result<u32, Error> {
     let time = Nanos(lab.left().0 / 4 / SECTORS.len() as u64);
     let mut best = (0.0, SECTORS[0]);
     for (tried, sectors) in (0..).zip(SECTORS) {
-        // Each somewhere else: what has been read may still be in the buffer.
+        // Each size at another place, because the buffer may hold what was read before.
         let rate = f64::from(sectors) / mean_ns(lab, place + tried * u64::from(MOST), sectors, time)?.ns;
         if rate > best.0 {
             best = (rate, sectors);
@@ -85,7 +85,7 @@ fn best_size(lab: &mut Lab<'_>, place: u64) -> Result<u32, Error> {
     Ok(best.1)
 }
 
-/// Mean time of reads one after another, for about `time`.
+/// Mean time of sequential reads, measured for about `time`.
 fn mean_ns(lab: &mut Lab<'_>, place: u64, sectors: u32, time: Nanos) -> Result<Mean, Error> {
     let most = (MOST / sectors).max(READS);
     let room = align(lab.sectors().saturating_sub(u64::from(sectors * most)));

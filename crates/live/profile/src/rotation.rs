@@ -1,9 +1,9 @@
-//! How long a turn takes.
+//! Time of a revolution.
 //!
-//! A sector that is read from the media is done each time at the same angle. So the times between two such ends are whole
-//! turns, however the arm got there. Many places are read round after round, in a random order so that the number of turns
-//! between two reads of one place varies, and more of them than the buffer has segments, so that it answers none. Of all turns
-//! that would fit the longest is the one: its half, its third fit too.
+//! A sector that is read from the media always ends at the same angle, so the times between such ends are whole
+//! revolutions, whatever the arm did. Many places are read in several rounds, in random order, so that the number of
+//! revolutions between two reads of a place varies; there are more places than the buffer has segments, so that it
+//! answers none. Of all periods that fit, the longest is the revolution, because its half and its third fit too.
 
 use std::f64::consts::TAU;
 
@@ -14,38 +14,38 @@ use super::look::DriveTraits;
 use super::probe::ALIGNMENT;
 use super::Error;
 
-/// Turns a second: 2,400 to 30,000 rpm.
+/// Revolutions per second: 2,400 to 30,000 rpm.
 const FREQUENCIES: (f64, f64) = (40.0, 500.0);
-/// Rounds at least.
+/// Minimum number of rounds.
 const ROUNDS: usize = 5;
-/// Places at least.
+/// Minimum number of places.
 const PLACES: usize = 24;
-/// Differences that are whole turns give 1, others about 0: the mean of their cosines.
+/// Minimum fit: the mean cosine of the differences is 1 for whole revolutions and about 0 otherwise.
 const FITS: f64 = 0.6;
-/// A longer turn is the one if it fits nearly as well as the best.
+/// A longer period is chosen if its fit is at least this share of the best.
 const NEARLY: f64 = 0.8;
 
-/// The profile has whole revolutions a minute: by so much a turn is rounded.
+/// Relative rounding error, because a profile has whole revolutions per minute.
 const TURN_ROUNDED: f64 = 1e-4;
 
-/// A turn.
+/// A measured revolution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Turn {
     pub ns: f64,
     /// How well it fits, 0 to 1.
     pub fit: f64,
-    /// How far off it may be, in nanoseconds.
+    /// Its error in nanoseconds.
     pub error_ns: f64,
 }
 
 impl Turn {
-    /// The part of a turn that `time` is beyond whole ones.
+    /// The remainder of `time` modulo whole revolutions.
     pub fn angle_ns(&self, time: f64) -> f64 {
         time.rem_euclid(self.ns)
     }
 }
 
-/// `None`: the times repeat in no way.
+/// Returns `None` if the times are not periodic.
 pub(super) fn rotation(lab: &mut Lab<'_>, traits: &DriveTraits) -> Result<Option<Turn>, Error> {
     lab.begin(Phase::Rotation);
     let segments = traits.buffer.map_or(1, |buffer| buffer.segments);
@@ -56,7 +56,7 @@ pub(super) fn rotation(lab: &mut Lab<'_>, traits: &DriveTraits) -> Result<Option
     let mut order: Vec<usize> = (0..places.len()).collect();
     let mut rounds = 0;
     while rounds < ROUNDS || lab.has_time() {
-        // Each half by itself: between two reads of a place there is always the other half.
+        // Each half by itself: the other half is always read between two reads of a place.
         let (first, second) = order.split_at_mut(half);
         lab.shuffle(first);
         lab.shuffle(second);
@@ -81,7 +81,7 @@ fn period(seconds: &[f64]) -> Option<Turn> {
     }
     let fit =
         |frequency: f64| seconds.iter().map(|time| (TAU * frequency * time).cos()).sum::<f64>() / seconds.len() as f64;
-    // So fine that no turn falls between two steps.
+    // Fine enough that no period falls between two steps.
     let step = 0.05 / longest;
     let count = ((FREQUENCIES.1 - FREQUENCIES.0) / step) as usize;
     let fits: Vec<f64> = (0..=count).map(|index| fit(FREQUENCIES.0 + index as f64 * step)).collect();
@@ -90,7 +90,7 @@ fn period(seconds: &[f64]) -> Option<Turn> {
         return None;
     }
     let first = fits.iter().position(|each| *each > NEARLY * best)?;
-    // From the foot of its hill to the top.
+    // From the foot of the maximum to its top.
     let top = (first..count).find(|index| fits[index + 1] <= fits[*index]).unwrap_or(count);
     let (mut frequency, mut step) = (FREQUENCIES.0 + top as f64 * step, step);
     for _ in 0..6 {
@@ -103,8 +103,8 @@ fn period(seconds: &[f64]) -> Option<Turn> {
     Some(Turn { ns, fit: fit(frequency), error_ns: error_ns(ns, &times) })
 }
 
-/// How far off a turn of `turn_ns` may be: least squares through the times between reads of one place, by the whole turns that
-/// they are.
+/// Error of a revolution of `turn_ns`: least squares of the times between reads of one place over their numbers of
+/// whole revolutions.
 fn error_ns(turn_ns: f64, times_ns: &[f64]) -> f64 {
     let turns = |time: &f64| (time / turn_ns).round();
     let (mut squares, mut residues) = (0.0, 0.0);
@@ -141,14 +141,14 @@ mod tests {
     fn the_longest_turn_that_fits() {
         let exact = period(&multiples(&COUNTS, |_| 0.0)).expect("they are multiples");
         assert!((exact.ns - 6e6).abs() < 10.0 && exact.fit > 0.9999, "{exact:?}");
-        // Late by up to 90 us, in a saw.
+        // Late by up to 90 us, as a sawtooth.
         let late = period(&multiples(&COUNTS, |index| (index % 4) as f64 * 30e-6)).expect("nearly multiples");
         assert!((late.ns - 6e6).abs() < 3_000.0, "{late:?}");
     }
 
     #[test]
     fn what_does_not_repeat_has_no_turn() {
-        // The golden section of a turn more each time.
+        // The golden section of a revolution more each time.
         assert_eq!(period(&multiples(&COUNTS, |index| (index as f64 * 0.618_034 * 6e-3) % 6e-3)), None);
         assert_eq!(period(&multiples(&COUNTS[..5], |_| 0.0)), None, "too few to tell");
     }

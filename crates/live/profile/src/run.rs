@@ -1,4 +1,4 @@
-//! The measurement of a real device: on a thread of its own, so that nothing delays its reads.
+//! Measures a real device on a thread of its own, so that nothing delays its reads.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -9,17 +9,16 @@ use headstart_types::KeyError;
 
 use super::{measure, DirectProbe, Error, Phase, Probe, Profile, Progress, Settings};
 
-/// How often progress is reported.
+/// Interval of progress reports.
 const REFRESH: Duration = Duration::from_millis(100);
-/// Seconds that a measurement may be given.
+/// Allowed duration of a measurement in seconds.
 const SECONDS: std::ops::RangeInclusive<u64> = 1..=110;
 
-/// Measures the block device or file at `path` through direct reads; nothing is ever written. `name` is written into the
-/// profile. `tell` is called 10 times a second, and says whether to go on.
+/// Measures the block device or file at `path` with direct reads; it never writes. `name` is written into the profile.
+/// `tell` is called 10 times a second and returns whether to continue.
 ///
 /// # Errors
-/// `path` cannot be read directly or stops answering, the device is too small, its times say nothing, or `tell` has stopped
-/// it.
+/// `path` cannot be read directly or fails, the device is too small, its times are inconclusive, or `tell` stopped it.
 pub fn profile(
     path: &Path,
     name: &str,
@@ -30,10 +29,10 @@ pub fn profile(
     profile_with(&mut DirectProbe::open(path)?, path, name, settings, tell)
 }
 
-/// Refuses a time that is too short or too long.
+/// Rejects a duration that is too short or too long.
 ///
 /// # Errors
-/// It is.
+/// The duration is out of range.
 pub fn check(settings: &Settings) -> Result<(), Error> {
     if SECONDS.contains(&(settings.time.0 / 1_000_000_000)) {
         return Ok(());
@@ -42,7 +41,7 @@ pub fn check(settings: &Settings) -> Result<(), Error> {
     Err(KeyError::new("time", problem, format!("from {} s to {} s", SECONDS.start(), SECONDS.end())).into())
 }
 
-/// Measures what `probe` reads, on a thread of its own; errors name `path`.
+/// Measures `probe` on a thread of its own; errors name `path`.
 ///
 /// # Errors
 /// As for [`profile`].
@@ -53,7 +52,7 @@ pub fn profile_with(
     settings: &Settings,
     mut tell: impl FnMut(Progress) -> bool,
 ) -> Result<Profile, Error> {
-    // How far it is, and whether it goes on.
+    // The progress, and whether to continue.
     let state = Mutex::new((Progress { phase: Phase::Look, share: 0.0 }, true));
     let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {

@@ -1,13 +1,13 @@
 //! Seek times by distance.
 //!
-//! The arm walks: from where the last read was to a place a given distance away, again and again over all distances in a random
-//! order. Where in its turn the disk is when the arm arrives is left to chance, so that the wait for the sector is
-//! even between nothing and a turn. The shortest of the reads at a distance has waited least: `n` of them by a turn divided
-//! by `n + 1` on average, which is taken off with overhead and transfer. What is left is the seek. Its standard error is
-//! about the same turn divided by `n + 1`; a longer seek never takes less time than a shorter one, which evens some of it out.
+//! The arm walks: from the place of the last read to a place at a given distance, repeatedly over all distances in
+//! random order. The rotational position at arrival is random, so that the rotational wait is uniform between zero and
+//! a revolution. The shortest of `n` reads at a distance has waited a revolution divided by `n + 1` on average, which
+//! is subtracted together with overhead and transfer; the rest is the seek time. Its standard error is about the same,
+//! reduced by the condition that a longer seek never takes less time than a shorter one.
 //!
-//! Distances are in tracks, since cylinders cannot be seen from outside. Short ones are walked backward: ahead lies what the
-//! drive has read ahead.
+//! Distances are in tracks, because cylinders are not visible. Short distances are walked backward, because the drive
+//! reads ahead.
 
 use super::lab::{Lab, Phase};
 use super::look::DriveTraits;
@@ -16,23 +16,24 @@ use super::rotation::Turn;
 use super::tracks::transfer_ns;
 use super::{lab, Error};
 
-/// Distances are spaced evenly from such a part of all tracks on; shorter ones by factors.
+/// Distances above this share of all tracks are evenly spaced; shorter ones are spaced by factors.
 const PARTS: (u32, u32) = (10, 24);
-/// Reads at each distance, even if time is short; as many as one wants, or there are fewer distances.
+/// Reads at each distance: minimum, even if time is short; and target, below which there are fewer distances.
 const ROUNDS: (usize, usize) = (10, 50);
 
-/// The seek over a distance.
+/// Seek time over a distance.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct SeekPoint {
-    /// How many tracks away.
+    /// Distance in tracks.
     pub tracks: u64,
-    /// How long it takes, in nanoseconds.
+    /// Seek time in nanoseconds.
     pub ns: u64,
-    /// Reads from which that is.
+    /// Number of reads behind it.
     pub reads: u32,
 }
 
-/// The distances to measure on a disk of so many tracks: 1, 2, 3, 4, 6, 8, 12, ..., then evenly apart by one of `parts`.
+/// Distances to measure on a disk with this many tracks: 1, 2, 3, 4, 6, 8, 12, ..., then evenly spaced by one of
+/// `parts`.
 fn distances(tracks: f64, parts: u32) -> Vec<u64> {
     let even = (tracks / f64::from(parts)).max(1.0);
     let mut distances = Vec::new();
@@ -46,15 +47,15 @@ fn distances(tracks: f64, parts: u32) -> Vec<u64> {
     }
     distances.extend((1..parts).map(|part| (even * f64::from(part)) as u64));
     distances.dedup();
-    // Some place has room for it: see `Walk`.
+    // Distances for which some place has room: see `Walk`.
     distances.retain(|distance| *distance as f64 <= tracks - 5.0);
     distances
 }
 
-/// Of the reads at a distance so many shortest are kept.
+/// Number of shortest reads that are kept per distance.
 const KEPT: usize = 4;
-/// A read that is so many mean gaps shorter than the next one has been answered by the buffer, in part: by chance one in 3000
-/// is.
+/// A read that is this many mean gaps shorter than the next one was partly a buffer hit; by chance this happens once in
+/// 3,000 reads.
 const GAPS: f64 = 8.0;
 
 /// The reads at one distance.
@@ -62,7 +63,7 @@ const GAPS: f64 = 8.0;
 struct Reads {
     distance: u64,
     count: u32,
-    /// The shortest, less what no seek is, in order.
+    /// The shortest times without overhead and transfer, sorted.
     least_ns: Vec<f64>,
 }
 
@@ -78,7 +79,7 @@ impl Reads {
         self.least_ns.truncate(KEPT);
     }
 
-    /// The seek, where waits are even between nothing and a turn.
+    /// The seek time, given that waits are uniform between zero and a revolution.
     fn seek_ns(&self, turn_ns: f64) -> f64 {
         let gap = turn_ns / f64::from(self.count + 1);
         let first = self.least_ns.windows(2).take_while(|pair| pair[1] - pair[0] > GAPS * gap).count();
@@ -113,7 +114,7 @@ pub(super) fn seeks(
             let reads = &mut all[left.remove(next)];
             walk.go(lab, reads.distance);
             let took = lab.read_block(walk.at)?.took();
-            // What the buffer has answered has left the arm where it was.
+            // A buffer hit does not move the arm.
             walk.known = took > traits.hit_below();
             if walk.known {
                 let rest = overhead_ns + transfer_ns(turn, map.track_sectors(walk.at), bus_sector_ns);
@@ -128,7 +129,7 @@ pub(super) fn seeks(
     Ok(points.zip(rising(&times)).map(point).collect())
 }
 
-/// Where the arm is.
+/// Position of the arm.
 struct Walk<'a> {
     at: u64,
     known: bool,
@@ -136,7 +137,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Tracks below and above, less one that chance may add and one to stay within the disk.
+    /// Tracks below and above, less one for the random part and one to stay within the disk.
     fn room(&self) -> (f64, f64) {
         let track = self.map.track(self.at);
         (track - 2.0, self.map.tracks() - track - 3.0)
@@ -147,13 +148,13 @@ impl Walk<'_> {
         below >= distance as f64 || above >= distance as f64
     }
 
-    /// A place with room for `distance` tracks above it.
+    /// A random place with room for `distance` tracks above it.
     fn somewhere(&self, lab: &mut Lab<'_>, distance: u64) -> u64 {
         let room = (self.map.tracks() - distance as f64 - 4.0).max(1.0);
         lab.place(0, self.map.sector(room))
     }
 
-    /// Over `distance` tracks and a part of one, so that the sector lies at any angle.
+    /// Moves over `distance` tracks and a random part of one, so that the angle is random.
     fn go(&mut self, lab: &mut Lab<'_>, distance: u64) {
         let (below, above) = self.room();
         let away = distance as f64 + lab.share_below(1.0);
@@ -164,7 +165,7 @@ impl Walk<'_> {
     }
 }
 
-/// The rising sequence nearest to `values`, each with its weight: neighbours that fall are put together.
+/// Isotonic regression: the non-decreasing sequence nearest to `values`, each with its weight.
 fn rising(values: &[(f64, f64)]) -> Vec<f64> {
     let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
     for &(value, weight) in values {
@@ -200,7 +201,7 @@ mod tests {
             reads.add(100.0 + wait);
         }
         assert_eq!((reads.count, reads.seek_ns(10.0)), (9, 100.0));
-        // One that was shorter by far did not need the arm.
+        // A much shorter one did not move the arm.
         reads.add(20.0);
         assert!((reads.seek_ns(11.0) - 100.0).abs() < 1e-9, "{reads:?}");
     }

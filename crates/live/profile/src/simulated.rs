@@ -1,4 +1,4 @@
-//! A simulated drive in virtual time, measured as a real one is.
+//! A simulated drive in virtual time, measured like a real one.
 
 use headstart_device::{Drive, Request};
 use headstart_types::Nanos;
@@ -6,13 +6,13 @@ use headstart_types::Nanos;
 use super::{Error, Probe, Read, Span};
 use headstart_emulate::ClockedDrive;
 
-/// What a device without a limit counts as having: 1 GiB in sectors.
+/// Capacity that is assumed for a device without a limit: 1 GiB in sectors.
 const NO_LIMIT_SECTORS: u64 = 1 << 21;
 
-/// What the host takes from the end of a read to the next one: about what Linux does.
+/// Time of the host between the end of a read and the next one: about that of Linux.
 const HOST: Nanos = Nanos(20_000);
 
-/// A simulated drive, and a clock that its reads push on.
+/// A simulated drive with a clock that its reads advance.
 pub struct SimulatedProbe {
     drive: ClockedDrive,
     sectors: u64,
@@ -21,7 +21,7 @@ pub struct SimulatedProbe {
 }
 
 impl SimulatedProbe {
-    /// The caller guarantees that nothing has been asked of `drive`.
+    /// The caller guarantees that `drive` has no outstanding requests.
     #[must_use]
     pub fn new(drive: Drive) -> Self {
         let sectors = drive.device().capacity_sectors().unwrap_or(NO_LIMIT_SECTORS);
@@ -34,7 +34,7 @@ impl SimulatedProbe {
         self.drive.submit(self.now, request, |_| unreachable!("all that has ended has been taken"));
     }
 
-    /// Lets time pass until something ends; how many have.
+    /// Advances time until a request ends; returns how many did.
     fn wait(&mut self) -> usize {
         let mut ended = 0;
         while ended == 0 {

@@ -1,8 +1,8 @@
-//! The profile as TOML, with the origin of each number beside it.
+//! The profile as TOML, with the origin of each number.
 
 use std::fmt::Write;
 
-/// The measured figures, as comments for readers of the file.
+/// The measured figures, as comments of the file.
 pub(super) struct Head<'a> {
     pub name: &'a str,
     pub reads: u64,
@@ -17,7 +17,7 @@ pub(super) struct Numbers {
     pub head_switch_ns: u64,
     pub sectors: u64,
     pub zones: Vec<ZoneNumbers>,
-    /// Cylinders and times.
+    /// Distances in cylinders, and times.
     pub curve: Vec<(u64, u64)>,
     pub overhead: Overhead,
     pub bus_bytes_per_s: Option<u64>,
@@ -32,21 +32,22 @@ pub(super) struct ZoneNumbers {
     pub bus_bound: bool,
 }
 
-/// The controller's time for a read: the same whether the buffer has it or not, or not the same.
+/// The controller's time for a read: one value, or one each for buffer hits and misses.
 pub(super) enum Overhead {
     One { ns: u64 },
     Two { hit_ns: u64, miss_ns: u64 },
 }
 
 impl Numbers {
-    /// Stands where the service time goes.
+    /// Placeholder of the service time.
     pub const SERVICE: &'static str = "SERVICE";
 }
 
-/// Rate of a bus of which nothing can be seen: faster than any disk.
+/// Rate of a bus that cannot be observed: faster than any disk.
 const BUS_UNSEEN: u64 = 10_000_000_000;
 
-/// A drive with such a bus is one of today: the first Serial ATA brings 150 MB/s, the SCSI of before 2000 at most 80.
+/// Rate in bytes per second that separates modern buses (the first Serial ATA: 150 MB/s) from SCSI before 2000 (at most
+/// 80 MB/s).
 const BUS_OF_TODAY: u64 = 100_000_000;
 
 /// Sectors of a segment: 256 KiB.
@@ -63,7 +64,7 @@ pub(super) fn text(head: &Head<'_>, numbers: &Numbers) -> String {
     let Numbers { rpm, surfaces, sectors, .. } = numbers;
     let turn_ms = head.turn_ns / 1e6;
     let switch = ms(numbers.head_switch_ns);
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         text,
         "\

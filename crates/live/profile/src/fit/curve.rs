@@ -1,4 +1,4 @@
-//! What a model brings beside what was measured of the device: reads by size, and by how many are outstanding.
+//! Difference between a model and the measurement: reads by size and by queue depth.
 
 use headstart_device::Device;
 use rand::{Rng, SeedableRng};
@@ -11,10 +11,10 @@ use super::super::probe::ALIGNMENT;
 use super::super::{Error, Probe, Read};
 use super::Samples;
 
-/// Reads of a size that a model is asked for at most.
+/// Maximum number of simulated reads per size.
 const TIMED: usize = 64;
 
-/// The natural logarithm of simulated throughput over measured: as many reads, in pieces as they were made.
+/// The natural logarithm of simulated over measured throughput, with the same number and batches of reads.
 fn point_off(device: &dyn Device, point: &Point, random: &mut ChaCha8Rng) -> Result<f64, Error> {
     let mut probe = probe_of(device)?;
     let (mut left, mut took) = (point.reads, 0);
@@ -32,7 +32,7 @@ fn anywhere(capacity: u64, sectors: u32, count: usize, random: &mut ChaCha8Rng) 
     (0..count).map(|_| Read { sector: place(), sectors }).collect()
 }
 
-/// How far a model is off in reads of 4 KiB by how many are outstanding: the root of the mean square, as a logarithm.
+/// Root mean square error of 4 KiB reads by queue depth, as a logarithm.
 pub(super) fn depths_off(device: &dyn Device, points: &[Point]) -> Result<f64, Error> {
     let mut random = ChaCha8Rng::seed_from_u64(0);
     let mut squares = 0.0;
@@ -42,7 +42,8 @@ pub(super) fn depths_off(device: &dyn Device, points: &[Point]) -> Result<f64, E
     Ok((squares / points.len().max(1) as f64).sqrt())
 }
 
-/// The same in all that it was fitted to: sizes, depths, and how the times of the shortest read are spread.
+/// The same over everything that the model was fitted to: sizes, depths, and the distribution of the shortest reads'
+/// times.
 pub(super) fn all_off(device: &dyn Device, samples: &Samples) -> Result<f64, Error> {
     let mut random = ChaCha8Rng::seed_from_u64(0);
     let mut squares = Vec::new();

@@ -1,9 +1,9 @@
-//! A solid-state drive, or whatever else takes a constant time on one of several channels and then a link: the model `flash`.
+//! The model `flash`: a solid-state drive, or any device with constant times on parallel channels followed by a link.
 //!
-//! Link: the slope of the medians by size. What a read takes beside that is the channel's time and the controller's: how it is divided,
-//! and how many channels there are, shows in how throughput grows with the reads outstanding. Either channels or commands on the link
-//! limit it; the drive of each kind that comes nearest, by simulation, is looked for on a grid and then in ever smaller steps. Any drive
-//! that comes as near is a possible one: so far off each number may be.
+//! The link's rate is the slope of the medians by size. The rest of a read's time belongs to the channel and the
+//! controller; its division and the number of channels follow from how throughput grows with the queue depth. Either
+//! the channels or the commands on the link limit it. For each of these kinds, the best drive is searched by
+//! simulation, on a grid and then in decreasing steps. The errors cover all drives that fit about as well.
 
 use headstart_types::{Bytes, Nanos};
 use toml::{Table, Value};
@@ -13,24 +13,24 @@ use super::curve::{all_off, depths_off};
 use super::line::Line;
 use super::{device_of, Fit, Parameter, Samples};
 
-/// Channels and shares of a read's time on one, where the search begins.
+/// Channels, and shares of a read's time on one, at which the search begins.
 const CHANNELS: [f64; 13] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 24.0, 32.0, 64.0, 96.0, 128.0, 256.0];
 const SHARES: [f64; 8] = [1.0, 0.9, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05];
-/// The last steps: of channels and shares, by these factors up and down, until none is better.
+/// The last steps: channels and shares change by these factors until nothing improves.
 const STEPS: [f64; 4] = [1.25, 1.1, 1.04, 1.015];
 const STEPS_MOST: usize = 200;
-/// Commands that may take so much of the link, as shares of what would make them the limit.
+/// Link time of commands, as shares of the time at which they would be the limit.
 const HIDDEN: [f64; 5] = [0.0625, 0.125, 0.25, 0.5, 0.75];
-/// A drive is as good if it is off by so much more than the best.
+/// A drive fits as well if its error exceeds the best by at most this much.
 const AS_GOOD: f64 = 0.02;
-/// Sizes of a page, in KiB.
+/// Page sizes in KiB.
 const PAGES: [u64; 4] = [4, 8, 16, 32];
-/// Commands at once: nothing shows that there are fewer.
+/// Maximum number of commands; no measurement shows a lower one.
 const QUEUE: i64 = 1_024;
-/// Rate where longer reads take no longer.
+/// Rate that is assumed if longer reads take no longer.
 const RATE_MOST: f64 = 1e12;
 
-/// One drive of the search. Times are nanoseconds.
+/// A candidate drive. Times are nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Drive {
     channels: f64,
@@ -48,7 +48,7 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// A drive with so many channels and such a share of a read on one.
+    /// A drive with this number of channels and this share of a read's time on one.
     fn drive(&self, channels: f64, share: f64, command_ns: f64) -> Drive {
         let time = (self.line.first_ns - command_ns).max(2.0);
         let read_ns = (share * time).clamp(1.0, time);
@@ -99,7 +99,7 @@ pub(super) fn fit(samples: &Samples) -> Result<Fit, Error> {
     let (rate, rate_error) = line.rate().map_or((RATE_MOST, None), |(rate, error)| (rate.min(RATE_MOST), Some(error)));
     let known = Known { samples, line, rate };
     let most = samples.small.iter().map(|point| point.requests_per_s).fold(1.0, f64::max);
-    // What a command takes of the link, if that is what limits their number.
+    // Link time of a command, if commands limit the throughput.
     let on_link = 1e9 / most - 8.0 * 512e9 / rate;
     let mut tried: Vec<(Drive, f64)> = Vec::new();
     for command_ns in [0.0, on_link.clamp(0.0, known.line.first_ns)] {
@@ -116,7 +116,7 @@ pub(super) fn fit(samples: &Samples) -> Result<Fit, Error> {
         Some(as_good.iter().map(|drive| (of(drive) - of(&best)).abs()).fold(rounded, f64::max))
     };
     let of_time = known.line.first_error_ns.max(1.0);
-    // A command that takes so much more of the link changes throughput by no more than what counts as good.
+    // A longer link time of a command that changes throughput by no more than the tolerance.
     let of_command = AS_GOOD * 1e9 / most;
     let parameters = vec![
         Parameter::new("page_size", (best.page_kib << 10) as f64, "bytes", None),
@@ -127,7 +127,7 @@ pub(super) fn fit(samples: &Samples) -> Result<Fit, Error> {
         Parameter::new("link_command", best.command_ns, "ns", error(|drive| drive.command_ns, of_command)),
     ];
     let mut keys = known.keys(&best);
-    // The profile's own key.
+    // The key in the profile.
     keys.remove("capacity");
     Ok(Fit { model: "flash", keys, parameters })
 }
@@ -136,13 +136,13 @@ fn best_of(tried: &[(Drive, f64)]) -> (Drive, f64) {
     *tried.iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("some were tried")
 }
 
-/// Tries drives whose commands take so much of the link, the best of a grid and what is near it.
+/// Tries drives with a given link time per command: the best of a grid and its neighbours.
 fn search(known: &Known<'_>, command_ns: f64, most: f64, tried: &mut Vec<(Drive, f64)>) -> Result<(), Error> {
     let first = tried.len();
     let time = (known.line.first_ns - command_ns).max(2.0);
     for channels in CHANNELS {
         for share in SHARES {
-            // Channels that bring far less, or without a limit on the link far more, than was measured are none.
+            // Skips channels whose throughput is far below the measured one, or without a limit by the link far above.
             let brought = channels * 1e9 / (share * time) / most;
             if brought > 0.7 && (command_ns > 0.0 || brought < 4.0) {
                 let drive = known.drive(channels, share, command_ns);
@@ -177,8 +177,8 @@ fn search(known: &Known<'_>, command_ns: f64, most: f64, tried: &mut Vec<(Drive,
     Ok(())
 }
 
-/// Tries the best drive with commands that take more of the link and less of the controller: where channels are what limits, none of it
-/// shows.
+/// Tries the best drive with more link time and less controller time per command; if channels are the limit, the
+/// difference is invisible.
 fn hide_commands(known: &Known<'_>, on_link: f64, tried: &mut Vec<(Drive, f64)>) -> Result<(), Error> {
     let (best, _) = best_of(tried);
     for share in HIDDEN {
@@ -192,7 +192,7 @@ fn hide_commands(known: &Known<'_>, on_link: f64, tried: &mut Vec<(Drive, f64)>)
     Ok(())
 }
 
-/// `count` times `factor`, at least one more or less.
+/// `count` times `factor`, changed by at least one.
 fn apart(count: f64, factor: f64) -> f64 {
     match factor > 1.0 {
         true => (count * factor).max(count + 1.0),
@@ -200,7 +200,7 @@ fn apart(count: f64, factor: f64) -> f64 {
     }
 }
 
-/// The page with which longer reads come nearest.
+/// The page size with which longer reads fit best.
 fn page(known: &Known<'_>, best: Drive) -> Result<u64, Error> {
     let mut nearest = (best.page_kib, f64::INFINITY);
     for page_kib in PAGES {

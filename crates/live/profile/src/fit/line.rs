@@ -1,13 +1,13 @@
-//! A straight line through medians: what a read takes by its size.
+//! A straight line through medians: the time of a read by its size.
 
 use super::super::depths::Timed;
 use super::super::lab::WIDTH;
 
-/// What is left over of a median that never changes, as a share of it: clocks, rounding.
+/// Relative error of a median that never changes: clock resolution and rounding.
 const ROUNDED: f64 = 2e-4;
-/// A median's standard error is so many of a mean's, if times are normal.
+/// Standard error of a median in units of a mean's, for normal times.
 const OF_MEDIAN: f64 = 1.2533;
-/// Quartiles are so many standard deviations apart.
+/// Distance of the quartiles in standard deviations, for normal times.
 const QUARTILES: f64 = 1.349;
 
 /// Nanoseconds of a read of `sectors`: `first_ns + sectors * sector_ns`, each with its error.
@@ -19,7 +19,7 @@ pub(super) struct Line {
     pub sector_error_ns: f64,
 }
 
-/// The value that a share of `values` is below.
+/// The quantile of `values` at `share`.
 pub(super) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -38,7 +38,7 @@ pub(in super::super) fn median_error(values: &[f64]) -> f64 {
 }
 
 impl Line {
-    /// The weighted least squares of the medians. Where they lie farther from the line than they should the errors grow as much.
+    /// Weighted least squares of the medians. If they scatter more than their errors allow, the errors are scaled up.
     pub fn through(timed: &[Timed]) -> Self {
         let points: Vec<(f64, f64, f64)> = timed
             .iter()
@@ -66,7 +66,7 @@ impl Line {
         }
     }
 
-    /// Bytes a second, and how far off; none where a longer read takes no longer, as far as can be told.
+    /// Bytes per second with the error; `None` if longer reads take no longer within the error.
     pub fn rate(&self) -> Option<(f64, f64)> {
         let rate = headstart_device::SECTOR_BYTES as f64 * 1e9 / self.sector_ns.max(1e-9);
         (self.sector_ns > self.sector_error_ns).then(|| (rate, rate * self.sector_error_ns / self.sector_ns))

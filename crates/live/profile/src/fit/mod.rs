@@ -1,7 +1,7 @@
-//! The model of a device without an arm: of those that the simulator has, the one that comes nearest to what was measured, and its keys.
+//! The model of a device without an arm: the simulator's model that is nearest to the measurement, with its keys.
 //!
-//! - `network.rs`: latency by chance, connections of their own; `flash.rs`: constant times on channels, one link;
-//! - `line.rs`: times by size; `curve.rs`: what a model brings beside what was measured.
+//! - `network.rs`: random latency, independent connections; `flash.rs`: constant times on channels, one link;
+//! - `line.rs`: times by size; `curve.rs`: difference between a model and the measurement.
 
 mod curve;
 mod flash;
@@ -19,28 +19,28 @@ use super::depths::{Point, Timed};
 use super::Error;
 pub(super) use line::median_error;
 
-/// A second model has to be nearer by so much.
+/// Minimum improvement for choosing the second model.
 const NEARER: f64 = 0.01;
 
-/// What models are fitted to.
+/// The measurements that models are fitted to.
 pub(super) struct Samples {
     pub capacity_bytes: u64,
     pub by_size: Vec<Timed>,
-    /// Reads of 4 KiB, and longer ones, by how many are outstanding.
+    /// 4 KiB reads and longer ones, by queue depth.
     pub small: Vec<Point>,
     pub long: Vec<Point>,
 }
 
-/// A number of a model.
+/// A parameter of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parameter {
-    /// The key of the profile; of a drive with an arm, what the figure is called.
+    /// The key in the profile; with an arm, the name of the figure.
     pub name: &'static str,
-    /// As fitted.
+    /// The fitted value.
     pub value: f64,
-    /// "ns", "bytes", "bytes/s", or nothing for a count.
+    /// "ns", "bytes", "bytes/s", or empty for a count.
     pub unit: &'static str,
-    /// How far off it may be: the truth is within nineteen times out of twenty. None where reads do not tell.
+    /// Half the width of the 95 % confidence interval; `None` if the reads do not determine it.
     pub error: Option<f64>,
 }
 
@@ -50,7 +50,7 @@ impl Parameter {
     }
 }
 
-/// A model, its keys, and what is known of them.
+/// A model with its keys and errors.
 pub(super) struct Fit {
     pub model: &'static str,
     pub keys: Table,
@@ -58,7 +58,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// The device of it; the capacity of a model that has one.
+    /// The simulated device, with the capacity if the model has one.
     pub fn device(&self, capacity_bytes: u64) -> Result<Box<dyn Device>, Error> {
         let mut keys = self.keys.clone();
         if self.model == "object-store" {
@@ -68,7 +68,7 @@ impl Fit {
         device_of("nvme", keys)
     }
 
-    /// The table of the profile, with what is known of each key beside it.
+    /// The table of the profile, with a comment per key.
     pub fn text(&self) -> String {
         let mut text = format!(
             "\n[service]\nmodel = \"{}\"  # [F] of a device: of flash and object-store, what comes nearer\n",
@@ -81,7 +81,7 @@ impl Fit {
                 (None, false) => "[F] at least, or hardly to be told".to_owned(),
             };
             if let Some(value) = self.keys.get(parameter.name) {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = writeln!(text, "{} = {value}  # {note}", parameter.name);
             }
         }
@@ -93,7 +93,7 @@ impl Fit {
     }
 }
 
-/// A number with its unit, in three or four digits.
+/// A number with its unit, to three or four digits.
 pub(super) fn shown(value: f64, unit: &str) -> String {
     match unit {
         "ns" if value >= 1e9 => format!("{:.3} s", value / 1e9),
@@ -116,7 +116,7 @@ fn device_of(model: &str, keys: Table) -> Result<Box<dyn Device>, Error> {
 
 pub(super) use network::fit as network;
 
-/// The model that comes nearest.
+/// The model that fits best.
 pub(super) fn fit(samples: &Samples) -> Result<Fit, Error> {
     let [network, flash] = [network::fit(samples)?, flash::fit(samples)?];
     let off = |fit: &Fit| curve::all_off(&*fit.device(samples.capacity_bytes)?, samples);

@@ -1,8 +1,9 @@
-//! An object store, or whatever else answers by chance over connections of their own: the model `object-store`.
+//! The model `object-store`: random latency over independent connections.
 //!
-//! Rate of a connection: the slope of the medians by size. Latency: of every read that is short enough its time less its share of that;
-//! the logarithm's deviation from the quantiles one deviation off. Connections: as many as bring the throughput that was measured, by
-//! simulation. Admitted requests are not limited: whoever limits them lets through a burst first, and nothing here lasts so long.
+//! A connection's rate is the slope of the medians by size. The latency is the time of each short read less its share
+//! of the rate; its logarithm's deviation comes from the quantiles one deviation off the median. The number of
+//! connections is the one that gives the measured throughput in simulation. The request rate is not limited: stores
+//! that limit it admit a burst first, and no measurement here is long enough.
 
 use headstart_types::Nanos;
 use toml::{Table, Value};
@@ -13,20 +14,20 @@ use super::curve::depths_off;
 use super::line::{median_error, quantile, Line};
 use super::{device_of, Fit, Parameter, Samples};
 
-/// Reads up to 256 KiB say what the latency is.
+/// Largest reads, in bytes, that are used for the latency: 256 KiB.
 const SHORT: u32 = 512;
-/// The 99th percentile of the normal distribution, in deviations; and the share below one.
+/// The 99th percentile of the normal distribution in deviations, and the share below one deviation.
 const P99: f64 = 2.326_347_9;
 const DEVIATION: f64 = 0.841_344_7;
-/// The standard error of a deviation found so is that part of it, over the root of the number of reads.
+/// Relative standard error of such a deviation, times the root of the number of reads.
 const OF_DEVIATION: f64 = 0.963;
-/// A logarithm that deviates by less does not.
+/// Smaller deviations of the logarithm count as zero.
 const CONSTANT: f64 = 1e-3;
-/// Numbers of connections are tried in steps of this, and then one by one within it.
+/// Numbers of connections are tried in these steps and then one by one.
 const STEP: f64 = 1.15;
-/// Counts whose error is within so much of the least are as good.
+/// Counts whose error is within this of the minimum fit as well.
 const AS_GOOD: f64 = 0.01;
-/// Rate where longer reads take no longer.
+/// Rate that is assumed if longer reads take no longer.
 const RATE_MOST: f64 = 1e12;
 
 pub(in super::super) fn fit(samples: &Samples) -> Result<Fit, Error> {
@@ -39,7 +40,7 @@ pub(in super::super) fn fit(samples: &Samples) -> Result<Fit, Error> {
     let deviation = ((quantile(&latencies, DEVIATION) / quantile(&latencies, 1.0 - DEVIATION)).ln() / 2.0).max(0.0);
     let deviation = if deviation < CONSTANT { 0.0 } else { deviation };
     let count = (latencies.len() as f64).sqrt();
-    // What is taken off for the size is as uncertain for all of them.
+    // The error of the subtracted transfer time is common to all reads.
     let shared = f64::from(SHORT) / 2.0 * line.sector_error_ns;
     let median_error = (WIDTH * median_error(&latencies)).hypot(shared).max(1.0);
     let p99 = median * (P99 * deviation).exp();
@@ -73,7 +74,7 @@ pub(in super::super) fn fit(samples: &Samples) -> Result<Fit, Error> {
     Ok(Fit { model: "object-store", keys: keys(found.count), parameters })
 }
 
-/// How many connections, and how far off; no error where as many were busy as there were reads outstanding.
+/// Number of connections and its error; no error if as many were busy as reads were outstanding.
 struct Connections {
     count: u32,
     error: Option<f64>,
@@ -110,7 +111,7 @@ fn connections(samples: &Samples, keys: &dyn Fn(u32) -> Table) -> Result<Connect
     let (count, least) = best(&tried);
     let as_good = |&&(_, off): &&(u32, f64)| off <= least + AS_GOOD;
     let farthest = tried.iter().filter(as_good).map(|(other, _)| other.abs_diff(count)).max().unwrap_or(0);
-    // Throughput is off by chance as well: of the latencies of both.
+    // Throughput varies by chance, too: by the latencies of both.
     let reads = samples.small.last().map_or(1, |point| point.reads) as f64;
     let first = &samples.by_size[0];
     let mean = first.mean_ns().max(1.0);
