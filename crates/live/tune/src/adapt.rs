@@ -1,16 +1,17 @@
-//! The read-ahead that fits the arm's seeks: places of I/Os in, numbers to write out.
+//! Adapts the read-ahead to the seeks of the arm: request positions in, read-ahead sizes out.
 //!
-//! Source: Li, Shen and Papathanasiou, EuroSys 2007, section 5: the seek distances of past I/Os go through the drive's seek
-//! curve into a moving average; with half a turn, and times the rate at the place, that is the depth. The averages are the
-//! policy `competitive`'s own code. The kernel has one number for all streams, where the paper has one for each: the rate is
-//! averaged over the places of the switches, in the same way as their times.
+//! Source: Li, Shen and Papathanasiou, EuroSys 2007, section 5: the seek distances of past requests pass through the
+//! drive's seek curve into a moving average; adding half a revolution and multiplying by the rate at the place gives
+//! the depth. The averages are the code of the policy `competitive`. The kernel has one read-ahead for all streams,
+//! where the paper has one per stream; therefore the rate is averaged over the places of the switches, like their
+//! times.
 //!
-//! Where faults of mapped files dominate and do not use what is read around them, the number is lower: the policy's
-//! `fault_watch` says when.
+//! If faults of mapped files dominate and do not use what is read around them, the read-ahead is lowered, as the
+//! policy's `fault_watch` decides.
 //!
-//! A number is written only when it has moved by an eighth, and once a second at most: a moving average of random seeks
-//! wanders by some 5 % of the depth (standard deviation; weight 1/16, seeks of 7.5 +- 3 ms), and nothing is gained from
-//! following that. Cost: constant per I/O.
+//! A new value is written only if it differs by an eighth, and at most once a second: a moving average of random seeks
+//! varies by some 5 % of the depth (standard deviation; weight 1/16, seeks of 7.5 +- 3 ms), which is not worth
+//! following. Cost: constant per request.
 
 use std::ops::Range;
 
@@ -21,14 +22,14 @@ use serde::Serialize;
 use super::events::FaultEvent;
 use super::faults::Taken;
 
-/// When to follow. All of them are our choice: the paper prints none.
+/// When to adapt. The values are our choice: the paper prints none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// Of the latest seek in the moving averages: the default of the policy `competitive`.
+    /// Weight of the latest seek in the moving averages: the default of the policy `competitive`.
     pub weight: f64,
-    /// A number is written that differs from the last by this share of it, or more.
+    /// Minimum relative change that is written.
     pub least_share: f64,
-    /// At most one in this time.
+    /// Minimum time between two writes.
     pub least_time: Nanos,
 }
 
@@ -38,38 +39,38 @@ impl Default for Pace {
     }
 }
 
-/// What has been seen, and what follows from it.
+/// Statistics of a watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Seen {
-    /// I/Os.
+    /// Requests.
     pub requests: u64,
-    /// Those that did not go on where the one before ended.
+    /// Requests that did not start where the previous one ended.
     pub switches: u64,
-    /// Events that the kernel had overwritten before they were read.
+    /// Events that the kernel overwrote before they were read.
     pub lost: u64,
-    /// Moving average of the times of seeks.
+    /// Moving average of the seek times.
     pub seek_ns: u64,
-    /// Moving average of the rates where they ended.
+    /// Moving average of the rates at the seeks' ends.
     pub bytes_per_second: f64,
-    /// The depth that they ask for, not rounded.
+    /// The resulting depth in bytes, not rounded.
     pub bytes: f64,
-    /// Numbers that were written.
+    /// Number of values written.
     pub writes: u64,
-    /// Faults around which the kernel has read.
+    /// Faults around which the kernel read.
     pub read_arounds: u64,
-    /// What came with them beside their own 64 KiB, and what of it was mapped later, in bytes.
+    /// Bytes that were read around faults, without the fault's own 64 KiB.
     pub around_bytes: u64,
-    /// See above.
+    /// The part of `around_bytes` that was mapped later.
     pub around_used_bytes: u64,
-    /// Events of faults that were overwritten before they were read.
+    /// Fault events that were overwritten before they were read.
     pub lost_faults: u64,
-    /// How many times faults were so many that they were not followed for a while.
+    /// How often faults were not traced for a while because there were too many.
     pub fault_pauses: u64,
-    /// Whether the depth is low because of faults.
+    /// Whether the read-ahead is low because of faults.
     pub low_for_faults: bool,
 }
 
-/// The averages, and the number in effect.
+/// The averages and the current value.
 #[derive(Debug)]
 pub(super) struct Adapter {
     pace: Pace,
@@ -79,18 +80,18 @@ pub(super) struct Adapter {
     rate: f64,
     page_bytes: u64,
     faults: FaultWatch,
-    /// Whether faults are seen.
+    /// Whether faults are traced.
     sees_faults: bool,
-    /// The most that is read around a fault: files keep the number that stood when they were opened.
+    /// Maximum read-around of a fault: files keep the value that was set when they were opened.
     window_bytes: u64,
-    /// The number in effect, in pages, and since when.
+    /// The current value in pages, and its time.
     pages: u64,
     since: Option<Nanos>,
     seen: Seen,
 }
 
 impl Adapter {
-    /// For a drive with these facts, at whose average place the rate is `rate`. No number is in effect yet.
+    /// Starts without a current value, for a drive with these facts and the mean rate `rate`.
     pub fn new(facts: &DriveFacts, rate: f64, page_bytes: u64, pace: Pace) -> Self {
         Self {
             pace,
@@ -108,7 +109,8 @@ impl Adapter {
         }
     }
 
-    /// The drive has served these sectors, by `now`. The caller guarantees that there are any, and the order of service.
+    /// The drive served these sectors by `now`. The caller guarantees that `sectors` is not empty and the order of
+    /// service.
     pub fn served(&mut self, now: Nanos, sectors: Range<u64>) {
         self.seen.requests += 1;
         if self.sees_faults {
@@ -122,13 +124,13 @@ impl Adapter {
         }
     }
 
-    /// So many I/Os were not seen: where the arm has been is not known.
+    /// Requests were lost, so the position of the arm is unknown.
     pub fn lost(&mut self, events: u64) {
         self.seen.lost += events;
         self.watch = SeekWatch::new(self.facts.clone(), Seeks::Switches);
     }
 
-    /// A fault, or what follows from one.
+    /// Processes an event of a fault.
     pub fn fault(&mut self, event: FaultEvent) {
         match event {
             FaultEvent::Fault { file, offset } => self.faults.fault(file, offset),
@@ -137,7 +139,7 @@ impl Adapter {
         }
     }
 
-    /// What a look at the faults has given: whether they are seen from here on.
+    /// Processes the result of a look at the faults: whether they are traced from now on.
     pub fn took_faults(&mut self, taken: Taken, pauses: u64) {
         if taken.lost > 0 || taken.blind {
             self.faults.lost();
@@ -147,7 +149,7 @@ impl Adapter {
         self.seen.fault_pauses = pauses;
     }
 
-    /// Pages that are to be written at `now`, if any are.
+    /// The value in pages to write at `now`; `None` if nothing is to be written.
     pub fn wants(&mut self, now: Nanos) -> Option<u64> {
         let competitive = self.depth.blocks(self.rate, self.page_bytes);
         let least = (self.faults.depth_bytes(self.depth.bytes(self.rate)) / self.page_bytes as f64).round() as u64;
@@ -157,19 +159,19 @@ impl Adapter {
         (far && now >= since + self.pace.least_time).then_some(wanted)
     }
 
-    /// They have been, at `now`.
+    /// `pages` were written at `now`.
     pub fn wrote(&mut self, now: Nanos, pages: u64) {
         self.seen.writes += 1;
         self.found(pages * self.page_bytes);
         (self.pages, self.since) = (pages, Some(now));
     }
 
-    /// So many bytes have been read ahead for files opened before.
+    /// The read-ahead in bytes of files that are already open.
     pub fn found(&mut self, bytes: u64) {
         self.window_bytes = self.window_bytes.max(bytes);
     }
 
-    /// What it has seen.
+    /// The statistics.
     pub fn seen(&self) -> Seen {
         let seek = self.depth.switch().saturating_sub(self.facts.half_turn);
         let totals = self.faults.totals();
@@ -194,7 +196,8 @@ mod tests {
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-    /// Two bands of 50 cylinders of 10 sectors, at 40 and 20 MB/s; d cylinders take d / 10 ms; mean 6 ms, half a turn 4 ms.
+    /// Two bands of 50 cylinders of 10 sectors, at 40 and 20 MB/s; d cylinders take d / 10 ms; mean 6 ms, half a
+    /// revolution 4 ms.
     fn facts() -> DriveFacts {
         let band = |first, first_cylinder, bytes_per_second| RateBand {
             first,
@@ -230,9 +233,9 @@ mod tests {
         let seen = adapter.seen();
         assert_eq!((seen.requests, seen.switches, seen.seek_ns), (3, 1, 7_450_000));
         assert_eq!((seen.bytes_per_second, seen.bytes), (25e6, 286_250.0));
-        // 72 pages: 3 of 75 are no reason to write.
+        // 72 pages: the difference of 3 to 75 is not written.
         assert_eq!(adapter.wants(MS(5000)), None);
-        // Between cylinders 91 and 90, over and over: 0.1 ms at 20 MB/s are 82,000 bytes, 21 pages (20.5).
+        // Repeatedly between cylinders 91 and 90: 0.1 ms at 20 MB/s are 82,000 bytes, 21 pages (20.5).
         for _ in 0..40 {
             adapter.served(MS(4), 915..920);
             adapter.served(MS(4), 900..910);
@@ -254,8 +257,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the sums of the paper, kept apart: whatever the I/Os, the depth is that of the averages, numbers are
-        /// written no faster than allowed, and none that does not differ.
+        /// Compared with the paper's formulas, computed separately: the depth is that of the averages, values are
+        /// written at most as often as allowed, and only if they differ.
         #[test]
         fn any_ios(places in prop::collection::vec((0u64..990, 1u64..10, 0u64..700), 1..200)) {
             let (facts, mut adapter) = (facts(), adapter(0.25));

@@ -1,23 +1,23 @@
-//! Warnings about a number: about the device that it is for, and about its size.
+//! Warnings about a read-ahead: about the device that it is for, and about its size.
 
 use super::{Device, Kind};
 
-/// Above it random faults of mapped files are noticeably slower: the kernel reads as much around each of them. Measured:
-/// docs/tune.md.
+/// Above this, random faults of mapped files become noticeably slower, because the kernel reads as much around each of
+/// them. Measured: docs/tune.md.
 const FAULTS_KB: u64 = 512;
-/// Names of disks that are not hardware: virtio, Xen, the network's block devices, memory.
+/// Name prefixes of disks that are not hardware: virtio, Xen, network block devices, memory.
 const VIRTUAL_NAMES: [&str; 6] = ["vd", "xvd", "nbd", "rbd", "zram", "ram"];
-/// Makers and models that virtual disks report.
+/// Vendors and models that virtual disks report.
 const VIRTUAL_MAKERS: [&str; 8] =
     ["qemu", "vmware", "vbox", "msft", "virtual", "google persistentdisk", "amazon elastic block store", "xen"];
 
-/// Why the number of a drive with an arm may be none for this device, a sentence each.
+/// Reasons why the depth of a drive with an arm may not fit this device, one sentence each.
 pub(super) fn of_an_arm(device: &Device) -> Vec<String> {
     let label = device.label();
     let mut cautions = Vec::new();
     let mut say = |text: String| cautions.push(text);
     match device.kind {
-        // What lies below is a file's disk: the user knows.
+        // The user knows which disk holds the file.
         Kind::Loop => {}
         Kind::FileSystem => say(format!(
             "{label} is {}, a file system without a block device: the device behind it, if any, is not known; \
@@ -47,7 +47,7 @@ pub(super) fn of_an_arm(device: &Device) -> Vec<String> {
     cautions
 }
 
-/// What a deep read-ahead costs others than sequential readers.
+/// The cost of a deep read-ahead for programs that do not read sequentially.
 pub(super) fn of_faults(kb: u64) -> Option<String> {
     (kb > FAULTS_KB).then(|| {
         format!(

@@ -1,7 +1,8 @@
-//! What the read-ahead should be: the competitive depth of a profile, or what one says.
+//! The read-ahead to set: the competitive depth of a profile, or a given size.
 //!
-//! Source: Li, Shen and Papathanasiou, EuroSys 2007, equation (8): what is transferred within the average switch, a seek
-//! and half a turn. The rate is the mean over the places of the device, as `headstart model competitive` prints it.
+//! Source: Li, Shen and Papathanasiou, EuroSys 2007, equation (8): the amount transferred during an average switch,
+//! which is a seek and half a revolution. The rate is the mean over all places of the device, as printed by `headstart
+//! model competitive`.
 
 use std::path::Path;
 
@@ -15,62 +16,63 @@ use toml::Table;
 use super::{Device, Error};
 use headstart_profile::NoArm;
 
-/// More is none, even on purpose: it would be seconds of a disk.
+/// Maximum even with `force`: it takes a disk seconds.
 const LARGEST: u64 = 1 << 30;
-/// More is a slip, most likely. 40 ms, a switch of the slowest of drives, at 400 MB/s, the rate of the fastest, are 16 MB: a
-/// guess of what none needs.
+/// Larger values are probably a mistake. The slowest drive's switch of 40 ms at the fastest drive's 400 MB/s gives 16
+/// MB, which no real drive needs.
 const USUAL: u64 = 16 << 20;
 
-/// Of the highest rate, what counts as reaching it; as in a measured profile.
+/// Share of the highest rate that counts as saturated, as in a measured profile.
 const SATURATED: f64 = 0.95;
 
-/// What decides the number.
+/// What determines the depth.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wanted {
-    /// The competitive depth of a drive: a name of the registry or the path of a profile, and keys laid over its own.
+    /// The competitive depth of a drive: a name of the registry or the path of a profile, with keys that override its
+    /// own.
     Profile {
-        /// The name.
+        /// Name or path.
         name: String,
-        /// The keys.
+        /// Overriding keys.
         keys: Table,
     },
-    /// So much.
+    /// A given size.
     Depth(Bytes),
 }
 
-/// A depth, and what it comes from.
+/// A depth and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Depth {
-    /// The drive that it was computed for; `None` where it was given.
+    /// The drive that it was computed for; `None` if it was given.
     pub profile: Option<String>,
     /// The depth, not rounded, in bytes.
     pub bytes: f64,
-    /// The nearest number of whole pages, at least one.
+    /// The depth rounded to whole pages, at least one.
     pub pages: u64,
-    /// Bytes of a page.
+    /// Page size in bytes.
     pub page_bytes: u64,
-    /// The same for the kernel.
+    /// The depth in KiB, as the kernel takes it.
     pub kb: u64,
-    /// Mean seek between two places of the drive; `None` where the depth was given, as the next two.
+    /// Mean seek time of the drive; `None` if the depth was given, like the next two.
     pub seek_ns: Option<u64>,
-    /// Half a turn.
+    /// Half a revolution.
     pub half_turn_ns: Option<u64>,
-    /// Mean rate of a long read over the places of the device.
+    /// Mean rate of long reads over the device.
     pub bytes_per_second: Option<f64>,
-    /// Bytes that the drive of the profile holds.
+    /// Capacity of the profile's drive in bytes.
     pub profile_bytes: Option<u64>,
-    /// Of a device without an arm: from this size on one read at a time transfers within 5 % of the most.
+    /// Without an arm: smallest size whose throughput, one read at a time, is within 5 % of the best.
     pub saturating_bytes: Option<u64>,
-    /// What a user of it must know.
+    /// Notes for the user.
     #[serde(skip)]
     pub note: Option<String>,
 }
 
 impl Depth {
-    /// The depth for `device`; more than 16 MiB with `force` only.
+    /// The depth for `device`; more than 16 MiB only with `force`.
     ///
     /// # Errors
-    /// There is no such profile, nothing in it moves, or the depth is none.
+    /// The profile does not exist, has no moving parts, or the depth is out of range.
     pub fn of(device: &Device, wanted: &Wanted, force: bool) -> Result<Self, Error> {
         match wanted {
             Wanted::Depth(bytes) => {
@@ -107,7 +109,7 @@ impl Depth {
         }
     }
 
-    /// Whether it comes from an arm.
+    /// Whether it was computed for a drive with an arm.
     pub(super) fn is_of_an_arm(&self) -> bool {
         self.seek_ns.is_some()
     }
@@ -118,7 +120,7 @@ impl Depth {
 
     fn competitive(device: &Device, name: &str, facts: &DriveFacts) -> Self {
         let rate = mean_rate(facts, device.size_bytes);
-        // Nothing has been seen: the weight of what will be is no matter.
+        // Without any request, the weight does not matter.
         let depth = CompetitiveDepth::new(facts.mean_seek, facts.half_turn, 1.0);
         Self {
             profile: Some(name.to_owned()),
@@ -150,15 +152,15 @@ impl Depth {
         }
     }
 
-    /// The switch: seek and half a turn.
+    /// Time of a switch: seek and half a revolution.
     #[must_use]
     pub fn switch(&self) -> Option<Nanos> {
         Some(Nanos(self.seek_ns? + self.half_turn_ns?))
     }
 }
 
-/// The depth of a model of flash memory, as `headstart profile` measures it of a device: the smallest size from 4 KiB on,
-/// doubled, with which one read at a time transfers within 5 % of the most. `None` of other models.
+/// The depth of a flash model, determined as `headstart profile` does for a device: the smallest power of two from 4
+/// KiB on whose throughput, one read at a time, is within 5 % of the best. `None` for other models.
 fn of_flash(name: &str, keys: &Table) -> Result<Option<Depth>, Error> {
     let device = build_device(name, keys.clone())?;
     if device.drive_facts().is_some() || !model(name).is_some_and(Model::is_drive) {
@@ -184,10 +186,10 @@ fn of_flash(name: &str, keys: &Table) -> Result<Option<Depth>, Error> {
     }))
 }
 
-/// Refuses a depth that is none, and one that is a slip most likely.
+/// Rejects a depth that is out of range or probably a mistake.
 ///
 /// # Errors
-/// It is.
+/// The depth is rejected.
 pub(super) fn check(key: &str, bytes: u64, force: bool) -> Result<(), KeyError> {
     match bytes {
         0 => Err(KeyError::new(key, "a depth of nothing", "1B to 16MiB; with --force up to 1GiB")),
@@ -200,28 +202,28 @@ pub(super) fn check(key: &str, bytes: u64, force: bool) -> Result<(), KeyError> 
     }
 }
 
-/// The most that a watch of such a drive could write.
+/// The largest value that a watch of such a drive can write.
 pub(super) fn deepest(facts: &DriveFacts) -> u64 {
     let seek = facts.seek.iter().copied().max().unwrap_or_default().max(facts.mean_seek);
     let rate = facts.bands.iter().map(|band| band.bytes_per_second).fold(0.0, f64::max);
     ((seek + facts.half_turn).as_secs_f64() * rate) as u64
 }
 
-/// Bytes of a page of this machine.
+/// Page size of this machine in bytes.
 pub(super) fn page_bytes() -> u64 {
     let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
     page.and_then(|page| u64::try_from(page).ok()).unwrap_or(4096).max(1024)
 }
 
-/// So many pages in KiB: every page is a whole number of them.
+/// Pages in KiB; a page is always a whole number of KiB.
 pub(super) fn kb_of(pages: u64, page_bytes: u64) -> u64 {
     pages * (page_bytes / 1024)
 }
 
-/// What of a drive decides the depth.
+/// The properties of a drive that determine the depth.
 ///
 /// # Errors
-/// There is no such drive, or nothing in it moves.
+/// The drive does not exist or has no moving parts.
 pub(super) fn facts(name: &str, keys: &Table) -> Result<DriveFacts, Error> {
     let device = build_device(name, keys.clone())?;
     device.drive_facts().ok_or_else(|| {
@@ -231,12 +233,12 @@ pub(super) fn facts(name: &str, keys: &Table) -> Result<DriveFacts, Error> {
     })
 }
 
-/// Bytes that a drive holds.
+/// Capacity of a drive in bytes.
 pub(super) fn bytes_of(facts: &DriveFacts) -> u64 {
     facts.bands.iter().map(|band| band.sectors).sum::<u64>() * SECTOR_BYTES
 }
 
-/// Mean rate over the first `bytes` of a drive, or over all of it: over its places, as streams lie at random.
+/// Mean rate over the first `bytes` of a drive, or over all of it, for uniformly distributed streams.
 pub(super) fn mean_rate(facts: &DriveFacts, bytes: Option<u64>) -> f64 {
     facts.mean_rate_of_places(bytes.map(|bytes| bytes.div_ceil(SECTOR_BYTES)))
 }
@@ -293,7 +295,7 @@ mod tests {
         let machine = Machine::new();
         machine.disk("sda", "8:0", 36_400_000_000 / 512, 128);
         let device = Device::at(&machine.roots(), Path::new("/dev/sda"), "8:0".parse().expect("a number"), false);
-        // Seeks of minutes: at 37 MB/s GB.
+        // Seeks of minutes give gigabytes at 37 MB/s.
         let keys = "seek = {average = \"300s\", maximum = \"600s\"}".parse().expect("TOML");
         let wanted = Wanted::Profile { name: "ibm-36gb-10k".to_owned(), keys };
         let error = Depth::of(&device.expect("it is there"), &wanted, true).expect_err("refused").to_string();

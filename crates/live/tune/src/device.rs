@@ -1,4 +1,4 @@
-//! From a path to the device behind it, and the one number of it that is ever written.
+//! Finds the device behind a path, and reads and writes its read-ahead.
 
 use std::fs;
 use std::io;
@@ -14,64 +14,64 @@ use headstart_host::Roots;
 
 const ALLOWED: &str = "a disk, a partition or a loop device, or a path on one or on FUSE or NFS";
 const SECTOR_BYTES: u64 = 512;
-/// Files that name a device for good, where there are any, in order of preference.
+/// Files with permanent identifiers of a device, in order of preference.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "loop/backing_file"];
 
-/// What kind of backing device it is.
+/// Kinds of backing devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A whole disk, or whatever else has a queue of requests.
+    /// A whole disk, or any other device with a request queue.
     Disk,
-    /// A file that is used as a disk.
+    /// A loop device.
     Loop,
-    /// One that is made of others and hands requests on to them: device mapper, md.
+    /// A device that passes requests on to others: device mapper, md.
     Stacked,
-    /// Of a file system without a block device, as FUSE and NFS.
+    /// A file system without a block device, such as FUSE or NFS.
     FileSystem,
 }
 
 /// A backing device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Device {
-    /// As it was named.
+    /// The path that the user gave.
     pub path: PathBuf,
-    /// The number of the device whose read-ahead it is.
+    /// Number of the device whose read-ahead is used.
     pub number: Number,
-    /// The kernel's name of it; `None` for a file system without a block device.
+    /// The kernel's name; `None` for a file system without a block device.
     pub name: Option<String>,
-    /// What kind.
+    /// Its kind.
     pub kind: Kind,
-    /// The partition that was named, or on which what was named lies; its disk is the device.
+    /// The partition that was given or that holds the given path; the device is its disk.
     pub partition: Option<String>,
-    /// The devices that it is made of.
+    /// The devices that it consists of.
     pub made_of: Vec<String>,
-    /// Its size.
+    /// Capacity in bytes.
     pub size_bytes: Option<u64>,
-    /// What names it for good: a serial number or the like; of a loop device its file; of a file system without a block
-    /// device what is mounted.
+    /// Permanent identifier: a serial number or similar; a loop device's file; the mounted source of a file system
+    /// without a block device.
     pub identity: Option<String>,
-    /// What it says of rotation, the flag `queue/rotational`; `None` where it says nothing.
+    /// The flag `queue/rotational`; `None` if the device has none.
     pub rotational: Option<bool>,
-    /// Maker and model, as far as it says.
+    /// Vendor and model, if known.
     pub maker: Option<String>,
-    /// The devices that are made of it, or of a partition of it.
+    /// The devices that consist of it or of one of its partitions.
     pub part_of: Vec<String>,
-    /// Counts the media that devices have had since the boot: another number, another medium.
+    /// Medium sequence number since boot (`diskseq`): it changes with the medium.
     pub sequence: Option<u64>,
-    /// Folder of its backing device.
+    /// sysfs folder of its backing device.
     #[serde(skip)]
     backing: PathBuf,
-    /// Folder of its block device.
+    /// sysfs folder of its block device.
     #[serde(skip)]
     block: Option<PathBuf>,
 }
 
 impl Device {
-    /// The backing device of a block device, or of the file system on which a file or folder lies.
+    /// The backing device of a block device, or of the file system that holds a file or folder.
     ///
     /// # Errors
-    /// There is nothing of that name, or no such device behind it.
+    /// The path does not exist or has no such device.
     pub fn of(roots: &Roots, path: &Path) -> Result<Self, Error> {
         let error = |source: io::Error| Error::path(path, system_says(&source), ALLOWED);
         let metadata = path.metadata().map_err(error)?;
@@ -85,7 +85,7 @@ impl Device {
         }
     }
 
-    /// The same, where the number is known: of the device itself or of a `file_system`.
+    /// As [`Self::of`] for a known number, of the device itself or of a `file_system`.
     pub(super) fn at(roots: &Roots, path: &Path, number: Number, file_system: bool) -> Result<Self, Error> {
         let found = fs::canonicalize(roots.sys.join("dev/block").join(number.to_string())).ok();
         let partition = found.clone().filter(|folder| folder.join("partition").exists());
@@ -95,7 +95,7 @@ impl Device {
         };
         let own = block.as_ref().and_then(|block| text(&block.join("dev"))).and_then(|text| text.parse().ok());
         let number_of_disk: Number = own.unwrap_or(number);
-        // Drivers of file systems in user space that use a block device read through a backing device of their own.
+        // A FUSE driver of a block device reads through a backing device of its own.
         let names = [format!("{number}-fuseblk"), number_of_disk.to_string()];
         let names = if file_system { &names[..] } else { &names[1..] };
         let folders = names.iter().map(|name| roots.sys.join("class/bdi").join(name));
@@ -138,30 +138,30 @@ impl Device {
         }
     }
 
-    /// The kernel's name, or the number where it has none.
+    /// The kernel's name, or the number if it has none.
     #[must_use]
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.number.to_string())
     }
 
-    /// The file that holds the number.
+    /// The sysfs file of the read-ahead.
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.backing.join("read_ahead_kb")
     }
 
-    /// The backing device's name: "8:0" as the block device's number, or of a driver in user space "8:1-fuseblk".
+    /// Name of the backing device: "8:0" like the block device's number, or "8:1-fuseblk" of a FUSE driver.
     pub(super) fn backing_name(&self) -> String {
         self.backing.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Whether requests of its own are seen in the kernel's traces. Those of a driver in user space are its disk's.
+    /// Whether the kernel traces its requests. Those of a FUSE driver belong to its disk.
     pub(super) fn has_requests(&self) -> bool {
         let own = self.backing_name() == self.number.to_string();
         own && self.block.as_ref().is_some_and(|block| block.join("mq").exists())
     }
 
-    /// Its number and those of its partitions.
+    /// The numbers of the device and its partitions.
     pub(super) fn numbers(&self) -> Vec<Number> {
         let mut numbers = vec![self.number];
         for block in self.block.iter() {
@@ -172,7 +172,7 @@ impl Device {
         numbers
     }
 
-    /// Whether it is still there, with the medium that it had.
+    /// Whether the device is still present with the same medium.
     pub(super) fn is_there(&self) -> bool {
         let Some(block) = &self.block else { return self.file().exists() };
         let size = text(&block.join("size"));
@@ -180,30 +180,30 @@ impl Device {
         self.file().exists() && size.is_some_and(|size| size != "0") && sequence == self.sequence
     }
 
-    /// The number in effect.
+    /// The current read-ahead.
     ///
     /// # Errors
-    /// It is gone, or holds no number.
+    /// The device is gone, or the file holds no number.
     pub fn read_ahead_kb(&self) -> Result<u64, Error> {
         let error = |problem: String| Error::path(&self.file(), problem, "the read-ahead of a device, in KiB");
         let text = fs::read_to_string(self.file()).map_err(|source| error(system_says(&source)))?;
         text.trim().parse().map_err(|_| error(format!("\"{}\" is no number", text.trim())))
     }
 
-    /// Whether it could be written, without doing so.
+    /// Checks whether the read-ahead could be written, without writing it.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it cannot.
     pub(super) fn check_writable(&self) -> Result<(), Error> {
         access(&self.file(), AccessFlags::W_OK).map_err(|errno| self.not_written(&errno.into()))
     }
 
-    /// Sets the number. Returns the number read back: another program may have set a different one at once.
+    /// Sets the read-ahead and returns the value read back, because another program may have changed it at once.
     ///
     /// # Errors
-    /// The system does not allow it, or it is gone.
+    /// The system refuses it, or the device is gone.
     pub(super) fn write(&self, kb: u64) -> Result<u64, Error> {
-        // As `echo` does; not created where it has gone.
+        // As `echo` does; the file is not created if it is gone.
         let write = || fs::OpenOptions::new().write(true).truncate(true).open(self.file())?.write_all_of(kb);
         write().map_err(|source: io::Error| self.not_written(&source))?;
         self.read_ahead_kb()
@@ -219,7 +219,7 @@ impl Device {
     }
 }
 
-/// One write, as sysfs wants it.
+/// Writes a number with one system call, as sysfs requires.
 trait WriteAllOf {
     fn write_all_of(&mut self, kb: u64) -> io::Result<()>;
 }
@@ -230,19 +230,18 @@ impl WriteAllOf for fs::File {
     }
 }
 
-/// What a file of sysfs says; `None` where it says nothing.
+/// Content of a sysfs file; `None` if it is missing or empty.
 fn text(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?.trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
-/// What is mounted with that number: the kind of file system and its source, as `/proc/self/mountinfo` has them. Its number
-/// goes to the next one that is mounted as soon as it has gone.
+/// Type and source of the mount with this number, from `/proc/self/mountinfo`. The number is reused after an unmount.
 fn mounted(roots: &Roots, number: Number) -> Option<String> {
     let text = fs::read_to_string(roots.proc.join("self/mountinfo")).ok()?;
     let number = number.to_string();
     let line = text.lines().find(|line| line.split(' ').nth(2) == Some(&number))?;
-    // proc_pid_mountinfo(5): after the separator the kind, the source, options.
+    // proc_pid_mountinfo(5): the separator is followed by type, source and options.
     let (_, rest) = line.split_once(" - ")?;
     let mut fields = rest.split(' ');
     Some(format!("{} {}", fields.next()?, fields.next()?))
@@ -253,7 +252,7 @@ fn join(one: Option<String>, other: Option<String>) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// What is made of a disk or of its partitions.
+/// Devices that consist of a disk or of its partitions.
 fn holders(block: &Path) -> Vec<String> {
     let folders =
         names_in(block).into_iter().map(|name| block.join(name)).filter(|folder| folder.join("partition").exists());
@@ -323,7 +322,7 @@ mod tests {
         assert_eq!(network.identity.as_deref(), Some("nfs4 host:/a"));
         assert_eq!((network.kind, network.name.clone(), network.label()), (Kind::FileSystem, None, "0:45".to_owned()));
         assert!(!network.has_requests() && network.is_there());
-        // A driver in user space reads through a backing device of its own; the block device has another.
+        // A FUSE driver reads through a backing device of its own; the block device has another.
         machine.write("sys/class/bdi/253:0-fuseblk/read_ahead_kb", "64");
         std::fs::create_dir_all(machine.path("sys/block/dm-0/mq")).expect("there is room");
         let driver = at("253:0", true).expect("it is there");
@@ -350,7 +349,7 @@ mod tests {
         let device = Device::at(&machine.roots(), Path::new("/dev/sda"), "8:0".parse().expect("a number"), false);
         fs::remove_file(&file).expect("it is there");
         mkfifo(&file, Mode::S_IRUSR | Mode::S_IWUSR).expect("there is room");
-        // Who opens it waits for the other.
+        // A second open waits for the first.
         let other = std::thread::spawn(move || {
             let written = fs::read_to_string(&file).expect("it is there");
             fs::write(&file, "512\n").expect("it is there");

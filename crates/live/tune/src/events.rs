@@ -1,18 +1,18 @@
-//! What the kernel's traces say of requests and of faults of mapped files: lines of `trace_pipe`.
+//! Parses lines of `trace_pipe`: requests, and faults of mapped files.
 //!
 //! ```text
 //! <...>-214 [001] d.h1. 27.308125: block_rq_complete: 7,0 R () 2048 + 768 none,0,0 [0]
 //! block_rq_complete: 7,0 RA () 2048 + 768 [0]                        without the context; before Linux 6.7
-//! mm_filemap_fault: dev=7:0 ino=c ofs=4096000                                     a page has faulted, cached or not
-//! mm_filemap_add_to_page_cache: dev 7:0 ino c pfn=0x380f0f ofs=3932160 order=0    what begins there is being read
-//! mm_filemap_map_pages: dev=7:0 ino=c ofs=4063232-4128767                         a fault has mapped what is cached of it
+//! mm_filemap_fault: dev=7:0 ino=c ofs=4096000                                     a fault, cached or not
+//! mm_filemap_add_to_page_cache: dev 7:0 ino c pfn=0x380f0f ofs=3932160 order=0    a read into the page cache begins
+//! mm_filemap_map_pages: dev=7:0 ino=c ofs=4063232-4128767                         a fault mapped these cached pages
 //! CPU:1 [LOST 212 EVENTS]
 //! ```
 //!
-//! Completions are in the order in which one arm serves; requests are issued in another.
+//! Completions arrive in the order in which the arm serves requests, unlike issues.
 //!
-//! Faults and mappings are traced from Linux 6.12 on. Of what comes into the cache the kernel shows the beginnings of
-//! parts of 64 KiB only: one event for sixteen pages.
+//! Faults and mappings are traced from Linux 6.12 on. A filter reduces additions to the page cache to the starts of 64
+//! KiB parts: one event per sixteen pages.
 
 use std::ops::Range;
 
@@ -20,25 +20,25 @@ use headstart_policy::readahead::PART_BYTES;
 
 use super::Number;
 
-/// The event of a request.
+/// Event of a request.
 pub(super) const EVENT: &str = "block_rq_complete";
-/// Those of mapped files.
+/// Events of mapped files.
 pub(super) const FAULT: &str = "mm_filemap_fault";
 pub(super) const FILLED: &str = "mm_filemap_add_to_page_cache";
 pub(super) const MAPPED: &str = "mm_filemap_map_pages";
-/// A line that is longer is none.
+/// Maximum length of a line; longer ones are ignored.
 const LONGEST: usize = 4096;
 
-/// What a line says.
+/// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A device has read or written these sectors.
+    /// A device read or wrote these sectors.
     Served(Number, Range<u64>),
-    /// A page of a mapped file has faulted, or pages have come or were mapped.
+    /// A page of a mapped file faulted, or pages were read or mapped.
     Fault(FaultEvent),
-    /// So many events were overwritten before they were read.
+    /// Number of events that were overwritten before they were read.
     Lost(u64),
-    /// Something that moves no arm, has failed, or is not known.
+    /// An event that moves no arm, a failed request, or an unknown line.
     Other,
 }
 
@@ -56,7 +56,7 @@ impl Line {
     }
 
     fn served(line: &str) -> Option<Self> {
-        // Before it may stand the name of a process, which holds anything, but is shorter than the event's.
+        // A process's name may precede it, with any content but shorter than the event's name.
         let (_, rest) = line.split_once(EVENT)?;
         let mut words = rest.strip_prefix(": ")?.split(' ');
         let (major, minor) = words.next()?.split_once(',')?;
@@ -64,7 +64,7 @@ impl Line {
         if !moves_the_arm(words.next()?) {
             return None;
         }
-        // Between stand the bytes of a command, in parentheses; behind, a priority on newer kernels, and an error.
+        // A command's bytes in parentheses precede the sectors; a priority (newer kernels) and an error follow.
         let (before, after) = rest.split_once(" + ")?;
         let first: u64 = before.rsplit(' ').next()?.parse().ok()?;
         let mut after = after.split(' ');
@@ -74,13 +74,13 @@ impl Line {
     }
 }
 
-/// Whether it is a read or a write, by the letters of the kernel: F before the operation is a flush that goes first.
+/// Whether it is a read or a write, by the kernel's letters: F before the operation is a preceding flush.
 fn moves_the_arm(letters: &str) -> bool {
     let operation = letters.strip_prefix('F').filter(|rest| !rest.is_empty()).unwrap_or(letters);
     operation.starts_with(['R', 'W'])
 }
 
-/// What the kernel says of a file's pages: device and inode, and bytes of the file.
+/// Pages of a file: device, inode, and range in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FaultEvent {
     Fault { file: (u64, u64), offset: u64 },
@@ -89,11 +89,11 @@ pub(super) enum FaultEvent {
 }
 
 impl FaultEvent {
-    /// Of a line of the trace, if it is one.
+    /// Parses a line of the trace.
     pub fn parse(line: &str) -> Option<Self> {
         let (_, rest) = line.split_once("mm_filemap_")?;
         let (event, rest) = rest.split_once(": ")?;
-        // Between names and values stands a space or an equals sign, by the event.
+        // Depending on the event, names and values are separated by a space or an equals sign.
         let mut words = rest.split([' ', '=']);
         let mut value = |name: &str| words.find(|word| *word == name).and_then(|_| words.next());
         let (major, minor) = value("dev")?.split_once(':')?;
@@ -114,7 +114,7 @@ impl FaultEvent {
     }
 }
 
-/// The filter of [`FILLED`] that lets beginnings of parts through, on top of that of the devices.
+/// The filter of [`FILLED`] that passes starts of parts, in addition to the filter by device.
 pub(super) fn beginnings(page_bytes: u64) -> String {
     let pages = (PART_BYTES / page_bytes.max(1)).max(1);
     if pages == 1 {
@@ -124,14 +124,14 @@ pub(super) fn beginnings(page_bytes: u64) -> String {
     }
 }
 
-/// Lines, from pieces that end anywhere.
+/// Splits input into lines; pieces may end anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     begun: Vec<u8>,
 }
 
 impl Lines {
-    /// What the lines say that end in `piece`.
+    /// Parses the lines that end in `piece`.
     pub fn take(&mut self, piece: &[u8], mut each: impl FnMut(Line)) {
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {

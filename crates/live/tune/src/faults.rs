@@ -1,7 +1,7 @@
-//! Faults of mapped files as the kernel traces them, within a budget.
+//! Traces faults of mapped files within a budget.
 //!
-//! Faults of what is cached already are traced too, and may be many: after a second with more events than the budget
-//! nothing is traced for ten.
+//! Faults of cached pages are traced too and may be numerous: after a second with more events than the budget, tracing
+//! pauses for ten seconds.
 
 use std::io;
 
@@ -10,32 +10,32 @@ use headstart_types::Nanos;
 use super::events::{FaultEvent, Line, Lines};
 use super::instance::Source;
 
-/// Events of a second before nothing is traced for a while: 2.6 % of a processor at what events cost (docs/tune.md). A disk
-/// that reads 250 MB/s for faults has half as many.
+/// Events per second before tracing pauses: 2.6 % of a processor at the cost per event (docs/tune.md). A disk that
+/// reads 250 MB/s for faults causes half as many.
 const BUDGET: u64 = 20_000;
 const SECOND: Nanos = Nanos::from_millis(1_000);
-/// For so long. Both are ours.
+/// Duration of a pause. Both values are our choice.
 const PAUSE: Nanos = Nanos::from_millis(10_000);
 
-/// What one look at the faults has given.
+/// Result of one look at the faults.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Taken {
     /// Events that were overwritten before they were read.
     pub lost: u64,
-    /// What happened meanwhile was not traced.
+    /// Whether tracing was paused meanwhile.
     pub blind: bool,
 }
 
-/// Events of faults, as long as they are few.
+/// Fault events within the budget.
 #[derive(Debug)]
 pub(super) struct Faults<S> {
     source: S,
     lines: Lines,
-    /// The second that is counted, and its events.
+    /// Start of the current second, and its events.
     since: Nanos,
     events: u64,
     paused_until: Option<Nanos>,
-    /// How many times nothing was traced for a while.
+    /// Number of pauses.
     pub pauses: u64,
 }
 
@@ -45,10 +45,10 @@ impl<S: Source> Faults<S> {
         Self { source, lines: Lines::default(), since, events, paused_until: None, pauses: 0 }
     }
 
-    /// Gives `each` what has come since the last time.
+    /// Passes the events since the last call to `each`.
     ///
     /// # Errors
-    /// As the system says.
+    /// An error of the system.
     pub fn take(&mut self, now: Nanos, mut each: impl FnMut(FaultEvent)) -> io::Result<Taken> {
         if let Some(until) = self.paused_until {
             if now >= until {
@@ -76,7 +76,7 @@ impl<S: Source> Faults<S> {
         self.events += events + lost;
         if self.events > BUDGET {
             self.source.set_tracing(false)?;
-            // What is in the trace still is of no use.
+            // Events that are still in the trace are useless.
             self.source.take(&mut |_| {})?;
             self.lines = Lines::default();
             self.paused_until = Some(now + PAUSE);
@@ -90,7 +90,7 @@ impl<S: Source> Faults<S> {
 mod tests {
     use super::*;
 
-    /// So many faults at each look while it is on.
+    /// This many faults per look while tracing is on.
     struct Flood(usize, bool);
 
     impl Source for Flood {
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_not_followed() {
-        // 3,000 each tenth of a second: the seventh look goes beyond 20,000; then ten seconds of nothing, and again.
+        // 3,000 per tenth of a second: the seventh look exceeds 20,000; ten seconds of nothing follow, and again.
         let mut faults = Faults::new(Flood(3_000, true));
         let mut seen = Vec::new();
         for tenth in 1..=220 {
@@ -119,7 +119,7 @@ mod tests {
         }
         assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 108, 109, 110, 111, 112, 113, 114, 215, 216, 217, 218, 219, 220]);
         assert_eq!(faults.pauses, 2);
-        // 1,900 are within the budget at all times.
+        // 1,900 are always within the budget.
         let mut faults = Faults::new(Flood(1_900, true));
         for tenth in 1..=100 {
             assert!(!faults.take(Nanos::from_millis(tenth * 100), |_| {}).expect("no error").blind);

@@ -1,4 +1,4 @@
-//! A private kernel trace: an instance of tracefs, which holds our events only.
+//! A private kernel trace: an instance of tracefs with our events only.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,30 +11,30 @@ use super::{Error, Number};
 use headstart_host::tracefs::{open_pipe, own_name, Tracefs};
 use headstart_host::Roots;
 
-/// Of the events that have not been read: for each processor. Some 4,000 of them.
+/// Buffer of unread events per processor: some 4,000 of them.
 const BUFFER_KB: &str = "256";
-/// Read at a time; and at most at once, so that a flood does not keep us from all else.
+/// Size of a read, and maximum per call, so that a flood of events does not block everything else.
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 64;
 
-/// Where events come from.
+/// A source of trace events.
 pub trait Source {
-    /// Gives `each` what has come since the last time, without waiting.
+    /// Passes the events since the last call to `each`, without waiting.
     ///
     /// # Errors
-    /// As the system says.
+    /// An error of the system.
     fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()>;
 
-    /// Whether events are traced from now on. At first they are.
+    /// Turns tracing on or off; it starts on.
     ///
     /// # Errors
-    /// As the system says.
+    /// An error of the system.
     fn set_tracing(&mut self, _on: bool) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// The instance. Dropping it removes it; the next command that writes removes that of a killed process.
+/// An instance. Dropping it removes it; the next command that writes removes those of killed processes.
 #[derive(Debug)]
 pub struct Instance {
     /// The files that turn events on and off.
@@ -45,10 +45,10 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Requests of the device of that number, from now on.
+    /// Traces the requests of a device.
     ///
     /// # Errors
-    /// There is no tracefs, it has no such events, or it may not be used. Then nothing is left.
+    /// There is no tracefs, it lacks the events, or permission is missing. Nothing is left behind.
     pub(super) fn new(roots: &Roots, number: Number) -> Result<Self, Error> {
         let root = &roots.tracing;
         let missing = |problem: &str| {
@@ -69,11 +69,11 @@ impl Instance {
         Self::with(roots, &name(roots, number), &[("block", EVENT, filter)])
     }
 
-    /// Faults of files on the file systems of these devices, from now on: the device of that number and its partitions. An
-    /// instance of its own, so that they do not push requests out.
+    /// Traces faults of files on the file systems of these devices: the device `number` and its partitions. It is an
+    /// instance of its own, so that faults do not displace requests.
     ///
     /// # Errors
-    /// The kernel has no such events, or they may not be used. Then nothing is left.
+    /// The kernel lacks the events, or permission is missing. Nothing is left behind.
     pub(super) fn faults(roots: &Roots, number: Number, devices: &[Number]) -> Result<Self, Error> {
         let folder = roots.tracing.join("events/filemap");
         if let Some(missing) = [FAULT, FILLED, MAPPED].into_iter().find(|event| !folder.join(event).is_dir()) {
@@ -99,7 +99,7 @@ impl Instance {
 
     fn start(&mut self, events: &[(&str, &str, String)]) -> io::Result<()> {
         self.tracefs.set("buffer_size_kb", BUFFER_KB)?;
-        // Less to print and to read; and one clock for all processors. Without them it works as well, but slower.
+        // Reduces the text, and uses one clock for all processors. If it fails, tracing is only slower.
         let _ = self.tracefs.set("options/context-info", "0");
         let _ = self.tracefs.set("trace_clock", "mono");
         for (system, event, filter) in events {
@@ -131,12 +131,12 @@ impl Source for Instance {
     }
 }
 
-/// As the kernel packs numbers of devices.
+/// The kernel's packed device number.
 fn packed(number: Number) -> u64 {
     (number.major << 20) | number.minor
 }
 
-/// A process may follow several devices.
+/// The instance's name; a process may trace several devices.
 fn name(roots: &Roots, number: Number) -> String {
     own_name(roots, &format!("{}.{}", number.major, number.minor))
 }
@@ -160,7 +160,7 @@ mod tests {
         fs::create_dir_all(machine.path("tracing/instances")).expect("there is room");
         assert_eq!(error(), format!("{root}: there are no block tracepoints; {allowed}"));
         fs::create_dir_all(machine.path("tracing/events/block").join(EVENT)).expect("there is room");
-        // Here it can be made, but nothing appears in it.
+        // An instance can be created here, but it stays empty.
         assert!(error().contains(&format!("/instances/headstart-{}-", std::process::id())), "{}", error());
         assert_eq!(fs::read_dir(machine.path("tracing/instances")).expect("a folder").count(), 0);
     }

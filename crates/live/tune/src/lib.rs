@@ -1,20 +1,22 @@
-//! Read-ahead of a real device: the number in effect, the number it should be, setting and restoring it.
+//! Read-ahead of a real device: shows the current and the recommended value, sets it and restores it.
 //!
-//! Linux has one number a backing device, `read_ahead_kb`: how far it reads ahead of a sequential reader. Competitive
-//! prefetching (Li, Shen and Papathanasiou, EuroSys 2007) defines a good value: as much as the device transfers
-//! during an average switch, seek and half a turn. [`Tuner`] shows it beside the number in effect, writes it, and restores
-//! the old one; [`Watch`] follows the arm's real seeks, as the paper does at run time. The old number is in a state file before
-//! anything is written, so that it can be restored however the process ends.
+//! Linux has one read-ahead per backing device, `read_ahead_kb`: how far it reads ahead of a sequential reader.
+//! Competitive prefetching (Li, Shen and Papathanasiou, EuroSys 2007) defines a good value: the amount that the device
+//! transfers during an average switch, which is a seek and half a revolution. [`Tuner`] shows it beside the current
+//! value, writes it, and restores the old one; [`Watch`] follows the arm's real seeks, as the paper does at run time.
+//! The old value is written to a state file before anything changes, so that it can be restored however the process
+//! ends.
 //!
-//! - `device.rs`, `number.rs`: from a path to the backing device and its read-ahead; `depth.rs`: what the number should be;
-//! - `state.rs`: the old numbers, on disk; `lock.rs`: one instance at a time; `process.rs`: whether the writer is still running;
-//! - `cautions.rs`: warnings about a number;
+//! - `device.rs`, `number.rs`: from a path to the backing device and its read-ahead; `depth.rs`: the recommended value;
+//! - `state.rs`: the old values, on disk; `lock.rs`: one instance at a time; `process.rs`: whether the writer is still
+//!   running;
+//! - `cautions.rs`: warnings;
 //! - `tuner.rs`: show, apply, restore; `report.rs`: their reports; `openmetrics.rs`: for metrics collectors;
-//! - `instance.rs`: requests and faults as the kernel traces them; `events.rs`: the lines of the trace; `faults.rs`: fault events,
-//!   within a budget; `adapt.rs`: numbers from the places of I/Os and from the pages that faults use;
-//! - `watch.rs`: the loop around all of it.
+//! - `instance.rs`: kernel traces of requests and faults; `events.rs`: lines of the trace; `faults.rs`: fault events
+//!   within a budget; `adapt.rs`: the read-ahead from request positions and used read-around;
+//! - `watch.rs`: the loop of `tune --watch`.
 //!
-//! All that is read and written lies under [`Roots`], so that tests have machines of their own.
+//! All paths lie under [`Roots`], so that tests can use machines of their own.
 
 mod adapt;
 mod cautions;
@@ -60,16 +62,16 @@ pub use watch::{Watch, WatchSettings};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The profile.
+    /// An error of the profile.
     #[error(transparent)]
     Profile(#[from] DeviceError),
-    /// That of a device without an arm.
+    /// An error of the profile of a device without an arm.
     #[error(transparent)]
     NoArm(#[from] headstart_profile::Error),
-    /// Another key.
+    /// An invalid key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A file, a device, or a number of one.
+    /// An error of a file or device.
     #[error(transparent)]
     Path(#[from] PathError),
 }

@@ -1,8 +1,8 @@
 //! Locks that only root can take: files of mode 0600 in a folder of mode 0700.
 //!
-//! Every process that may open a file for reading may lock it (flock(2)), so that a lock on a folder of sysfs or on a state folder that
-//! others may read can be taken by any local user. The lock goes with the process, however that ends. The file stays: a
-//! file that is removed while another process waits for it would give two processes a lock of one name.
+//! Any process that may open a file for reading may lock it (flock(2)); a lock on a folder of sysfs, or on a state
+//! folder that others can read, could be taken by any local user. The lock ends with the process. The file stays:
+//! removing a file while another process waits for its lock would give two processes a lock of one name.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -21,10 +21,10 @@ const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 const ALLOWED: &str = "a folder of mode 0700 that belongs to the user of the command";
 
-/// Takes the lock of that name; `None` if another process has it. The caller guarantees a name without a slash.
+/// Takes the lock `name`; `None` if another process holds it. The caller guarantees that `name` has no slash.
 ///
 /// # Errors
-/// The folder or the file cannot be made, or belongs to another user.
+/// The folder or file cannot be created, or belongs to another user.
 pub(super) fn try_lock(roots: &Roots, name: &str) -> Result<Option<File>, Error> {
     private_folder(&roots.run)?;
     let path = roots.run.join(format!("{name}.lock"));
@@ -37,10 +37,10 @@ pub(super) fn try_lock(roots: &Roots, name: &str) -> Result<Option<File>, Error>
     Ok(is_ours.then_some(file))
 }
 
-/// Makes the folder if it is not there, for its owner alone whatever the umask. One that is there is closed to others.
+/// Creates the folder with access for its owner only, whatever the umask. An existing folder is closed to others.
 ///
 /// # Errors
-/// It cannot be made, is no folder, or belongs to another user.
+/// It cannot be created, is not a folder, or belongs to another user.
 pub(super) fn private_folder(path: &Path) -> Result<(), Error> {
     let problem = |error: &io::Error| Error::path(path, system_says(error), ALLOWED);
     match DirBuilder::new().mode(FOLDER_MODE).create(path) {
@@ -73,7 +73,7 @@ mod tests {
     fn a_lock_is_for_its_owner_alone_and_goes_when_it_is_dropped() {
         let machine = Machine::new();
         let roots = machine.roots();
-        // An older version, or an administrator, may have left both open.
+        // An older version or an administrator may have left both open.
         fs::create_dir(&roots.run).expect("there is room");
         fs::set_permissions(&roots.run, Permissions::from_mode(0o755)).expect("ours");
         machine.write("run/one.lock", "");
