@@ -8,8 +8,9 @@ runs the studies (all if none is named) and writes the rows that have a verdict 
     <!-- results: li07 -->                  the verdicts of a study
     <!-- results: li07 figure6 figure7 -->  those of some items
     <!-- figures: li07 sensitivity -->      rows without a verdict, of the items that are named
-    <!-- results: summary -->               how many rows of each study agree, by what they rest on
-    <!-- results: predicted -->             the same of predicted rows alone, with the papers' titles
+    <!-- results: summary -->               how many rows of each study agree, by basis; those of stand-ins left out
+    <!-- results: stand-ins -->             how many findings of each study hold on stand-ins
+    <!-- results: predicted -->             how many predicted rows agree, by input, with the papers' titles
     <!-- rows: li07 -->                     all that is known of each row with a verdict, and its notes below
     <!-- end of results -->
 
@@ -32,13 +33,14 @@ from headstart.cli.progress import watched
 from headstart.report.text import value_text
 from headstart_lab import studies
 from headstart_lab.studies._rows import BASES, Row
-from headstart_lab.text import difference_text, tolerance_text
+from headstart_lab.text import Answer, answer, answer_text, answers, difference_text, tolerance_text
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
 MARK = re.compile(r"<!-- (results|figures|rows): ([^>\n]*) -->\n(.*?)<!-- end of results -->\n", re.DOTALL)
 BEGIN = re.compile(r"<!-- (?:results|figures|rows):")
-SUMMARY, PREDICTED = "summary", "predicted"
+SUMMARY, STAND_INS, PREDICTED = "summary", "stand-ins", "predicted"
+HELD: tuple[Answer, ...] = ("holds", "holds in part", "does not hold")
 SKIPPED = "SKIPPED"
 """How the note of a row begins that needs a trace that is absent."""
 
@@ -60,7 +62,7 @@ def rendered(page: Path, text: str) -> str:
     def written(found: re.Match[str]) -> str:
         kind, words, _ = found.groups()
         try:
-            whole = {SUMMARY: _summary, PREDICTED: _predicted}
+            whole = {SUMMARY: _summary, STAND_INS: _stand_ins, PREDICTED: _predicted}
             body = whole[words]() if words in whole else _block(kind, *words.split())
         except HeadstartError as error:
             raise HeadstartError(f"{page.name}: {kind}: {error}") from None
@@ -98,19 +100,19 @@ def _block(kind: str, study: str, *items: str) -> str:
     elif kind == "rows":
         body = _whole(judged)
     else:
-        header = ("item", "quantity", "published", "ours", "verdict", "basis")
+        header = ("item", "quantity", "published", "ours", "verdict", "basis", "input")
         body = table(header, (_cells(row) for row in judged))
     return f"{body}\nWritten by `make results` with headstart {held['headstart']}; seed {held['seeds']}.\n"
 
 
 def _whole(rows: list[Row]) -> str:
     """Return the rows, numbered, with every column; the notes are a list below, and equal ones stand once."""
-    header = ("", "item", "quantity", "published", "ours", "difference", "tolerance", "verdict", "basis")
+    header = ("", "item", "quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", "input")
     cells, notes = [], dict[str, list[int]]()
     for number, row in enumerate(rows, start=1):
-        item, quantity, published, _, verdict, basis = _cells(row)
+        item, quantity, published, _, *judged = _cells(row)
         ours, difference = value_text(row.ours), difference_text(row)
-        cells.append((str(number), item, quantity, published, ours, difference, tolerance_text(row), verdict, basis))
+        cells.append((str(number), item, quantity, published, ours, difference, tolerance_text(row), *judged))
         if row.note:
             notes.setdefault(row.note, []).append(number)
     told = (f"- **{', '.join(map(str, numbers))}**: {_plain(note)}\n" for note, numbers in notes.items())
@@ -126,8 +128,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     ours = value_text(row.ours)
     if row.difference is not None:
         ours = f"{ours} ({difference_text(row)})"
-    verdict = f"**{row.verdict}**" if row.verdict == "differs" else row.verdict
-    return row.item, row.quantity, value_text(row.published), ours, verdict, row.basis
+    verdict = f"**{answer_text(row)}**" if answer(row) in ("differs", "does not hold") else answer_text(row)
+    return row.item, row.quantity, value_text(row.published), ours, verdict, row.basis, row.input or ""
 
 
 def _summary() -> str:
@@ -136,24 +138,45 @@ def _summary() -> str:
 
 
 def _predicted() -> str:
-    """Return what README.md says of all studies; those without a predicted row say so."""
-    rows = []
+    """Return what README.md says of all studies: predicted rows on inputs of the papers, and those of stand-ins."""
+    rows, stand_ins = [], list[Row]()
     for name in studies.names():
         held = load(name)
-        verdicts = [row.verdict for row in held["rows"] if row.basis == "predicted"]
-        counted = [verdicts.count(verdict) for verdict in ("agrees", "differs")]
-        counts = [str(count) for count in counted] if any(counted) else ["none", "none"]
-        rows.append((f"[{name}](docs/reproduction.md#{name})", held["title"], *counts))
-    return table(("study", "paper", "agree", "differ"), rows)
+        predicted = [row for row in held["rows"] if row.basis == "predicted"]
+        counts = [_agreeing([row for row in predicted if row.input == given]) for given in ("paper", "rebuilt")]
+        stand_ins += [row for row in predicted if answer(row) in HELD]
+        if set(counts) != {"-"}:
+            rows.append((f"[{name}](docs/reproduction.md#{name})", held["title"], *counts))
+    header = ("study", "paper", "as the paper gives it: agree, differ", "rebuilt: agree, differ")
+    counted = answers(stand_ins)
+    holding, in_part, failing = (counted[each] for each in HELD)
+    said = (
+        f"On other programs than the papers', most of them of today, {holding} of {len(stand_ins)} findings hold, "
+        f"{in_part} hold in a part of the cases and {failing} do not: [what that means for the choice of a policy]"
+        "(docs/reproduction.md#findings-on-programs-of-today)."
+    )
+    return f"{table(header, rows)}\n{said}\n"
+
+
+def _stand_ins() -> str:
+    """Return how many findings of each study hold on programs that stand in for the paper's."""
+    rows = []
+    for name in studies.names():
+        counted = answers([row for row in load(name)["rows"] if answer(row) in HELD])
+        if counted:
+            rows.append((f"[{name}](#{name})", *(str(counted[each]) for each in HELD)))
+    return table(("study", *HELD), rows)
+
+
+def _agreeing(rows: list[Row]) -> str:
+    """Return how many of these rows agree and differ; a dash if none has a verdict."""
+    counted = answers(rows)
+    return f"{counted['agrees']}, {counted['differs']}" if counted["agrees"] or counted["differs"] else "-"
 
 
 def _counted(study: str) -> tuple[str, ...]:
     held = load(study)
-    counts = []
-    for basis in BASES:
-        verdicts = [row.verdict for row in held["rows"] if row.basis == basis]
-        agree, differ = verdicts.count("agrees"), verdicts.count("differs")
-        counts.append(f"{agree}, {differ}" if agree or differ else "-")
+    counts = (_agreeing([row for row in held["rows"] if row.basis == basis]) for basis in BASES)
     return f"[{study}](#{study})", *counts, f"{held['unpublished']:,}"
 
 

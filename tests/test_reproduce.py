@@ -15,6 +15,7 @@ from headstart_lab.studies._study import Study
 from tests.conftest import Run
 
 FIELDS = ["item", "quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", "note"]
+FIELDS += ["input", "held", "tried"]
 
 
 def test_numbers_agree_within_their_tolerance() -> None:
@@ -128,7 +129,7 @@ def test_rows_are_shown_by_item_with_notes_once() -> None:
         ]
 
     items = {"t1": table, "f1": findings}
-    study = Study(name="t", title="A paper [with brackets]", seeds="1", lab=Lab, steps=items)
+    study = Study(name="t", title="A paper [with brackets]", seeds="1", lab=Lab, steps=items, input="paper")
     rows = study.run([], lambda _text, _share: None)
     text = io.StringIO()
     show(Console(file=text, width=120), study.title, study.items, rows)
@@ -137,6 +138,6 @@ def test_rows_are_shown_by_item_with_notes_once() -> None:
         assert part in out
     assert out.count("same [note]") == 1
     assert "3 agree, 1 differ, 1 not published; of the predicted: 2 agree, 1 differ" in out
-    basis = {line.split()[0]: line.split()[-2 if line.endswith("]") else -1] for line in out.splitlines() if line}
+    basis = {line.split()[0]: line.split()[-3 if line.endswith("]") else -2] for line in out.splitlines() if line}
     assert (basis["elapsed"], basis["order"], basis["scanned"]) == ("predicted", "predicted", "calibrated")
     assert basis["ours"] == "-", "no verdict, no basis"

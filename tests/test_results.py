@@ -14,7 +14,7 @@ from headstart import HeadstartError, _environment
 from headstart._environment import Folders
 from headstart_lab import studies
 from headstart_lab.studies._lab import Lab, Steps
-from headstart_lab.studies._rows import finding, number, unpublished
+from headstart_lab.studies._rows import INPUTS, finding, number, unpublished
 from headstart_lab.studies._study import Study
 from tests.conftest import ROOT
 
@@ -49,14 +49,19 @@ def results(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def held(results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of results with a file of li07's in it, of made-up rows."""
     rows = [
-        replace(number("rate (MB/s)", published=50.0, ours=55.5, tolerance=0.01), item="figure4"),
+        replace(number("rate (MB/s)", published=50.0, ours=55.5, tolerance=0.01), item="figure4", input="paper"),
         replace(
-            finding("bound | a", published="2", ours="2", holds=True, basis="identity", note="1 * n"), item="theory"
+            finding("bound | a", published="2", ours="2", holds=True, basis="identity", note="1 * n"),
+            item="theory",
+            input="paper",
         ),
-        replace(unpublished("another seed", 12_345.5), item="sensitivity"),
+        replace(unpublished("another seed", 12_345.5), item="sensitivity", input="paper"),
     ]
+    for quantity, holds, cases in (("x", True, (3, 4)), ("y", False, (3, 4)), ("z", False, (0, 4))):
+        row = finding(quantity, published="all", ours="some", holds=holds, cases=cases, note="")
+        rows.append(replace(row, item="figure7", input="stand-in"))
     head = {"study": "li07", "title": "T", "headstart": "9.9", "seeds": "1", "unpublished": 1234}
-    items = {"theory": "t", "figure4": "f", "sensitivity": "s"}
+    items = {"theory": "t", "figure4": "f", "figure7": "g", "sensitivity": "s"}
     text = json.dumps({**head, "items": items, "rows": [row.to_dict() for row in rows]})
     (tmp_path / "li07.json").write_text(text, encoding="utf-8")
     monkeypatch.setattr(results, "FOLDER", tmp_path)
@@ -73,13 +78,16 @@ def written(results: ModuleType, mark: str) -> str:
 
 def test_tables_hold_the_rows_that_their_mark_names(results: ModuleType, held: Path) -> None:
     whole = written(results, "results: li07")
-    assert "| figure4 | rate (MB/s) | 50 | 55.5 (+11.00%) | **differs** | predicted |\n" in whole
-    assert "| theory | bound \\| a | 2 | 2 | agrees | identity |\n" in whole
+    assert "| figure4 | rate (MB/s) | 50 | 55.5 (+11.00%) | **differs** | predicted | paper |\n" in whole
+    assert "| theory | bound \\| a | 2 | 2 | agrees | identity | paper |\n" in whole
+    assert "| x | all | some | holds | predicted | stand-in |\n" in whole
+    assert "| y | all | some | holds in 3 of 4 | predicted | stand-in |\n" in whole
+    assert "| z | all | some | **does not hold** | predicted | stand-in |\n" in whole
     assert "another seed" not in whole
     assert "headstart 9.9; seed 1" in whole
     every = written(results, "rows: li07")
-    assert "| 1 | figure4 | rate (MB/s) | 50 | 55.5 | +11.00% | 1.00% | **differs** | predicted |\n" in every
-    assert "| 2 | theory | bound \\| a | 2 | 2 | - | - | agrees | identity |\n" in every
+    assert "| 1 | figure4 | rate (MB/s) | 50 | 55.5 | +11.00% | 1.00% | **differs** | predicted | paper |\n" in every
+    assert "| 2 | theory | bound \\| a | 2 | 2 | - | - | agrees | identity | paper |\n" in every
     assert every.count("\n- **") == 1 and "- **2**: 1 \\* n\n" in every
     some = written(results, "results: li07 theory")
     assert "bound" in some and "rate" not in some
@@ -114,11 +122,43 @@ def test_the_summary_counts_rows_by_what_they_rest_on(
     assert "| [li07](#li07) | 0, 1 | - | - | 1, 0 | 1,234 |\n" in written(results, "results: summary")
 
 
-def test_the_readme_counts_predicted_rows_alone(
+def test_the_readme_counts_predicted_rows_by_input(
     results: ModuleType, held: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(studies, "names", lambda: ["li07"])
-    assert "| [li07](docs/reproduction.md#li07) | T | 0 | 1 |\n" in written(results, "results: predicted")
+    text = written(results, "results: predicted")
+    assert "| [li07](docs/reproduction.md#li07) | T | 0, 1 | - |\n" in text, "neither identities nor stand-ins"
+    assert "1 of 3 findings hold, 1 hold in a part of the cases and 1 do not: " in text.replace("\n", " ")
+
+
+def test_findings_on_stand_ins_are_counted_apart(
+    results: ModuleType, held: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(studies, "names", lambda: ["li07"])
+    assert "| [li07](#li07) | 1 | 1 | 1 |\n" in written(results, "results: stand-ins")
+
+
+def test_each_row_of_each_study_says_what_was_run(results: ModuleType) -> None:
+    seen = set()
+    for name in studies.names():
+        rows = results.load(name)["rows"]
+        assert {row.input for row in rows} <= set(INPUTS), name
+        assert all(row.tried is None or 0 <= row.held <= row.tried for row in rows), name
+        seen |= {(name, row.input) for row in rows}
+    assert {("kimbrel96", "paper"), ("kimbrel96", "stand-in"), ("li07", "stand-in"), ("shriver99", "paper")} <= seen
+    assert {each for name, each in seen if name == "zhang-pfc"} == {"stand-in"}
+
+
+def test_an_item_or_a_row_may_rest_on_something_else_than_its_study() -> None:
+    def item(lab: Lab[Any]) -> Steps:
+        yield
+        return [unpublished("q", 1), unpublished("own", 2, input="rebuilt")]
+
+    study = Study(
+        name="t", title="T", seeds="1", lab=Lab, steps={"a": item, "b": item}, input="paper", inputs={"b": "stand-in"}
+    )
+    rows = study.run([], lambda _text, _share: None)
+    assert [row.input for row in rows] == ["paper", "rebuilt", "stand-in", "rebuilt"]
 
 
 def test_absent_traces_leave_a_file_alone(
@@ -128,7 +168,7 @@ def test_absent_traces_leave_a_file_alone(
         yield
         return [unpublished("cs", None, note="SKIPPED: absent")]
 
-    study = Study(name="li07", title="T", seeds="1", lab=Lab, steps={"theory": theory})
+    study = Study(name="li07", title="T", seeds="1", lab=Lab, steps={"theory": theory}, input="paper")
     monkeypatch.setattr(studies, "load", lambda name: study)
     monkeypatch.setattr(sys, "argv", ["results.py", "li07"])
     before = (held / "li07.json").read_text()

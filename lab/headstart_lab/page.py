@@ -1,6 +1,5 @@
 """The page of a study: the published figures beside the reproduced ones."""
 
-import collections
 import itertools
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -10,12 +9,19 @@ from headstart.report.figures import Figure
 from headstart.report.page import folded, page, table
 from headstart.report.text import value_text
 from headstart_lab.studies._rows import Row
-from headstart_lab.text import basis_text, counts_text, difference_text, predicted_text, tolerance_text
+from headstart_lab.text import (
+    CLASSES,
+    answer,
+    answer_text,
+    basis_text,
+    counts_text,
+    difference_text,
+    predicted_text,
+    tolerance_text,
+)
 
 if TYPE_CHECKING:
     from headstart.report.charts import Chart
-
-CLASSES = {"agrees": "good", "differs": "bad", "not published": "quiet"}
 
 
 def study_page(
@@ -24,7 +30,7 @@ def study_page(
     """Return the page; `items` has the title of each item, `pictures` the figures that are shown above some tables."""
     body = [f'<p class="headline">{", ".join(counts_text(rows).values())}; {predicted_text(rows)}</p>']
     figures = study_figures(items, pictures or {})
-    header = ("verdict", "quantity", "published", "ours", "difference", "tolerance", "basis", "note")
+    header = ("verdict", "quantity", "published", "ours", "difference", "tolerance", "basis", "input", "note")
     groups = [(item, list(group)) for item, group in itertools.groupby(rows, key=lambda row: row.item)]
     body.append(_contents(items, groups))
     for at, (item, group) in enumerate(groups):
@@ -38,11 +44,10 @@ def study_page(
 
 
 def _contents(items: Mapping[str, str], groups: Sequence[tuple[str, Sequence[Row]]]) -> str:
-    """Return a list of the parts, with how many rows of each agree and differ."""
+    """Return a list of the parts, with how many rows of each have which answer."""
     lines = []
     for at, (item, group) in enumerate(groups):
-        counts = collections.Counter(str(row.verdict) for row in group)
-        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in CLASSES if counts[verdict])
+        said = ", ".join(counts_text(group).values())
         title = escape(f"{item}: {items.get(item, '')}")
         lines.append(f'<li><a href="#part-{at}">{title}</a> <span class="quiet">({escape(said)})</span></li>')
     return f"<nav><ol>{''.join(lines)}</ol></nav>" if len(lines) > 1 else ""
@@ -56,6 +61,6 @@ def study_figures(items: Mapping[str, str], pictures: Mapping[str, "Chart"]) -> 
 def _cells(row: Row) -> list[str]:
     figures = (value_text(row.published), value_text(row.ours), difference_text(row), tolerance_text(row))
     quantity = f'<td class="text">{escape(row.quantity)}</td>'
-    verdict = f'<td class="verdict {CLASSES[row.verdict]}">{row.verdict}</td>'
-    words = (f'<td class="text">{escape(word)}</td>' for word in (basis_text(row), row.note))
+    verdict = f'<td class="verdict {CLASSES[answer(row)]}">{answer_text(row)}</td>'
+    words = (f'<td class="text">{escape(word)}</td>' for word in (basis_text(row), row.input or "", row.note))
     return [verdict, quantity, *(escape(figure) for figure in figures), *words]

@@ -19,12 +19,21 @@ from headstart_lab import reproduce_live, studies
 from headstart_lab.livestudy import report
 from headstart_lab.page import study_figures, study_page
 from headstart_lab.studies._rows import Row
-from headstart_lab.text import basis_text, counts_text, difference_text, predicted_text, tolerance_text
+from headstart_lab.text import (
+    CLASSES,
+    answer,
+    answer_text,
+    basis_text,
+    counts_text,
+    difference_text,
+    predicted_text,
+    tolerance_text,
+)
 
 if TYPE_CHECKING:
     from headstart.report.charts import Chart
 
-COLOURS = {"agrees": "green", "differs": "red", "not published": "dim"}
+COLOURS = {"good": "green", "bad": "red", "quiet": "dim"}
 
 
 def reproduce(
@@ -88,7 +97,7 @@ def reproduce(
 
 
 def show(console: Console, title: str, items: Mapping[str, str], rows: list[Row]) -> None:
-    """Print the rows as text, by item with the notes below, and the number that agree; `items` has the titles."""
+    """Print the rows as text, by item with the notes below, and the counts of answers; `items` has the titles."""
     console.print(title, markup=False, style="bold")
     for item, group in itertools.groupby(rows, key=lambda row: row.item):
         table, notes = _item(f"{item}: {items.get(item, '')}", list(group))
@@ -97,7 +106,7 @@ def show(console: Console, title: str, items: Mapping[str, str], rows: list[Row]
         for number, note in enumerate(notes, start=1):
             console.print(f"[dim]\\[{number}] {escape(note)}[/]")
     console.print()
-    counts = ", ".join(f"[{COLOURS[verdict]}]{count}[/]" for verdict, count in counts_text(rows).items())
+    counts = ", ".join(f"[{COLOURS[CLASSES[each]]}]{count}[/]" for each, count in counts_text(rows).items())
     console.print(f"{counts}; {predicted_text(rows)}")
 
 
@@ -105,11 +114,12 @@ def _item(title: str, rows: list[Row]) -> tuple[Table, list[str]]:
     """Return the table of one item, and its notes without duplicates."""
     notes = list(dict.fromkeys(row.note for row in rows if row.note))
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for name in ("quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", ""):
-        table.add_column(name, justify="left" if name in ("quantity", "verdict", "basis") else "right")
+    for name in ("quantity", "published", "ours", "difference", "tolerance", "verdict", "basis", "input", ""):
+        table.add_column(name, justify="left" if name in ("quantity", "verdict", "basis", "input") else "right")
     for row in rows:
         figures = (row.quantity, value_text(row.published), value_text(row.ours))
         cells = [escape(cell) for cell in (*figures, difference_text(row), tolerance_text(row))]
         mark = f"[dim]\\[{notes.index(row.note) + 1}][/]" if row.note else ""
-        table.add_row(*cells, f"[{COLOURS[row.verdict]}]{row.verdict}[/]", basis_text(row), mark)
+        said = f"[{COLOURS[CLASSES[answer(row)]]}]{answer_text(row)}[/]"
+        table.add_row(*cells, said, basis_text(row), row.input or "", mark)
     return table, notes

@@ -1,20 +1,67 @@
-"""The words of rows, on the console, in pages and in docs."""
+"""The words of rows, on the console, in pages and in docs.
 
+Whether a row agrees with the paper is asked where the paper's own input was run, or one rebuilt from it. A finding that
+was tried on another program cannot contradict the paper: the question is whether it holds there.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
-from headstart_lab.studies._rows import Row, Verdict
+from headstart_lab.studies._rows import Row
+
+Answer = Literal["agrees", "differs", "holds", "holds in part", "does not hold", "not published"]
+COUNTED: dict[Answer, str] = {
+    "agrees": "agree",
+    "differs": "differ",
+    "holds": "hold",
+    "holds in part": "hold in part",
+    "does not hold": "do not hold",
+    "not published": "not published",
+}
+"""The answers, and how rows with each are counted."""
+CLASSES: dict[Answer, Literal["good", "bad", "quiet"]] = {
+    "agrees": "good",
+    "differs": "bad",
+    "holds": "good",
+    "holds in part": "quiet",
+    "does not hold": "bad",
+    "not published": "quiet",
+}
 
 
-def counts_text(rows: Sequence[Row]) -> dict[Verdict, str]:
-    """Return how many rows have each verdict, in words."""
-    words: dict[Verdict, str] = {"agrees": "agree", "differs": "differ", "not published": "not published"}
-    return {verdict: f"{sum(row.verdict == verdict for row in rows)} {word}" for verdict, word in words.items()}
+def answer(row: Row) -> Answer:
+    """Return the verdict of a row; of a stand-in whether the finding holds."""
+    if row.input != "stand-in" or row.verdict == "not published":
+        return row.verdict
+    if row.verdict == "agrees":
+        return "holds"
+    return "holds in part" if row.held else "does not hold"
+
+
+def answer_text(row: Row) -> str:
+    """Return the answer with the cases in which a finding holds."""
+    said = answer(row)
+    return f"holds in {row.held} of {row.tried}" if said == "holds in part" else said
+
+
+def answers(rows: Sequence[Row]) -> Counter[Answer]:
+    """Return how many rows have each answer."""
+    return Counter(answer(row) for row in rows)
+
+
+def counts_text(rows: Sequence[Row]) -> dict[Answer, str]:
+    """Return how many rows have each answer, in words; always of those that agree and differ."""
+    counts = answers(rows)
+    return {
+        each: f"{counts[each]} {word}" for each, word in COUNTED.items() if counts[each] or word in ("agree", "differ")
+    }
 
 
 def predicted_text(rows: Sequence[Row]) -> str:
     """Return how many of the predicted rows agree and differ, in words."""
-    predicted = counts_text([row for row in rows if row.basis == "predicted"])
-    return f"of the predicted: {predicted['agrees']}, {predicted['differs']}"
+    counts = answers([row for row in rows if row.basis == "predicted"])
+    return f"of the predicted: {counts['agrees']} agree, {counts['differs']} differ"
 
 
 def basis_text(row: Row) -> str:

@@ -84,7 +84,7 @@ def rows(study: Timings) -> list[Row]:
         of["drive"].append(unpublished(f"{case}: requests measured, predicted", "{}, {}".format(*requests)))
         of["drive"].append(unpublished(f"{case}: bytes measured, predicted", "{}, {}".format(*sizes)))
     of["findings"] = study.findings
-    return [dataclasses.replace(row, item=item) for item, group in of.items() for row in group]
+    return [dataclasses.replace(row, item=item, input="paper") for item, group in of.items() for row in group]
 
 
 def markdown(study: Timings) -> str:

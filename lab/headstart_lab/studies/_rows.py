@@ -10,6 +10,9 @@ VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "not published")
 Basis = Literal["predicted", "calibrated", "input", "identity"]
 BASES: tuple[Basis, ...] = ("predicted", "calibrated", "input", "identity")
 
+Input = Literal["paper", "rebuilt", "stand-in"]
+INPUTS: tuple[Input, ...] = ("paper", "rebuilt", "stand-in")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
@@ -38,15 +41,22 @@ class Row:
     paper prints it and it was put in; "identity", true by construction."""
     note: str = ""
     """Figures, readings, reasons."""
+    input: Input | None = None
+    """What was run: "paper", what the paper gives; "rebuilt", a generator made of what the paper tells of a lost trace;
+    "stand-in", another program. `None` until the runner writes what the study declares."""
+    held: int | None = None
+    """In how many cases a finding holds, where it was tried on several."""
+    tried: int | None = None
+    """The number of these cases."""
 
     def to_dict(self) -> dict[str, float | str | None]:
         """Return the row as `reproduce --json` prints it."""
         return dataclasses.asdict(self)
 
 
-def unpublished(quantity: str, ours: float | str | None, *, note: str = "") -> Row:
+def unpublished(quantity: str, ours: float | str | None, *, note: str = "", input: Input | None = None) -> Row:
     """Return the row of a figure that the paper does not print, or of one that could not be computed."""
-    return Row(quantity=quantity, ours=ours, note=note)
+    return Row(quantity=quantity, ours=ours, note=note, input=input)
 
 
 def number(
@@ -57,6 +67,7 @@ def number(
     tolerance: float = 0.0,
     basis: Basis = "predicted",
     note: str = "",
+    input: Input | None = None,
 ) -> Row:
     """Return the row of a number, with its verdict.
 
@@ -74,6 +85,7 @@ def number(
         verdict="agrees" if agrees else "differs",
         basis=basis,
         note=note,
+        input=input,
     )
 
 
@@ -86,8 +98,14 @@ def finding(
     tolerance: str = "",
     basis: Basis = "predicted",
     note: str,
+    cases: tuple[int, int] = (0, 0),
+    input: Input | None = None,
 ) -> Row:
-    """Return the row of a finding in words; `note` carries the figures on which it rests."""
+    """Return the row of a finding in words; `note` carries the figures on which it rests.
+
+    `cases` are those in which it holds and all that were tried, if there are several.
+    """
+    held, tried = cases if cases[1] else (None, None)
     return Row(
         quantity=quantity,
         published=published,
@@ -96,4 +114,7 @@ def finding(
         verdict="agrees" if holds else "differs",
         basis=basis,
         note=note,
+        input=input,
+        held=held,
+        tried=tried,
     )

@@ -9,7 +9,7 @@ from headstart._core import HeadstartError
 from headstart._environment import Folders
 from headstart.report.charts import altair, styled
 from headstart_lab.studies._lab import Lab, Report, Steps
-from headstart_lab.studies._rows import Basis, Row
+from headstart_lab.studies._rows import Basis, Input, Row
 
 if TYPE_CHECKING:
     from headstart.report.charts import Chart
@@ -35,6 +35,10 @@ class Study(Generic[L]):
     """Each item that can be asked for (a figure, a table, findings); its docstring begins with a line on what it is."""
     figures: Mapping[str, Callable[[L], Any]] = dataclasses.field(default_factory=dict)
     """The pictures of those items that have one, drawn once their runs are done; `None` where a trace is absent."""
+    input: Input
+    """What the rows rest on, unless their item or they themselves say otherwise."""
+    inputs: Mapping[str, Input] = dataclasses.field(default_factory=dict)
+    """The same of items that rest on something else."""
     basis: Basis | None = None
     """The basis of every row, where it is one for all."""
 
@@ -74,6 +78,9 @@ class Study(Generic[L]):
             for item in drawn:
                 if draw is not None and (chart := self.figures[item](lab)) is not None:
                     draw(item, styled(chart))
-        return [
-            dataclasses.replace(row, item=item, basis=self.basis or row.basis) for item in asked for row in done[item]
-        ]
+        return [self._declared(item, row) for item in asked for row in done[item]]
+
+    def _declared(self, item: str, row: Row) -> Row:
+        """Return a row of `item` with what the study declares of it."""
+        rests_on = row.input or self.inputs.get(item, self.input)
+        return dataclasses.replace(row, item=item, basis=self.basis or row.basis, input=rests_on)

@@ -381,5 +381,6 @@ STUDY = Study(
     title="What Kotz and Ellis (RAPID Transit) left open of prefetching in idle time",
     seeds="1 to 5",
     lab=Lab,
+    input="paper",
     steps={"critical": critical, "scaling": scaling, "quick": quick},
 )

@@ -195,6 +195,7 @@ def _unhinted(cells: Cells, places: Sequence[Place]) -> list[Row]:
                 f"places: least slowdown, {kind}",
                 published=UNHINTED,
                 ours=f"fixed horizon in {len(least)} of {len(places)} places",
+                cases=(len(least), len(places)),
                 holds=2 * len(least) > len(places),
                 tolerance="in more than half; ties count",
                 note="section 6; by disks: "
@@ -390,6 +391,7 @@ STUDY = Study(
     title="Hints that are missing, wrong or reordered, and what they cost each hinted policy",
     seeds="1; 2 and 3 in the item seeds",
     lab=Lab,
+    input="stand-in",
     steps={
         "findings": findings,
         "summary": summary,

@@ -288,6 +288,7 @@ def _best(compared: Compared, traces: list[str], ways: tuple[str, str], what: st
         what,
         published="compare different prefetching policies to determine the best setting (section 6)",
         ours=f"named for {len(right)} of {len(told)} traces",
+        cases=(len(right), len(told)),
         holds=len(right) == len(told),
         tolerance=f"each trace on which they differ by {100 * FASTER:.0f} %",
         note=f"{WORDS[ways[1]]} beside {WORDS[ways[0]]}: {'; '.join(figures)}",
@@ -299,6 +300,7 @@ STUDY = Study(
     title="A file system's equations on traces, as shriver99's authors propose",
     seeds="1",
     lab=Lab,
+    input="stand-in",
     steps={
         "shipped": _item("shipped", SHIPPED, "Some programs that ship with headstart"),
         "web": _item("web", KINDS["web"], "Many small files, and the clients of a file server"),

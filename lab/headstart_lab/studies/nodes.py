@@ -391,5 +391,6 @@ STUDY = Study(
     title="Where buffers are, and processors for I/O alone, which Kotz and Ellis (RAPID Transit) left open",
     seeds="1 to 5",
     lab=Lab,
+    input="paper",
     steps={"memory": memory, "processors": processors, "sensitivity": sensitivity, "quick": quick},
 )

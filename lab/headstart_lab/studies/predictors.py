@@ -290,5 +290,6 @@ STUDY = Study(
     title="Policies that learn, beside Linux's read-ahead, hints and the lower bound",
     seeds="1; nothing is random",
     lab=Lab,
+    input="stand-in",
     steps={"findings": findings, "summary": summary, "shipped": shipped, "programs": programs, "blocks": blocks},
 )

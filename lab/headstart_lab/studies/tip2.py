@@ -302,6 +302,7 @@ def throughput(lab: Lab) -> Steps:
         "throughput: end of a pair beside that without hints",
         published="informed prefetching and caching increase overall throughput",
         ours=f"sooner at {len(PLACES) - len(slower)} of {len(PLACES)} places, {means['tip2']:.3f} in the mean",
+        cases=(len(PLACES) - len(slower), len(PLACES)),
         holds=not slower,
         tolerance="sooner at every place",
         note="abstract; " + ("not sooner: " + "; ".join(map(_at, slower[:5])) if slower else "none later"),
@@ -407,5 +408,6 @@ STUDY = Study(
     title="Patterson, Gibson, Ginting, Stodolsky and Zelenka, Informed Prefetching and Caching, SOSP 1995",
     seeds="1; nothing is random",
     lab=Lab,
+    input="stand-in",
     steps={"saved": saved, "throughput": throughput, "impact": impact, "quick": quick},
 )

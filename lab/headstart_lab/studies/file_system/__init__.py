@@ -48,6 +48,7 @@ STUDY = Study(
     seeds="1; of several files 1 to 200, of four sizes 1 to 50, in sensitivity 1 to 40, on the grid 1 to 20; "
     "of arrivals 1 to 5",
     lab=Lab,
+    input="paper",
     steps={
         "sequence": _sequence.sequence,
         "open-files": _open_files.open_files,

@@ -17,6 +17,8 @@ STUDY = Study(
     title="Kimbrel et al., A Trace-Driven Comparison of Algorithms for Parallel Prefetching and Caching, OSDI 1996",
     seeds="1; 1 to 10 in the rows of Table 2 for the CMU simulator",
     lab=Lab,
+    input="paper",
+    inputs=dict.fromkeys((*_figures.FIGURES, "table3", "table4", "table5", "table7", "table8", "findings"), "stand-in"),
     steps={
         "figure1": _basics.figure1,
         "table1": _basics.table1,

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from headstart_lab.studies._lab import item
-from headstart_lab.studies._rows import Row, unpublished
+from headstart_lab.studies._rows import Input, Row, unpublished
 from headstart_lab.studies.kimbrel96 import _published as paper
 from headstart_lab.studies.kimbrel96._lab import (
     DEMAND,
@@ -174,7 +174,8 @@ def _rows(bars: Bars) -> list[Row]:
     for (workload, disks, name), bar in bars.items():
         outcome, words = finished(bar)
         quantity = f"{label(workload)}, {count(disks)}, {name}: elapsed (s)"
-        rows.append(unpublished(quantity, outcome.elapsed_s, note=outcome.split + words))
+        rests_on: Input = "paper" if workload is None else "stand-in"
+        rows.append(unpublished(quantity, outcome.elapsed_s, note=outcome.split + words, input=rests_on))
     return rows
 
 

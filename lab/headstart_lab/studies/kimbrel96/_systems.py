@@ -119,6 +119,7 @@ def faster_processor(lab: Lab, population: Population) -> Steps:
             f"crossover with a processor twice as fast, {population.label}",
             published="shifts to a larger number of disks, in all applications",
             ours=f"to more disks in {moved} of the {crossing} traces that have one",
+            cases=(moved, crossing),
             holds=moved == crossing > 0,
             tolerance="to more in each",
             note=f"section 4.4; H = {paper.HORIZON_FAST}, think times and driver overhead halved (both are "
@@ -203,6 +204,7 @@ def utilization_order(lab: Lab, workload: Workload) -> Steps:
             f"disk utilisation on {MODERATE[0]} to {MODERATE[-1]} disks, {workload.label}",
             published="aggressive most, then reverse aggressive, fixed horizon, demand",
             ours=f"this order on {len(right)} of {len(MODERATE)} arrays",
+            cases=(len(right), len(MODERATE)),
             holds=len(right) == len(MODERATE),
             tolerance="ties within 0.01, as the paper prints it",
             note=f"section 4.3, Table 4; {told}",
@@ -211,6 +213,7 @@ def utilization_order(lab: Lab, workload: Workload) -> Steps:
             f"disk utilisation of forestall, {workload.label}",
             published="between those of aggressive and fixed horizon",
             ours=f"so on {len(between)} of {len(paper.DISKS)} arrays",
+            cases=(len(between), len(paper.DISKS)),
             holds=len(between) == len(paper.DISKS),
             tolerance="ties within 0.01; Table 8 itself has 0.30 and 0.32 outside on 12 and 16 disks, rounded",
             note=f"section 5.1, Table 8; {told}",
@@ -253,6 +256,7 @@ def least_load(lab: Lab, population: Population) -> Steps:
             f"fetches of fixed horizon, {population.label}",
             published="consistently the least I/O load",
             ours=f"more than aggressive or forestall in {len(fewer)} of {2 * len(runs)} comparisons",
+            cases=(2 * len(runs) - len(fewer), 2 * len(runs)),
             holds=not fewer,
             tolerance="in every configuration",
             note=note + (f"; fewer: {few(fewer)}" if fewer else ""),
@@ -262,6 +266,7 @@ def least_load(lab: Lab, population: Population) -> Steps:
             published="intermediate between aggressive and fixed horizon",
             ours=f"more than aggressive in {len(more_than)}, fewer than fixed horizon in {len(less_than)} of "
             f"{len(runs)} configurations",
+            cases=(len(runs) - len({*more_than, *less_than}), len(runs)),
             holds=not more_than and not less_than,
             tolerance="in every configuration",
             note=note
@@ -290,6 +295,7 @@ def response_estimate(lab: Lab, population: Population) -> Steps:
             f"mean service time of a disk request under fixed horizon, {population.label}",
             published="15 ms is usually an overestimate",
             ours=f"less than 15 ms in {below} of {len(service)} configurations",
+            cases=(below, len(service)),
             holds=below >= USUALLY * len(service),
             tolerance=f"in {100 * USUALLY:g} % of the configurations at least; ours",
             note=f"section 2.6; from {service[low]:.1f} ms ({at(low)}) to {service[high]:.1f} ms ({at(high)})",

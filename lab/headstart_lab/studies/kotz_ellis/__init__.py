@@ -30,6 +30,7 @@ STUDY = Study(
     title="Kotz and Ellis, Prefetching in File Systems for MIMD Multiprocessors (RAPID Transit)",
     seeds="1; 1 to 5 in the rows of sensitivity that say so",
     lab=Lab,
+    input="paper",
     steps={
         "matrix": _figures.matrix,
         **_figures.FIGURES,

@@ -103,6 +103,7 @@ def _gain(quantity: str, cases: Cases, coordinator: str, published: str, note: s
         quantity,
         published=published,
         ours=f"{mean:.1f} % in the mean, better in {better} of {len(gains)}",
+        cases=(better, len(gains)),
         holds=mean > 0 and 2 * better > len(gains),
         tolerance="a gain in the mean and in more than half of the cases",
         note=_told(gains) + note,
@@ -208,6 +209,7 @@ def servers(lab: Lab) -> Steps:
             "spread: four servers beside one, without coordinators",
             published="four drives serve at once (expected)",
             ours=f"sooner in {sooner} of {len(times)}",
+            cases=(sooner, len(times)),
             holds=sooner == len(times),
             tolerance="every case",
             note=f"mean response {statistics.fmean(times.values()):.2f} of it in the mean; most in {slowest}, "
@@ -242,6 +244,7 @@ def _duels(name: str, cases: Cases, basis: Basis) -> list[Row]:
         f"duel: safe, {name}",
         published=f"no case more than {LOSS_PERCENT:g} % slower than none (ours)",
         ours=f"{slower} of {len(gains)} more than {LOSS_PERCENT:g} % slower, the worst {min(gains.values()):+.1f} %",
+        cases=(len(gains) - slower, len(gains)),
         holds=slower == 0,
         tolerance="all cases",
         basis=basis,
@@ -279,6 +282,7 @@ STUDY = Study(
     title="More clients, more levels and mixed algorithms, as zhang-pfc's authors expect them",
     seeds="1; nothing is random",
     lab=Lab,
+    input="stand-in",
     steps={
         "stacked": stacked,
         "mixed": mixed,

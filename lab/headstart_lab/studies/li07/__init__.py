@@ -29,6 +29,8 @@ STUDY = Study(
     title="Li, Shen and Papathanasiou, Competitive Prefetching for Concurrent Sequential I/O, EuroSys 2007",
     seeds="1; 2 in the row of sensitivity that says so",
     lab=Lab,
+    input="paper",
+    inputs={"programs": "stand-in"},
     steps={
         "theory": _theory.theory,
         "figure4": _drives.figure4,

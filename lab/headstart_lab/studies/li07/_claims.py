@@ -1,8 +1,9 @@
 """Rows of runs, and the paper's claims on them as verdicts, by the criteria of `_published`."""
 
 from collections.abc import Iterable, Sequence
+from typing import TypedDict
 
-from headstart_lab.studies._rows import Basis, Row, finding, unpublished
+from headstart_lab.studies._rows import Basis, Input, Row, finding, unpublished
 from headstart_lab.studies.li07 import _published as paper
 from headstart_lab.studies.li07._system import Runs
 
@@ -15,6 +16,7 @@ def rate_row(runs: Runs) -> Row:
         note="over Linux: "
         + ", ".join(f"{name} {runs.gain(name):+.1f} %" for name in runs.cells if name != "Linux")
         + f"; CP/OPT {runs.of_oracle():.2f}; {account(runs)}",
+        input=rests_on([runs])["input"],
     )
 
 
@@ -26,6 +28,7 @@ def time_row(runs: Runs) -> Row:
         note="less than Linux: "
         + ", ".join(f"{name} {runs.cut(name):.1f} %" for name in runs.cells if name != "Linux")
         + f"; CP/OPT {runs.of_oracle():.2f}; {account(runs)}",
+        input=rests_on([runs])["input"],
     )
 
 
@@ -37,8 +40,22 @@ def account(runs: Runs) -> str:
 
 
 def basis_of(runs: Iterable[Runs]) -> Basis:
-    """Return what a verdict on these runs rests on: one scanned parameter makes it calibrated."""
+    """Return the basis of a verdict on these runs: one scanned parameter makes it calibrated."""
     return "calibrated" if any(each.case.calibrated for each in runs) else "predicted"
+
+
+class Rests(TypedDict):
+    """What a verdict rests on."""
+
+    basis: Basis
+    input: Input | None
+
+
+def rests_on(runs: Iterable[Runs]) -> Rests:
+    """Return what a verdict on these runs rests on: one stand-in is enough, and without any the item says."""
+    runs = list(runs)
+    stand_in = any(each.case.stands_in for each in runs)
+    return Rests(basis=basis_of(runs), input="stand-in" if stand_in else None)
 
 
 def by_case(runs: Iterable[Runs], percents: Iterable[float]) -> str:
@@ -58,7 +75,7 @@ def within(quantity: str, printed: paper.Range, runs: Sequence[Runs], why: str =
         ours=f"{min(gains):.1f} to {max(gains):.1f} %",
         holds=holds,
         tolerance=f"the ends within {paper.points(printed.least):g} and {paper.points(printed.greatest):g} points",
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=noted(by_case(runs, gains), why, holds),
     )
 
@@ -69,7 +86,7 @@ def about(
     percent: float,
     what: str,
     *,
-    basis: Basis,
+    rests: Rests,
     note: str,
     at_most: bool = False,
     why: str = "",
@@ -82,7 +99,7 @@ def about(
         ours=f"{percent:.1f} %",
         holds=holds,
         tolerance=f"{paper.points(printed):g} points" + (" less, none more" if at_most else ""),
-        basis=basis,
+        **rests,
         note=noted(note, why, holds),
     )
 
@@ -92,7 +109,7 @@ def up_to(quantity: str, printed: float, runs: Sequence[Runs], why: str = "") ->
     gains = [each.gain() for each in runs]
     what = "more throughput than Linux, at most"
     note = by_case(runs, gains)
-    return about(quantity, printed, max(gains), what, basis=basis_of(runs), note=note, at_most=True, why=why)
+    return about(quantity, printed, max(gains), what, rests=rests_on(runs), note=note, at_most=True, why=why)
 
 
 def equal(
@@ -112,7 +129,7 @@ def equal(
         ours=f"the slowest of {', '.join(policies)} at most {100 * max(apart):.1f} % behind",
         holds=holds,
         tolerance=f"{100 * paper.EQUAL:.0f} % behind the fastest",
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=noted(by_case(runs, (100 * each for each in apart)), why, holds),
     )
 
@@ -126,9 +143,10 @@ def improves(quantity: str, published: str, runs: Sequence[Runs], why: str = "")
         quantity,
         published=published,
         ours=f"better in {count} of {len(runs)}",
+        cases=(count, len(runs)),
         holds=holds,
         tolerance=f"throughput more than {100 * paper.BETTER:.0f} % above Linux's in each",
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=noted(by_case(runs, gains), why, holds),
     )
 
@@ -143,7 +161,7 @@ def half_of_oracle(quantity: str, runs: Sequence[Runs], why: str = "") -> Row:
         ours=f"at least {min(shares):.2f} of it",
         holds=holds,
         tolerance=f"{paper.HALF:g} in each case",
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=noted(", ".join(f"{each.case.name} {each.of_oracle():.2f}" for each in runs), why, holds),
     )
 

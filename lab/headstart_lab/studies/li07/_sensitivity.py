@@ -7,6 +7,7 @@ from typing import Any, Final
 from headstart_lab.studies._lab import Steps
 from headstart_lab.studies._rows import Row, unpublished
 from headstart_lab.studies.li07 import _published as paper
+from headstart_lab.studies.li07._claims import rests_on
 from headstart_lab.studies.li07._servers import NAMES
 from headstart_lab.studies.li07._system import (
     AWARE,
@@ -144,4 +145,5 @@ def _row(name: str, runs: Runs) -> Row:
         note=f"less time by {runs.cut():.1f} %; AP {runs.gain('AP'):+.1f} %; CP/OPT {runs.of_oracle():.2f}; "
         + ", ".join(f"{policy} {runs[policy].throughput_mb:.2f}" for policy in runs.cells)
         + " MB/s",
+        input=rests_on([runs])["input"],
     )

@@ -8,13 +8,13 @@ from headstart_lab.studies._rows import Row, finding
 from headstart_lab.studies.li07 import _published as paper
 from headstart_lab.studies.li07 import _reasons as why
 from headstart_lab.studies.li07._claims import (
-    basis_of,
     by_case,
     equal,
     half_of_oracle,
     improves,
     noted,
     rate_row,
+    rests_on,
     up_to,
     within,
 )
@@ -120,9 +120,10 @@ def worse(quantity: str, runs: Sequence[Runs], reason: str = "") -> Row:
         quantity,
         published="significantly worse than CP",
         ours=f"significantly worse in {count} of {len(runs)}",
+        cases=(count, len(runs)),
         holds=holds,
         tolerance=f"throughput more than {100 * paper.SIGNIFICANT:.0f} % below CP's in each",
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=noted("AP over CP: " + by_case(runs, behind), reason, holds),
     )
 
@@ -138,7 +139,7 @@ def aggressive(runs: Sequence[Runs]) -> Row:
         ours=f"at most {max(gains):.1f} %, at least {min(below):.1f} points less than CP",
         holds=holds,
         tolerance=f"no more, and {paper.INDEX_BELOW:g} points less than CP on each, as printed",
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=by_case(runs, gains),
     )
 
@@ -153,6 +154,6 @@ def array_no_larger(runs: Sequence[Runs]) -> Row:
         ours=f"larger than on {exceeded} of {len(alone)}",
         holds=not exceeded,
         tolerance="than on each drive",
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=noted(by_case(runs, [*alone, array]), why.INDEX_ARRAY, not exceeded),
     )

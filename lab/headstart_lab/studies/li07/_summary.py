@@ -8,7 +8,7 @@ from headstart_lab.studies._rows import Row, finding, unpublished
 from headstart_lab.studies.li07 import _published as paper
 from headstart_lab.studies.li07 import _reasons as why
 from headstart_lab.studies.li07 import _servers, _tools
-from headstart_lab.studies.li07._claims import about, basis_of, half_of_oracle
+from headstart_lab.studies.li07._claims import about, half_of_oracle, rests_on
 from headstart_lab.studies.li07._system import Lab, Runs
 from headstart_lab.studies.li07._tools import hardly
 
@@ -54,7 +54,7 @@ def _behind(runs: Sequence[Runs]) -> Row:
         ours=f"by up to {100 * behind:.1f} %",
         holds=behind <= paper.BEHIND,
         tolerance="the same",
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=f"{worst(runs).case.name}, of {len(runs)} cases",
     )
 
@@ -66,6 +66,7 @@ def _shares(what: str, runs: Sequence[Runs]) -> Row:
         f"CP's share of OPT's throughput, {what}: least, median, greatest",
         ", ".join(f"{share:.3f}" for share in (shares[0], statistics.median(shares), shares[-1])),
         note=f"{len(shares)} cases, the least with {least.case.name}",
+        input=rests_on(runs)["input"],
     )
 
 
@@ -76,7 +77,7 @@ def _greatest(runs: Sequence[Runs]) -> Row:
         paper.RAID_DIFF_50,
         best.cut(),
         "less time than Linux, at most",
-        basis=basis_of(runs),
+        rests=rests_on(runs),
         note=best.case.name,
         at_most=True,
     )

@@ -66,6 +66,9 @@ REQUESTS: Final[dict[str, int]] = {
 }
 """Of all clients of a run together: 16 each and more (of index-search 8) with 64 clients."""
 
+GUESSED: Final = ("media-server", "index-search", "kernel-build", "tpc-h")
+"""Generators of programs that the paper names, without what it would take to run them as they were."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -83,6 +86,11 @@ class Case:
     def calibrated(self) -> bool:
         """Whether a parameter of the workload was found by scanning for figures of the paper."""
         return "apart" in self.workload or self.workload.get("generator") == "index-search"
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether another program is run in place of the paper's, most of whose numbers are guesses."""
+        return self.workload.get("generator") in GUESSED
 
     def scenario(self, policy: Keys) -> dict[str, Any]:
         """Return the scenario with a policy."""

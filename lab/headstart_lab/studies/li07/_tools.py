@@ -7,7 +7,7 @@ from headstart_lab.studies._lab import Steps
 from headstart_lab.studies._rows import Row, finding
 from headstart_lab.studies.li07 import _published as paper
 from headstart_lab.studies.li07 import _reasons as why
-from headstart_lab.studies.li07._claims import about, basis_of, by_case, equal, improves, noted, time_row
+from headstart_lab.studies.li07._claims import about, by_case, equal, improves, noted, rests_on, time_row
 from headstart_lab.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Keys, Lab, Runs, server, tools
 
 Q2: Final[Keys] = server("tpc-h", alternating=1.0, mixed=0.0)
@@ -112,7 +112,7 @@ def panels(lab: Lab, item: str, policies: Mapping[str, Keys] | None = None) -> d
 def cut(quantity: str, printed: float, runs: Runs, reason: str = "") -> Row:
     """CP shortens the time by a printed percentage."""
     what = "less time than Linux"
-    return about(quantity, printed, runs.cut(), what, basis=basis_of([runs]), note=runs.case.name, why=reason)
+    return about(quantity, printed, runs.cut(), what, rests=rests_on([runs]), note=runs.case.name, why=reason)
 
 
 def hardly(quantity: str, runs: Sequence[Runs], reason: str = "", *, hurts: bool = False) -> Row:
@@ -126,9 +126,10 @@ def hardly(quantity: str, runs: Sequence[Runs], reason: str = "", *, hurts: bool
         published="very little additional improvement" + (", in certain cases it hurts" if hurts else ""),
         ours=f"no more than {100 * paper.HARDLY:.0f} % faster in {count} of {len(runs)}"
         + (f", more than {100 * paper.BETTER:.0f} % slower in {worse}" if hurts else ""),
+        cases=(count, len(runs)),
         holds=holds,
         tolerance="no more in each" + (", slower in one at least" if hurts else ""),
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=noted("AP over CP: " + by_case(runs, more), reason, holds),
     )
 
@@ -144,7 +145,7 @@ def _more_on_array(found: dict[str, Runs]) -> Row:
         ours=f"more in {len(largest)} of {len(DIFFS)}",
         holds=len(largest) == len(DIFFS),
         tolerance="than on each drive, in both",
-        basis=basis_of(found.values()),
+        **rests_on(found.values()),
         note=", ".join(f"{name} {percent:.1f} %" for name, percent in cuts.items()),
     )
 
@@ -156,8 +157,9 @@ def no_degradation(runs: Sequence[Runs]) -> Row:
         "no degradation by CP",
         published="in none of the experimental workloads",
         ours=f"in {sum(cut < -100 * paper.NONE for cut in cuts)} of {len(runs)}",
+        cases=(sum(cut >= -100 * paper.NONE for cut in cuts), len(runs)),
         holds=min(cuts) >= -100 * paper.NONE,
         tolerance=f"{100 * paper.NONE:.0f} % more time than Linux at most",
-        basis=basis_of(runs),
+        **rests_on(runs),
         note=by_case(runs, cuts),
     )

@@ -16,6 +16,8 @@ STUDY = Study(
     title="Shriver, Small and Smith, Why does file system prefetching work?",
     seeds="1; 1 to 200 where several files are read at once, 1 to 20 on the grid",
     lab=Lab,
+    input="paper",
+    inputs={"traces": "stand-in"},
     steps={
         "table3": _tables.table3,
         "table4": _tables.table4,

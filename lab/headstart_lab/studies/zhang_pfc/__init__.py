@@ -18,6 +18,7 @@ STUDY = Study(
     title="Zhang, Lee, Ma and Zhou, PFC: Transparent Optimization of Existing Prefetching Strategies, ICDCS 2008",
     seeds="1",
     lab=Lab,
+    input="stand-in",
     steps={
         "traces": _stand_ins.traces,
         "matrix": _tables.matrix,

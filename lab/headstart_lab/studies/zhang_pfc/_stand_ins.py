@@ -52,6 +52,7 @@ def _rows(workload: Workload) -> list[Row]:
 def _row(workload: Workload, what: str, published: dict[str, int], ours: float, tolerance: float, more: str) -> Row:
     quantity, theirs = f"{workload.name}: {what}", published[workload.name]
     if workload.whole:
-        return number(quantity, published=theirs, ours=round(ours, 1), tolerance=tolerance, note=workload.label + more)
+        told = workload.label + more
+        return number(quantity, published=theirs, ours=round(ours, 1), tolerance=tolerance, note=told, input="paper")
     note = f"the paper has {theirs} on its trace; ours is a stand-in: {workload.label}{more}"
     return unpublished(quantity, round(ours, 1), note=note)

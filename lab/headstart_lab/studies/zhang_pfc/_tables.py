@@ -200,6 +200,7 @@ def _cell(runs: Runs, published: float) -> Row:
         tolerance=TOLERANCE,
         verdict="agrees" if agrees else "differs",
         note=f"{runs.case.workload.label}{runs.flags}",
+        input="paper",
     )
 
 
