@@ -18,7 +18,7 @@
 //!
 //! Discards, flushes and other actions that move no data are skipped and counted. Times before blkparse's start, which
 //! it prints as unsigned numbers, are converted to negative ones. The device is the file, as major * 2^20 + minor.
-//! Processes are carried, except by completions. If a stack of devices (dm, md) was traced, a request appears on each.
+//! Processes are carried with their names, except by completions. If a stack of devices (dm, md) was traced, a request appears on each.
 //! Cost: logarithmic in the outstanding requests. Memory: the outstanding requests.
 
 mod event;
@@ -26,15 +26,16 @@ mod pairing;
 
 use std::collections::VecDeque;
 
-pub(super) use event::{device, device_number, Action, Event};
+pub(super) use event::{device, device_number, Action, Event, ProcessName};
 use pairing::Pairing;
 
 use super::fields::SECTOR_BYTES;
 use super::mostly;
+use super::names::Processes;
 use crate::checks::{extent, Checks, EMPTY};
 use crate::lines::Lines;
 use crate::order::Order;
-use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError, BATCH};
+use crate::{Carries, Evidence, Format, Place, ProcessEntry, Record, RecordReader, Source, TraceError, BATCH};
 
 /// Number of queue, issue and completion lines that are inspected to choose the action.
 const SURVEY: usize = 4096;
@@ -79,6 +80,7 @@ pub(super) struct Blkparse {
     request: Action,
     completions: bool,
     pairing: Pairing,
+    processes: Processes,
     order: Order,
     checks: Checks,
     skipped: u64,
@@ -107,6 +109,7 @@ impl Blkparse {
             completions: request != Action::Completed && has(Action::Completed),
             ahead,
             pairing: Pairing::new(OPEN_MAX),
+            processes: Processes::default(),
             order: Order::default(),
             checks: Checks::default(),
             skipped: 0,
@@ -143,6 +146,10 @@ impl Blkparse {
                 let mut record = event.record(self.request != Action::Completed);
                 record.stands_at = self.lines.number();
                 extent(&record, false).map_err(|problem| self.lines.bad(problem))?;
+                let process = event.process.as_bytes();
+                if self.request != Action::Completed && !process.is_empty() {
+                    self.processes.meet(&record, process);
+                }
                 self.pairing.begin(record);
             }
             Some(event) if event.action == Action::Completed => self.pairing.complete(&event),
@@ -171,6 +178,10 @@ impl RecordReader for Blkparse {
 
     fn unit_bytes(&self) -> u64 {
         SECTOR_BYTES
+    }
+
+    fn processes(&self) -> &[ProcessEntry] {
+        self.processes.entries()
     }
 
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {

@@ -14,7 +14,7 @@
 
 use headstart_types::Nanos;
 
-use super::blkparse::{device, Action, Blkparse, Event};
+use super::blkparse::{device, Action, Blkparse, Event, ProcessName};
 use super::columns::spaced;
 use super::fields::{scaled, SECTOR_BYTES};
 use super::lines_of;
@@ -143,5 +143,6 @@ fn parse(line: &[u8]) -> Result<Option<Event>, String> {
         write: operation == Operation::Write,
         offset,
         size,
+        process: ProcessName::behind_sectors(line.fields),
     }))
 }

@@ -55,6 +55,22 @@ fn a_process_that_changes_its_name_is_told_by_each_request() {
     assert_eq!(offsets(&path, &selection(&[], &[], &["bash"])), [0, 2]);
 }
 
+/// blkparse, ftrace and perf script print the name at the end of the line, strace -Y behind the process id.
+#[test]
+fn names_of_processes_as_each_tool_prints_them() {
+    let directory = scratch("selected_tools");
+    let blkparse = "8,0 0 1 0.1 7 Q R 0 + 8 [cat]\n8,0 0 2 0.2 0 C R 0 + 8 [0]\n8,0 1 3 0.3 8 Q R 8 + 8 [my app [2]]\n8,0 1 4 0.4 0 C R 8 + 8 [0]\n";
+    let ftrace = "# tracer: nop\n cat-7 [000] ..... 1.1: block_bio_queue: 8,0 R 0 + 8 [cat]\n \
+        my app [2]-8 [001] ..... 1.2: block_bio_queue: 8,0 R 8 + 8 [my app [2]]\n";
+    let strace = "7<cat> 1.1 pread64(3</a>, \"\"..., 4096, 0) = 4096 <0.1>\n8<my app [2]> 1.2 pread64(3</a>, \"\"..., 4096, 4096) = 4096 <0.1>\n";
+    for (name, text) in [("blkparse", blkparse), ("ftrace", ftrace), ("strace", strace)] {
+        let path = file(&directory, name, text);
+        assert_eq!(open(&path, "auto").unwrap().format().unwrap().0, name);
+        assert_eq!(offsets(&path, &selection(&[], &[], &["cat"])), [0], "{name}");
+        assert_eq!(offsets(&path, &selection(&[], &[], &["my*"])), [4096], "{name}");
+    }
+}
+
 #[test]
 fn what_fits_nothing_lists_what_there_is() {
     let directory = scratch("selected_nothing");

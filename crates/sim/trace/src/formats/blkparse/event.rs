@@ -29,6 +29,31 @@ pub(in crate::formats) struct Event {
     /// Offset and size in bytes; the size is zero if no data is moved.
     pub offset: u64,
     pub size: u64,
+    pub process: ProcessName,
+}
+
+/// The name of a process as the kernel keeps it: up to 15 bytes, then zeros.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::formats) struct ProcessName([u8; 15]);
+
+impl ProcessName {
+    /// The name in brackets behind "sector + sectors"; empty if there is none.
+    pub fn behind_sectors(line: &[u8]) -> Self {
+        let find =
+            |text: &[u8], from: usize| memchr::memmem::find(&line[from..], text).map(|at| from + at + text.len());
+        let start = find(b" + ", 0).and_then(|sectors| find(b" [", sectors));
+        let name = start.and_then(|start| line[start..].trim_ascii_end().strip_suffix(b"]")).unwrap_or_default();
+        let mut kept = [0; 15];
+        for (to, from) in kept.iter_mut().zip(name) {
+            *to = *from;
+        }
+        Self(kept)
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        &self.0[..end]
+    }
 }
 
 impl Event {
@@ -90,6 +115,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<Event>, String> {
         write: operation == Operation::Write,
         offset,
         size,
+        process: ProcessName::behind_sectors(line),
     }))
 }
 

@@ -70,7 +70,7 @@ fn last_sector(record: &Record) -> u64 {
 mod tests {
     use headstart_types::Nanos;
 
-    use super::super::event::Action;
+    use super::super::event::{Action, ProcessName};
     use super::*;
 
     fn record(time: u64, sector: u64, sectors: u64) -> Record {
@@ -79,7 +79,8 @@ mod tests {
 
     fn done(time: u64, sector: u64, sectors: u64) -> Event {
         let (offset, size) = (sector * 512, sectors * 512);
-        Event { action: Action::Completed, time: Nanos(time), device: 0, pid: 0, write: false, offset, size }
+        let (device, pid, process) = (0, 0, ProcessName::default());
+        Event { action: Action::Completed, time: Nanos(time), device, pid, write: false, offset, size, process }
     }
 
     #[test]

@@ -69,22 +69,24 @@ fn is_frame(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"> ")
 }
 
-/// A process id, optionally with its name (-Y): "1234", "1234<my app>". Returns it and the rest.
-fn process_of(text: &str) -> Option<(u32, &str)> {
+/// A process id, optionally with its name (-Y): "1234", "1234<my app>". Returns it, its name and the rest.
+fn process_of(text: &str) -> Option<(u32, Option<&str>, &str)> {
     let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     // At most as many digits as a process id has; a time has a dot or a colon.
     let pid = (end < 9).then(|| text[..end].parse().ok()).flatten()?;
     let rest = &text[end..];
-    let rest = match rest.strip_prefix('<') {
-        Some(named) => named.split_once('>')?.1,
-        None => rest,
+    let (name, rest) = match rest.strip_prefix('<') {
+        Some(named) => named.split_once('>').map(|(name, rest)| (Some(name), rest))?,
+        None => (None, rest),
     };
-    Some((pid, rest))
+    Some((pid, name, rest))
 }
 
 /// A line without what precedes the call.
 struct Line<'a> {
     pid: Option<u32>,
+    /// The name of the process.
+    name: Option<&'a str>,
     time: Option<&'a str>,
     rest: &'a str,
 }
@@ -92,12 +94,12 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn parse(line: &'a [u8]) -> Option<Self> {
         let mut rest = std::str::from_utf8(line).ok()?.trim_start();
-        let mut pid = None;
+        let (mut pid, mut name) = (None, None);
         if let Some(after) = rest.strip_prefix("[pid") {
-            let (number, after) = process_of(after.trim_start())?;
-            (pid, rest) = (Some(number), after.trim_start().strip_prefix(']')?.trim_start());
-        } else if let Some((number, after)) = process_of(rest).filter(|(_, after)| after.starts_with(' ')) {
-            (pid, rest) = (Some(number), after.trim_start());
+            let (number, named, after) = process_of(after.trim_start())?;
+            (pid, name, rest) = (Some(number), named, after.trim_start().strip_prefix(']')?.trim_start());
+        } else if let Some((number, named, after)) = process_of(rest).filter(|(.., after)| after.starts_with(' ')) {
+            (pid, name, rest) = (Some(number), named, after.trim_start());
         }
         let mut time = None;
         if rest.as_bytes().first()?.is_ascii_digit() {
@@ -110,7 +112,7 @@ impl<'a> Line<'a> {
                 rest = rest.split_once(close)?.1.trim_start();
             }
         }
-        Some(Self { pid, time, rest })
+        Some(Self { pid, name, time, rest })
     }
 
     /// Whether it is a complete call, a piece of one, a process's exit or a signal.
@@ -169,6 +171,10 @@ struct Strace {
     pending: BTreeMap<u32, (String, u64)>,
     /// The process id under which the first process appears once there are others, if it had none before.
     main: Option<u32>,
+    /// The current names of the processes (-Y).
+    names: BTreeMap<u32, String>,
+    /// The process of the last record.
+    last: u32,
     /// Time of the last line.
     now_ns: u64,
     days: Days,
@@ -223,6 +229,13 @@ impl Strace {
         }
     }
 
+    /// The next record.
+    fn pop(&mut self) -> Option<Record> {
+        let record = self.calls.pop();
+        self.last = record.map_or(self.last, |record| record.pid);
+        record
+    }
+
     /// Processes a complete call.
     fn call(&mut self, pid: u32, text: &str, time_ns: u64) -> Result<(), String> {
         let Some(call) = Call::parse(text) else {
@@ -239,7 +252,7 @@ impl Strace {
     fn line(&mut self, line: &str) -> Result<(), String> {
         let parsed = Line::parse(line.as_bytes())
             .filter(|line| line.time.is_some() || !self.timed || message_at(line.rest) == Some(0));
-        let Some(Line { pid, time, rest }) = parsed else {
+        let Some(Line { pid, name, time, rest }) = parsed else {
             self.calls.left_out.lines += 1;
             return Ok(());
         };
@@ -252,6 +265,9 @@ impl Strace {
             _ => 0,
         };
         let pid = self.process(pid);
+        if let Some(name) = name {
+            name.clone_into(self.names.entry(pid).or_default());
+        }
         if rest.starts_with("+++ ") {
             self.pending.remove(&pid);
             self.calls.descriptors.end(pid);
@@ -284,6 +300,10 @@ impl LineParser for Strace {
 
     fn files(&self) -> &[FileEntry] {
         self.calls.files()
+    }
+
+    fn process(&self) -> Option<&[u8]> {
+        self.names.get(&self.last).map(String::as_bytes)
     }
 
     fn note(&self) -> Option<String> {
@@ -324,13 +344,13 @@ impl LineParser for Strace {
             }
             None => self.line(text)?,
         }
-        Ok(self.calls.pop())
+        Ok(self.pop())
     }
 
     fn further(&mut self, ended: bool) -> Option<Record> {
         if ended {
             self.calls.end();
         }
-        self.calls.pop()
+        self.pop()
     }
 }
