@@ -75,8 +75,8 @@ VARIANTS: Final[dict[str, tuple[Change, tuple[Case, ...]]]] = {
         _device(buffer={"read_ahead": "none"}),
         (*SERVERS.values(), *DIFFS.values(), ARRAY),
     ),
-    "the drive reads on to what lies ahead": (
-        _device(buffer={"hit_ahead": True}),
+    "the drive repositions for what lies ahead": (
+        _device(buffer={"hit_ahead": False}),
         (*SERVERS.values(), *DIFFS.values(), ARRAY),
     ),
     "no limit of the bus": (_device(bus=FREE_BUS["bus"]), tuple(SERVERS.values())),
