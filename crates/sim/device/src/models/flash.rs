@@ -2,7 +2,8 @@
 //!
 //! A *channel* is a unit that does one thing at a time, such as a die behind its bus. Page p of the address space lies
 //! on channel p mod `channels`, so a long request uses many channels concurrently. A read waits for the channels of its
-//! pages, then its data crosses the link. A write crosses the link into the buffer and is done; from the buffer, whole
+//! pages, then its data crosses the link; a page that is still in its channel's register is not read again
+//! (`flash_channels.rs`), nor one that the drive has read ahead (`flash/streams.rs`). A write crosses the link into the buffer and is done; from the buffer, whole
 //! pages are programmed to consecutive channels in order of arrival (as a log would be). A write waits while the buffer
 //! is full, and reads wait while their channel programs. Without a buffer, a write goes to the channels of its pages
 //! and is done when they are programmed; a partial page costs a whole one.
@@ -23,13 +24,21 @@
 //! structure of Agrawal et al., "Design tradeoffs for SSD performance", USENIX 2008, section 3.
 //!
 //! Cost: a read within a page two or three divisions; others a step per page, reads at most one per channel. No
-//! allocation after building, integers only. Memory: 8 bytes per channel and per page of the buffer.
+//! allocation after building, integers only. Memory: 16 bytes per channel, 8 per page of the buffer.
+
+mod streams;
+mod writes;
+
+use std::ops::Range;
 
 use headstart_types::{KeyError, Nanos};
 
-use super::flash_blocks::{Blocks, Work};
+use self::streams::Streams;
+use self::writes::WriteBuffer;
+use super::flash_blocks::Blocks;
+use super::flash_channels::{Channels, Passage};
 use super::flash_keys::FlashKeys;
-use crate::{Device, Request, Service, SECTOR_BYTES};
+use crate::{Device, Request, Service, Wanted, SECTOR_BYTES};
 
 /// The fixed numbers of a drive, checked by `flash_keys.rs`.
 #[derive(Debug, Clone)]
@@ -50,6 +59,7 @@ struct Parameters {
     buffer_pages: u64,
     unit_sectors: u64,
     erase_time: Nanos,
+    read_ahead_sectors: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -57,8 +67,8 @@ pub struct Flash {
     parameters: Parameters,
     /// Time of a full page on the link.
     page_span: Nanos,
-    /// When each channel becomes free.
-    free: Vec<Nanos>,
+    channels: Channels,
+    streams: Streams,
     /// When the link becomes free for reads and for writes; without duplex the first is for both.
     link: [Nanos; 2],
     buffer: WriteBuffer,
@@ -68,31 +78,10 @@ pub struct Flash {
     head_sector: u64,
 }
 
-/// Pages accepted and not yet programmed; the last one is being filled.
-#[derive(Debug, Clone)]
-struct WriteBuffer {
-    /// For each slot, which pages use in turn: when the page that used it last, and all before it, have been
-    /// programmed.
-    leaves: Vec<Nanos>,
-    /// The same for the last full page.
-    left: Nanos,
-    /// Slot and channel of the page that is being filled.
-    slot: usize,
-    channel: usize,
-    /// Sectors in it.
-    filled: u64,
-}
-
 /// The interval in which a request has the link to itself.
 struct Booking {
     begin: Nanos,
     end: Nanos,
-}
-
-/// The times on the channel that ends last.
-struct Passage {
-    waited: Nanos,
-    done: Nanos,
 }
 
 impl Flash {
@@ -116,19 +105,14 @@ impl Flash {
             buffer_pages: keys.write_buffer.0.div_ceil(keys.page_size.0),
             unit_sectors: keys.mapping_size.0 / SECTOR_BYTES,
             erase_time: keys.erase_time,
-        };
-        let buffer = WriteBuffer {
-            leaves: vec![Nanos::ZERO; parameters.buffer_pages as usize],
-            left: Nanos::ZERO,
-            slot: 0,
-            channel: 0,
-            filled: 0,
+            read_ahead_sectors: keys.read_ahead.0 / SECTOR_BYTES,
         };
         let mut flash = Self {
             page_span: Nanos::ZERO,
-            free: vec![Nanos::ZERO; parameters.channels as usize],
+            channels: Channels::new(parameters.channels as usize),
+            streams: Streams::new(parameters.read_ahead_sectors),
             link: [Nanos::ZERO; 2],
-            buffer,
+            buffer: WriteBuffer::new(parameters.buffer_pages),
             blocks: Blocks::try_new(keys)?,
             units: Vec::new(),
             head_sector: 0,
@@ -168,6 +152,12 @@ impl Flash {
         (page % self.parameters.channels) as usize
     }
 
+    /// The least time in which `requests` reads, from the first on, get `sectors` sectors of so many pages.
+    fn least_time(&self, pages: u64, sectors: u64, requests: u64) -> Nanos {
+        let Parameters { read_overhead, read_time, channels, link_command: [command, _], .. } = self.parameters;
+        read_overhead + (read_time * pages.div_ceil(channels)).max(command * requests + self.span(sectors))
+    }
+
     /// Books the link for `sectors` sectors, from `earliest` on.
     #[inline]
     fn book(&mut self, earliest: Nanos, sectors: u64, write: bool) -> Booking {
@@ -178,65 +168,66 @@ impl Flash {
         Booking { begin, end: begin + span }
     }
 
-    /// Reads pages `first..=last` from `ready` on.
+    /// Reads pages `first..=last` from `ready` on; returns the times of the channel that ends last.
     #[inline]
     fn read_pages(&mut self, ready: Nanos, first: u64, last: u64) -> Passage {
-        let channels = self.parameters.channels;
+        let Parameters { channels, read_time, .. } = self.parameters;
         let mut channel = self.channel_of(first);
-        let mut latest = Passage { waited: Nanos::ZERO, done: Nanos::ZERO };
+        let mut latest = Passage::NONE;
         for page in first..=last.min(first + channels - 1) {
-            let pages = if last - first < channels { 1 } else { (last - page) / channels + 1 };
-            let start = ready.max(self.free[channel]);
-            let done = start + self.parameters.read_time * pages;
-            self.free[channel] = done;
-            if done > latest.done {
-                latest = Passage { waited: start - ready, done };
-            }
-            channel = next(channel, self.free.len());
+            let count = if last - first < channels { 1 } else { (last - page) / channels + 1 };
+            let pages = (page, page + (count - 1) * channels);
+            latest = latest.later(self.channels.read(channel, ready, pages, count, read_time));
+            channel = next(channel, self.channels.len());
         }
         latest
     }
 
-    /// Programs pages `first..=last`, whose data arrives at the link's rate, the first of it by `head`, the last by
-    /// `sent`.
-    fn program_pages(&mut self, (head, sent): (Nanos, Nanos), first: u64, last: u64) -> Passage {
-        let channels = self.parameters.channels;
-        let mut channel = self.channel_of(first);
-        let mut latest = Passage { waited: Nanos::ZERO, done: Nanos::ZERO };
-        let arrival = |page: u64| sent.min(head + self.page_span * (page - first));
-        for page in first..=last.min(first + channels - 1) {
-            let start = arrival(page).max(self.free[channel]);
-            let mut done = start + self.parameters.program_time;
-            let mut later = page + channels;
-            while later <= last {
-                done = arrival(later).max(done) + self.parameters.program_time;
-                later += channels;
-            }
-            self.free[channel] = done;
-            if done > latest.done {
-                latest = Passage { waited: start - arrival(page), done };
-            }
-            channel = next(channel, self.free.len());
-        }
-        latest
-    }
-
-    /// Reads a request's units from their current location, from `ready` on.
-    fn read_units(&mut self, ready: Nanos, request: &Request) -> Passage {
+    /// Reads units from their current location, from `ready` on.
+    fn read_units(&mut self, ready: Nanos, units: Range<u64>) -> Passage {
         let blocks = self.blocks.as_ref().expect("blocks are managed");
-        let unit_sectors = self.parameters.unit_sectors;
-        let mut latest = Passage { waited: Nanos::ZERO, done: Nanos::ZERO };
-        let mut before = None;
-        for unit in request.sector / unit_sectors..request.end().div_ceil(unit_sectors) {
+        let mut latest = Passage::NONE;
+        for unit in units {
             let page = blocks.page_of(unit);
-            if before.replace(page) == Some(page) {
-                continue;
-            }
-            let free = &mut self.free[blocks.channel_of(page)];
-            let start = ready.max(*free);
-            *free = start + self.parameters.read_time;
-            if *free > latest.done {
-                latest = Passage { waited: start - ready, done: *free };
+            let (channel, pages) = (blocks.channel_of(page), (page.into(), page.into()));
+            latest = latest.later(self.channels.read(channel, ready, pages, 1, self.parameters.read_time));
+        }
+        latest
+    }
+
+    /// Reads the sectors `first..end`, from `ready` on; returns the times of the channel that ends last.
+    fn read_sectors(&mut self, ready: Nanos, first: u64, end: u64) -> Passage {
+        let Parameters { unit_sectors, page_sectors, .. } = self.parameters;
+        match self.blocks.is_some() {
+            true => self.read_units(ready, first / unit_sectors..end.div_ceil(unit_sectors)),
+            false => self.read_pages(ready, first / page_sectors, (end - 1) / page_sectors),
+        }
+    }
+
+    /// Reads a request, from `ready` on, if the drive reads ahead: what it has read ahead need not be read, and it reads
+    /// ahead of a read that continues a stream. Returns the times of the page that ends last.
+    fn read_stream(&mut self, ready: Nanos, request: &Request) -> Passage {
+        let Parameters { page_sectors, capacity_sectors, read_ahead_sectors, .. } = self.parameters;
+        let stream = self.streams.continued(request.sector);
+        let (first, last) = self.pages(request);
+        let mut latest = Passage::NONE;
+        for page in first..=last {
+            let there = stream.and_then(|stream| self.streams.there(stream, page));
+            latest = latest.later(match there {
+                Some(there) => Passage { waited: there.saturating_sub(ready), done: there.max(ready) },
+                None => {
+                    let (begin, end) = (page * page_sectors, (page + 1) * page_sectors);
+                    self.read_sectors(ready, begin.max(request.sector), end.min(request.end()))
+                }
+            });
+        }
+        let next = (request.end(), request.end() / page_sectors);
+        if let Some((stream, mut page)) = self.streams.advance(stream, next).filter(|_| stream.is_some()) {
+            let end = (request.end() + read_ahead_sectors).min(capacity_sectors);
+            while (page + 1) * page_sectors <= end {
+                let there = self.read_sectors(ready, page * page_sectors, (page + 1) * page_sectors).done;
+                self.streams.push(stream, there);
+                page += 1;
             }
         }
         latest
@@ -247,119 +238,22 @@ impl Flash {
             self.parameters;
         let ready = now + overhead;
         let sectors = u64::from(request.sectors);
-        let (first, last) = self.pages(request);
-        let passage = match self.blocks.is_some() {
-            true => self.read_units(ready, request),
-            false => self.read_pages(ready, first, last),
+        let passage = match self.parameters.read_ahead_sectors > 0 {
+            true => self.read_stream(ready, request),
+            false => self.read_sectors(ready, request.sector, request.end()),
         };
-        let booking = self.book(ready + read_time, sectors, false);
+        // Data may cross the link as soon as a page could have been read, or at once if all of them have been.
+        let earliest = passage.done.min(ready + read_time);
+        let booking = self.book(earliest, sectors, false);
         // The last page crosses the link once it has been read; the request completes no earlier than the link allows.
-        let tail =
-            if first == last { booking.end - booking.begin } else { command + self.span(sectors.min(page_sectors)) };
-        let tail_end = passage.done + tail;
-        let (end, wait) = if tail_end >= booking.end {
-            (tail_end, passage.waited)
-        } else {
-            (booking.end, booking.begin - (ready + read_time))
+        let tail = match self.pages(request) {
+            (first, last) if first == last => booking.end - booking.begin,
+            _ => command + self.span(sectors.min(page_sectors)),
         };
+        let tail_end = passage.done + tail;
+        let (end, wait) =
+            if tail_end >= booking.end { (tail_end, passage.waited) } else { (booking.end, booking.begin - earliest) };
         parts(now, overhead, wait, end)
-    }
-
-    fn serve_write(&mut self, now: Nanos, request: &Request) -> Service {
-        let Parameters { write_overhead: overhead, page_sectors, link_command: [_, command], .. } = self.parameters;
-        let ready = now + overhead;
-        let sectors = u64::from(request.sectors);
-        let Booking { begin, end: sent } = self.book(ready, sectors, true);
-        if self.blocks.is_some() {
-            let end = self.fill_units(ready, (begin + command, sent), request);
-            return parts(now, overhead, (begin - ready) + (end - sent), end);
-        }
-        if self.parameters.buffer_pages > 0 {
-            let end = self.fill_buffer(begin + command, sent, sectors);
-            return parts(now, overhead, (begin - ready) + (end - sent), end);
-        }
-        let head = begin + command + self.span(sectors.min(page_sectors));
-        let (first, last) = self.pages(request);
-        let passage = self.program_pages((head, sent), first, last);
-        parts(now, overhead, (begin - ready) + passage.waited, passage.done)
-    }
-
-    /// Puts `sectors` sectors, which arrive over the link from `begin` to `sent`, into the buffer; returns when the
-    /// last is in.
-    fn fill_buffer(&mut self, begin: Nanos, sent: Nanos, mut sectors: u64) -> Nanos {
-        let Parameters { page_sectors, program_time, .. } = self.parameters;
-        let room = page_sectors - self.buffer.filled;
-        let mut arrival = begin + self.span(room.min(sectors));
-        loop {
-            let buffer = &mut self.buffer;
-            // A page can use its slot once the slot's previous page has been programmed.
-            let place = buffer.leaves[buffer.slot];
-            let room = page_sectors - buffer.filled;
-            if sectors < room {
-                buffer.filled += sectors;
-                return place.max(sent);
-            }
-            sectors -= room;
-            let full = place.max(if sectors == 0 { sent } else { arrival });
-            let free = &mut self.free[buffer.channel];
-            *free = full.max(*free) + program_time;
-            buffer.left = buffer.left.max(*free);
-            buffer.leaves[buffer.slot] = buffer.left;
-            buffer.slot = next(buffer.slot, buffer.leaves.len());
-            buffer.channel = next(buffer.channel, self.free.len());
-            buffer.filled = 0;
-            if sectors == 0 {
-                return full;
-            }
-            arrival = sent.min(arrival + self.page_span);
-        }
-    }
-
-    /// Puts a request, which arrives over the link from `begin` to `sent`, into the buffer as whole units; returns when
-    /// the last is in.
-    fn fill_units(&mut self, ready: Nanos, (begin, sent): (Nanos, Nanos), request: &Request) -> Nanos {
-        let unit_sectors = self.parameters.unit_sectors;
-        let page_units = (self.parameters.page_sectors / unit_sectors) as usize;
-        let units = request.sector / unit_sectors..request.end().div_ceil(unit_sectors);
-        let mut end = sent;
-        for unit in units.clone() {
-            if request.sector > unit * unit_sectors || request.end() < (unit + 1) * unit_sectors {
-                let blocks = self.blocks.as_ref().expect("blocks are managed");
-                let free = &mut self.free[blocks.channel_of(blocks.page_of(unit))];
-                *free = ready.max(*free) + self.parameters.read_time;
-            }
-            // A page can use its slot once the slot's previous page has been programmed.
-            let arrival = sent.min(begin + self.span((unit + 1 - units.start) * unit_sectors));
-            end = sent.max(self.buffer.leaves[self.buffer.slot]);
-            self.units.push(unit);
-            if self.units.len() == page_units {
-                self.program_units(arrival.max(self.buffer.leaves[self.buffer.slot]));
-            }
-        }
-        end
-    }
-
-    /// Writes the units of a full page to the log, from `full` on.
-    fn program_units(&mut self, full: Nanos) {
-        let Parameters { read_time, program_time, erase_time, .. } = self.parameters;
-        let blocks = self.blocks.as_mut().expect("blocks are managed");
-        for work in blocks.write(&self.units) {
-            let (channels, time) = match *work {
-                Work::Read(channel) => (channel..channel + 1, read_time),
-                Work::Program(channel) => (channel..channel + 1, program_time),
-                Work::Erase => (0..self.free.len(), erase_time),
-            };
-            for free in &mut self.free[channels] {
-                *free = full.max(*free) + time;
-            }
-            if let Work::Program(channel) = *work {
-                self.buffer.left = self.buffer.left.max(self.free[channel]);
-            }
-        }
-        self.units.clear();
-        let buffer = &mut self.buffer;
-        buffer.leaves[buffer.slot] = buffer.left;
-        buffer.slot = next(buffer.slot, buffer.leaves.len());
     }
 }
 
@@ -385,6 +279,8 @@ impl Device for Flash {
     fn serve(&mut self, now: Nanos, request: &Request) -> Service {
         self.head_sector = request.end();
         if request.write {
+            let (first, last) = self.pages(request);
+            self.streams.forget(first, last);
             self.serve_write(now, request)
         } else {
             self.serve_read(now, request)
@@ -395,19 +291,32 @@ impl Device for Flash {
         Some(self.parameters.capacity_sectors)
     }
 
+    /// A page that is in its register is only sent.
     fn least_service(&self, sectors: u32) -> Nanos {
-        let Parameters { read_overhead, read_time, write_overhead, program_time, link_command, .. } = self.parameters;
+        let Parameters { read_overhead, write_overhead, program_time, link_command, .. } = self.parameters;
         let programmed = if self.parameters.buffer_pages > 0 { Nanos::ZERO } else { program_time };
         let [reads, writes] = link_command;
-        let before = (read_overhead + read_time + reads).min(write_overhead + programmed + writes);
+        let before = (read_overhead + reads).min(write_overhead + programmed + writes);
         before + self.span(sectors.into())
     }
 
     /// Every sector crosses the link, and every page is read by a channel.
     fn least_transfer(&self, sectors: u64) -> Nanos {
-        let Parameters { read_overhead, read_time, page_sectors, channels, .. } = self.parameters;
-        let page_reads = sectors.div_ceil(page_sectors).div_ceil(channels);
-        read_overhead + (read_time * page_reads).max(self.span(sectors))
+        self.least_time(sectors.div_ceil(self.parameters.page_sectors), sectors, 1)
+    }
+
+    /// The same for the pages that hold these sectors, if they stay where they are.
+    fn least_reads(&self, wanted: &Wanted<'_>) -> Nanos {
+        let Parameters { page_sectors, .. } = self.parameters;
+        let mut counted = 0;
+        let pages = wanted.runs.iter().map(|(first, end)| {
+            let first = (first / page_sectors).max(counted);
+            counted = end.div_ceil(page_sectors);
+            counted - first
+        });
+        let sectors = wanted.sectors();
+        let pages = if self.blocks.is_none() { pages.sum() } else { sectors.div_ceil(page_sectors) };
+        self.least_time(pages, sectors, wanted.requests)
     }
 
     /// A read of one page from an idle drive.
@@ -424,15 +333,18 @@ impl Device for Flash {
         self.head_sector
     }
 
-    /// The wait of the first page for its channel; for a write, for its slot in the buffer.
+    /// The wait of the first page for its channel, or for the drive's read-ahead; for a write, for its slot in the buffer.
     fn positioning(&self, now: Nanos, request: &Request) -> Nanos {
+        let page = request.sector / self.parameters.page_sectors;
         let channel = match &self.blocks {
             Some(blocks) => blocks.channel_of(blocks.page_of(request.sector / self.parameters.unit_sectors)),
-            None => self.channel_of(request.sector / self.parameters.page_sectors),
+            None => self.channel_of(page),
         };
-        let channel = self.free[channel];
+        let channel = self.channels.free(channel);
         if !request.write {
-            return channel.saturating_sub(now + self.parameters.read_overhead);
+            let stream = self.streams.continued(request.sector);
+            let there = stream.and_then(|stream| self.streams.there(stream, page));
+            return there.unwrap_or(channel).saturating_sub(now + self.parameters.read_overhead);
         }
         let place = self.buffer.leaves.get(self.buffer.slot).copied().unwrap_or(channel);
         place.saturating_sub(now + self.parameters.write_overhead)

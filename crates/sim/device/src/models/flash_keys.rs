@@ -50,6 +50,10 @@ keys! {
         /// Size of the write buffer: a write is done when it is in the buffer; "0B" for none.
         #[schemars(extend("x-max" = "1TiB"))]
         pub write_buffer: Bytes,
+        /// What the drive reads ahead of a sequential reader; "0B" for nothing.
+        #[serde(default)]
+        #[schemars(extend("x-max" = "64MiB"))]
+        pub read_ahead: Bytes,
         /// Flash beyond the capacity, as a share of it. With 0, blocks are not managed: a write only programs its own
         /// pages, in place.
         #[schemars(range(min = 0.0, max = 100.0))]

@@ -4,6 +4,7 @@ mod arm;
 mod bus;
 pub mod flash;
 mod flash_blocks;
+mod flash_channels;
 mod flash_keys;
 pub mod geometry;
 pub mod mechanical;

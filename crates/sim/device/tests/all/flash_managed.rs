@@ -38,6 +38,8 @@ struct Naive {
     head: usize,
     victim: Option<Victim>,
     free: Vec<u64>,
+    /// The page in the register of each channel.
+    held: Vec<Option<usize>>,
     link: u64,
     /// When each page that left the buffer, and all before it, had been programmed.
     left: Vec<u64>,
@@ -59,8 +61,20 @@ impl Naive {
     }
 
     fn work(&mut self, channel: usize, from: u64, time: u64) -> u64 {
+        self.held[channel] = None;
         self.free[channel] = from.max(self.free[channel]) + time;
         self.free[channel]
+    }
+
+    /// Reads a page for the host: only the first time, while it stays in the register.
+    fn sense(&mut self, page: usize, from: u64) -> u64 {
+        let channel = page % self.channels;
+        if self.held[channel] == Some(page) {
+            return from.max(self.free[channel]);
+        }
+        let done = self.work(channel, from, self.read);
+        self.held[channel] = Some(page);
+        done
     }
 
     /// Puts a unit into the log, for a page of the host that was full at `full`.
@@ -120,8 +134,8 @@ impl Naive {
             let ready = now + 3_000;
             let mut pages: Vec<usize> = units.map(|unit| self.page_of(unit as usize)).collect();
             pages.dedup();
-            let done = pages.iter().map(|page| self.work(page % self.channels, ready, self.read)).max().expect("one");
-            self.link = (ready + self.read).max(self.link) + self.on_link(sectors);
+            let done = pages.iter().map(|page| self.sense(*page, ready)).max().expect("one");
+            self.link = done.min(ready + self.read).max(self.link) + self.on_link(sectors);
             let page_sectors = self.unit * self.page_units as u64;
             let within = request.sector / page_sectors == (request.end() - 1) / page_sectors;
             let tail = if within { sectors } else { sectors.min(page_sectors) };
@@ -136,7 +150,7 @@ impl Naive {
             // The parts of a unit that the host does not write are read first.
             let whole = request.sector <= unit * self.unit && (unit + 1) * self.unit <= request.end();
             if !whole {
-                self.work(self.page_of(unit as usize) % self.channels, ready, self.read);
+                self.sense(self.page_of(unit as usize), ready);
             }
             let arrival = sent.min(begin + self.on_link((unit + 1 - units.start) * self.unit));
             let before = (self.left.len() + 1).saturating_sub(self.buffer);
@@ -190,6 +204,7 @@ proptest! {
             erased: (taken + 1..superblocks + spare).collect(),
             head: taken * superblock,
             free: vec![0; channels],
+            held: vec![None; channels],
             ..Naive::default()
         };
         let (mut now, sectors) = (0, units as u64 * unit);

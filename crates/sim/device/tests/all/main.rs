@@ -7,6 +7,7 @@ mod devices;
 mod divided_buffers;
 mod flash;
 mod flash_managed;
+mod flash_sheets;
 mod fuzz_mutated;
 mod hp97560;
 mod layout_and_keys;
