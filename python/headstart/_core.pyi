@@ -351,13 +351,15 @@ def device_probe(
     *,
     keys: str = "{}",
     requests: int = 20_000,
+    warm_up: int = 0,
     sectors: int = 16,
     depth: int = 1,
     write: bool = False,
+    sequential: bool = False,
     scheduler: str = "fcfs",
     seed: int = 1,
 ) -> str:
-    """Return how a device answers a steady random load."""
+    """Return how a device answers a steady load."""
 
 def device_survey(name: str, *, keys: str = "{}") -> str:
     """Return the curves of a device's picture."""

@@ -159,13 +159,14 @@ class Survey:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Probe:
-    """The response of a device to a steady random load."""
+    """The response of a device to a steady load."""
 
     request_bytes: int
     """Whole sectors of 512."""
     depth: int
     response_ns_mean: int
     response_ns_p50: int
+    response_ns_p90: int
     response_ns_p99: int
     response_ns_max: int
     requests_per_s: float
@@ -268,19 +269,24 @@ def probe(
     *,
     keys: Keys | None = None,
     requests: int = 20_000,
+    warm_up: int = 0,
     request_bytes: int = 8192,
     depth: int = 1,
     write: bool = False,
+    sequential: bool = False,
     scheduler: str = "fcfs",
     seed: int = 1,
 ) -> Probe:
     """Serve `requests` random requests with `depth` of them always outstanding; a seed always gives the same requests.
 
+    `sequential` gives requests in order instead; `warm_up` requests come before those that count, to fill buffers.
+
     Raises:
         HeadstartError: The device, its profile, a key or a number is wrong.
     """
-    for what, number in (("requests", requests), ("depth", depth), ("request_bytes", request_bytes), ("seed", seed)):
-        least, most = (0, 2**63) if what == "seed" else (1, 2**32)
+    numbers = {"requests": requests, "depth": depth, "request_bytes": request_bytes, "warm_up": warm_up, "seed": seed}
+    for what, number in numbers.items():
+        least, most = (0 if what in ("warm_up", "seed") else 1, 2**63 if what == "seed" else 2**32)
         if not least <= number < most:
             raise _core.HeadstartError(
                 f"{what}: {number} is outside; allowed: a whole number from {least} to {most - 1}"
@@ -290,9 +296,11 @@ def probe(
         _device(name),
         keys=_text(keys),
         requests=requests,
+        warm_up=warm_up,
         sectors=sectors,
         depth=depth,
         write=write,
+        sequential=sequential,
         scheduler=scheduler,
         seed=seed,
     )

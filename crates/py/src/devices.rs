@@ -181,19 +181,21 @@ fn parts(probed: &Probed) -> Value {
     })
 }
 
-/// How a device behind `scheduler` answers `requests` random requests of `sectors` sectors, `depth` of them outstanding
-/// at all times, as JSON.
+/// How a device behind `scheduler` answers `requests` random or sequential requests of `sectors` sectors, `depth` of them
+/// outstanding at all times, after `warm_up` others, as JSON.
 #[pyfunction]
-#[pyo3(signature = (name, *, keys="{}", requests=20_000, sectors=16, depth=1, write=false, scheduler="fcfs", seed=1))]
+#[pyo3(signature = (name, *, keys="{}", requests=20_000, warm_up=0, sectors=16, depth=1, write=false, sequential=false, scheduler="fcfs", seed=1))]
 #[allow(clippy::too_many_arguments)] // They are Python's, by name.
 pub fn device_probe(
     py: Python<'_>,
     name: &str,
     keys: &str,
     requests: u32,
+    warm_up: u32,
     sectors: u32,
     depth: u32,
     write: bool,
+    sequential: bool,
     scheduler: &str,
     seed: u64,
 ) -> PyResult<String> {
@@ -210,7 +212,12 @@ pub fn device_probe(
         || {
             let device = named(name, keys)?.device;
             let queue = build_scheduler(scheduler, Table::new())?;
-            let load = Load { write, ..Load::random(fitting(&*device, sectors), requests, seed).at_depth(depth) };
+            let sectors = fitting(&*device, sectors);
+            let load = match sequential {
+                true => Load::sequential(sectors, requests),
+                false => Load::random(sectors, requests, seed),
+            };
+            let load = Load { write, warm_up, ..load.at_depth(depth) };
             Ok(point(&probe(device, queue, &load), &load, scheduler).to_string())
         },
     )?
@@ -288,6 +295,7 @@ fn point(probed: &Probed, load: &Load, name: &str) -> Value {
         "depth": load.depth,
         "response_ns_mean": rounded(probed.mean_ns()),
         "response_ns_p50": probed.percentile(50),
+        "response_ns_p90": probed.percentile(90),
         "response_ns_p99": probed.percentile(99),
         "response_ns_max": probed.percentile(100),
         "requests_per_s": probed.requests_per_second(),
