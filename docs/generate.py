@@ -11,6 +11,7 @@ import answers
 import drawings
 import keys
 import man
+import measured
 import metrics
 import picture
 import plausibility
@@ -22,6 +23,7 @@ from headstart.cli.listing import keys_text
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN_READS, END_READS = "<!-- reads: written by make docs -->\n", "<!-- end of reads -->\n"
+BEGIN_MEASURED, END_MEASURED = "<!-- measured: written by make docs -->\n", "<!-- end of measured -->\n"
 BEGIN_ANSWERS, END_ANSWERS = "<!-- answers: written by make docs -->\n", "<!-- end of answers -->\n"
 TITLES = {
     "policies": "Policies",
@@ -58,9 +60,11 @@ def registry(catalog: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def devices(text: str) -> str:
-    """Return docs/devices.md with its table of plain reads."""
+    """Return docs/devices.md with its tables of plain reads and of published measurements."""
     rows = (plausibility.cells(row) for row in plausibility.measured())
-    return _between(text, BEGIN_READS, table(plausibility.HEADER, rows), END_READS)
+    text = _between(text, BEGIN_READS, table(plausibility.HEADER, rows), END_READS)
+    found = (measured.cells(row) for row in measured.rows())
+    return _between(text, BEGIN_MEASURED, table(measured.HEADER, found), END_MEASURED)
 
 
 def own_trace(text: str) -> str:

@@ -1,0 +1,50 @@
+"""Published measurements beside the model: each has its source, and what is far off has its reason."""
+
+import importlib.util
+import sys
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+def _loaded() -> Any:
+    spec = importlib.util.spec_from_file_location("measured", ROOT / "docs" / "measured.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["measured"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+measured = _loaded()
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Any]:
+    found: list[Any] = measured.rows()
+    return found
+
+
+def test_each_point_names_its_source_and_each_source_is_used() -> None:
+    sources, points = measured.read()
+    assert {point["source"] for point in points} == set(sources)
+    assert all(point["where"] for point in points)
+    assert all(source[key] for source in sources.values() for key in ("title", "publisher", "year"))
+    assert {"sata-ssd", "nvme", "object-store"} <= {point["device"] for point in points}
+
+
+def test_the_worst_comes_first_and_what_is_far_off_has_a_reason(rows: list[Any]) -> None:
+    errors = [abs(row.error) for row in rows]
+    assert errors == sorted(errors, reverse=True)
+    for row in rows:
+        far = abs(row.error) > measured.OFF
+        assert far == bool(row.why), f"{row.device}, {row.load}: {row.error:+.0%}, reason: {row.why!r}"
+
+
+def test_errors_by_hand() -> None:
+    row = measured.Row(device="", load="", quantity="MB/s", published=(80.0, 90.0), ours=45.0, source="", why="")
+    assert row.error == 45 / 80 - 1
+    assert measured.cells(row)[3:6] == ("80 to 90", "45", "-44 %")
