@@ -19,7 +19,7 @@ from headstart._environment import TRACES_VARIABLE
 from headstart_lab.studies import kimbrel96, load
 from headstart_lab.studies._lab import Steps
 from headstart_lab.studies._rows import VERDICTS, Row
-from headstart_lab.studies.kimbrel96 import _caches, _comparisons, _lab, _parameters, _systems, _tables
+from headstart_lab.studies.kimbrel96 import _caches, _comparisons, _draws, _lab, _parameters, _systems, _tables
 from headstart_lab.studies.kimbrel96 import _published as paper
 from headstart_lab.studies.kimbrel96._lab import Lab
 from headstart_lab.studies.kimbrel96._outcome import Cell, Outcome
@@ -344,3 +344,36 @@ def test_criteria_are_as_strict_as_their_sentences() -> None:
 @pytest.mark.parametrize(("disks", "batch"), [(1, 80), (2, 40), (3, 40), (4, 16), (5, 16), (6, 8), (7, 8), (16, 4)])
 def test_table_6(disks: int, batch: int) -> None:
     assert paper.table6(disks) == batch
+
+
+def test_a_finding_on_draws_agrees_if_three_quarters_hold() -> None:
+    def trials(held: int) -> list[_draws.Trial]:
+        return [_draws.Trial(at < held, float(at)) for at in range(20)]
+
+    enough = _draws.row("q", "p", trials(15), "%", tolerance="t", note="n")
+    assert (enough.verdict, enough.held, enough.tried, enough.input) == ("agrees", 15, 20, "rebuilt")
+    assert enough.ours == "holds in 15 of 20 draws; 0 to 19 %, median 9.5"
+    assert _draws.row("q", "p", trials(14), "%", tolerance="t", note="n").verdict == "differs"
+
+
+def test_a_printed_figure_agrees_within_the_widened_spread() -> None:
+    def verdict(published: float) -> str:
+        return _draws.printed("q", published, [100.0, 200.0], "s", note="n").verdict
+
+    assert [verdict(each) for each in (94.9, 95, 210, 211)] == ["differs", "agrees", "agrees", "differs"]
+    spreads = {1: [0.5, 0.6], 2: [0.2, 0.3], 3: [0.1], 4: [0.1]}
+    row = _draws.table("q", {1: 0.45, 2: 0.34, 3: 0.1, 4: 0.3}, spreads, 0.05, note="n")
+    assert (row.verdict, row.held, row.tried) == ("agrees", 3, 4)
+    assert _draws.table("q", {1: 0.45, 2: 0.36, 3: 0.1, 4: 0.3}, spreads, 0.05, note="n").verdict == "differs"
+
+
+def test_a_rebuilt_trace_is_drawn_by_its_seed_and_keeps_table_3() -> None:
+    draw = _draws.Draw("postgres-join", 7)
+    assert draw.section(2) == {
+        "generator": "kimbrel96-postgres-join",
+        "placement": "random-groups",
+        "compute_total": "5750000000ns",
+    }
+    assert draw.frames == 1280 and _draws.Draw("dinero", 1).frames == 512
+    assert _draws.Draw("postgres-join", 7, swapped=True).compute_s == 79.2
+    assert len(_draws.draws("xds", "ld")) == 40 and len(_draws.of_seed(3)) == 9

@@ -101,7 +101,8 @@ fn main() {
                 _ if row.keys.defaults().contains_key("reads") => format!("blocks = 1000000\nreads = {RECORDS}"),
                 _ => format!("blocks = 1000000\nrequests = {RECORDS}"),
             };
-            let text = format!("{count}\ncompute = \"{compute}\"");
+            let own = row.keys.defaults().contains_key("compute");
+            let text = if own { format!("{count}\ncompute = \"{compute}\"") } else { count };
             let name = format!("{} ({compute})", row.name);
             rate(&name, || generate(row.name, text.parse().expect("keys"), &CONTEXT).expect("valid keys"));
         }

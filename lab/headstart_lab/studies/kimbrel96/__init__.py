@@ -3,19 +3,28 @@
 Source: Kimbrel, Tomkins, Patterson, Bershad, Cao, Felten, Gibson, Karlin and Li, OSDI 1996. Figure 1's instance, the
 drive of Table 1 and the synthetic trace can be computed as published. The nine application traces are lost: their
 tables and figures are given for stand-ins, in our own numbers ("not published"), and what the paper *found* on its
-traces is checked on ours.
+traces is checked on ours, and once more on traces rebuilt from what it tells of them (`_draws`).
 
 Each item asks for the runs that it needs; all items share them (`studies/_lab.py`).
 """
 
 from headstart_lab.studies._study import Study
-from headstart_lab.studies.kimbrel96 import _basics, _charts, _figures, _findings, _synth, _tables
+from headstart_lab.studies.kimbrel96 import (
+    _basics,
+    _charts,
+    _figures,
+    _findings,
+    _rebuilt,
+    _rebuilt_tables,
+    _synth,
+    _tables,
+)
 from headstart_lab.studies.kimbrel96._lab import Lab
 
 STUDY = Study(
     name="kimbrel96",
     title="Kimbrel et al., A Trace-Driven Comparison of Algorithms for Parallel Prefetching and Caching, OSDI 1996",
-    seeds="1; 1 to 10 in the rows of Table 2 for the CMU simulator",
+    seeds="1; 1 to 10 in the rows of Table 2 for the CMU simulator, 1 to 20 on rebuilt traces",
     lab=Lab,
     input="paper",
     inputs=dict.fromkeys((*_figures.FIGURES, "table3", "table4", "table5", "table7", "table8", "findings"), "stand-in"),
@@ -39,6 +48,8 @@ STUDY = Study(
         "figure10": _figures.STEPS["figure10"],
         "table8": _tables.table8,
         "findings": _findings.findings,
+        "rebuilt": _rebuilt.findings,
+        "rebuilt-tables": _rebuilt_tables.tables,
     },
     figures=_charts.PICTURES,
 )

@@ -10,7 +10,7 @@ of the processor only; that the overhead halves too is our reading.
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headstart._environment import TRACES_VARIABLE
@@ -18,6 +18,7 @@ from headstart_lab.studies import _lab
 from headstart_lab.studies._lab import Steps
 from headstart_lab.studies._rows import Row, unpublished
 from headstart_lab.studies.kimbrel96 import _published as paper
+from headstart_lab.studies.kimbrel96._draws import Draw
 from headstart_lab.studies.kimbrel96._outcome import Cell, Outcome
 from headstart_lab.studies.kimbrel96._traces import Traces, Workload
 
@@ -85,7 +86,7 @@ class Lab(_lab.Lab[Outcome]):
 
     def cell(
         self,
-        workload: Workload,
+        workload: Workload | Draw,
         policy: Policy,
         disks: int,
         *,
@@ -93,9 +94,12 @@ class Lab(_lab.Lab[Outcome]):
         scheduler: str = "cscan",
         speed: int = 1,
     ) -> Cell:
-        """Ask for a run on a stand-in."""
+        """Ask for a run on a stand-in or a rebuilt trace."""
         section = workload.section(speed)
-        return self.ask(_scenario(section, policy, disks, frames or workload.frames, scheduler, speed))
+        scenario = _scenario(section, policy, disks, frames or workload.frames, scheduler, speed)
+        if isinstance(workload, Draw):
+            scenario["seed"] = workload.seed
+        return self.ask(scenario)
 
     def synth(self, policy: Policy, disks: int, drive: Mapping[str, Any] | None = None, seed: int = 1) -> Cell:
         """Ask for a run on synth, with the think times of Table 3, on HP 97560s or other drives.
@@ -110,12 +114,18 @@ class Lab(_lab.Lab[Outcome]):
         scenario["seed"] = seed
         return self.ask(scenario)
 
-    def reverse_scan(self, workload: Workload | None, disks: int) -> list[tuple[Policy, Cell]]:
-        """Ask for every F and batch of the scan, on a stand-in or (`None`) on synth."""
+    def reverse_scan(
+        self,
+        workload: Workload | Draw | None,
+        disks: int,
+        ratios: Sequence[float] = SCAN_RATIOS,
+        batches: Sequence[int] = SCAN_BATCHES,
+    ) -> list[tuple[Policy, Cell]]:
+        """Ask for every F and batch of the scan, on a stand-in, a rebuilt trace or (`None`) on synth."""
         mean_ms = SYNTH_COMPUTE_MS if workload is None else workload.compute_ms_mean
         policies = [
             reverse_aggressive(_three_digits(ratio * SCAN_SERVICE_MS / mean_ms), batch)
-            for ratio, batch in itertools.product(SCAN_RATIOS, SCAN_BATCHES)
+            for ratio, batch in itertools.product(ratios, batches)
         ]
         if workload is None:
             return [(policy, self.synth(policy, disks)) for policy in policies]

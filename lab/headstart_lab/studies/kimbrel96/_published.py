@@ -69,6 +69,12 @@ TABLE_2_SYNTH_CMU_S: Final = {
 }
 """Elapsed times of synth on 1 to 4 disks, CMU simulator with IBM 0661 drives (Table 2)."""
 
+TABLE_2_XDS_DISKS: Final = (1, 2, 3, 4, 5)
+"""Columns of Table 2 for xds."""
+
+TABLE_2_XDS_S: Final = {"fixed horizon": (65.6, 38.0, 36.2, 34.2, 33.5), "aggressive": (63.7, 34.3, 33.7, 35.1, 34.4)}
+"""Elapsed times of xds by `TABLE_2_XDS_DISKS`, UW simulator (Table 2)."""
+
 SYNTH_FETCHES_MIN: Final = 37_280
 """Section 4.2."""
 
@@ -185,6 +191,9 @@ CURVE_FETCH_MS: Final = (10.4, 8.4)
 
 CURVE_FETCHES: Final = (6771, 9806)
 """Fetches of the same, batch 160 and 1280 (section 4.4)."""
+
+CURVE_FETCHES_5_DISKS: Final = (11_325, 11_399)
+"""Fetches of the same with five disks, batch 160 and 1280 (section 4.4)."""
 
 HORIZON_FETCHES: Final = (4959, 8535)
 """Fetches of fixed horizon on cscope1 and one disk, H = 64 and 2048 (section 4.4)."""

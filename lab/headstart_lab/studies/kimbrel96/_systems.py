@@ -38,7 +38,8 @@ def crossover(margin: Mapping[int, float]) -> int | None:
     return found
 
 
-def _fits(where: int | None, published: str) -> bool:
+def fits(where: int | None, published: str) -> bool:
+    """Whether a crossover is where the paper has it."""
     if where is None:
         return False  # No crossover is none above five disks either.
     if published == "at ten disks":
@@ -92,7 +93,7 @@ def crossovers(lab: Lab, population: Population) -> Steps:
                 f"fixed horizon overtakes aggressive, {workload.label}",
                 published=published,
                 ours=_said(where),
-                holds=_fits(where, published),
+                holds=fits(where, published),
                 tolerance=f"as published, on {max(paper.DISKS)} disks at most",
                 note=f"section 4.3, said of {workload.stand_in.stands_for}; {workload.compute_ms_mean:.3f} ms of "
                 f"computing a read, {workload.references / workload.requests:.1f} reads a request"

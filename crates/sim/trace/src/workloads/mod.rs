@@ -1,15 +1,16 @@
 //! Workload generators: one file and one row each. The same keys and seed give the same records on every machine.
 //!
-//! All have the key `compute`, the think time after each request ("0s", "1ms", or "exp:1ms" for an exponential with
-//! that mean). Generators without files have `blocks`, the size of the address space in blocks, and most of them
-//! `request_blocks`, the size of a request; their addresses are bytes: block number times the block size of the run.
-//! Generators with files count in bytes throughout, from the start of each file.
+//! All but the rebuilt traces of kimbrel96 have the key `compute`, the think time after each request ("0s", "1ms", or
+//! "exp:1ms" for an exponential with that mean). Generators without files have `blocks`, the size of the address space
+//! in blocks, and most of them `request_blocks`, the size of a request; their addresses are bytes: block number times
+//! the block size of the run. Generators with files count in bytes throughout, from the start of each file.
 
 mod closed;
 mod compute;
 pub(crate) mod draw;
 mod files;
 mod generator;
+mod kimbrel96;
 mod loop_;
 mod pattern;
 mod random;
@@ -29,6 +30,15 @@ use crate::RecordReader;
 
 pub static WORKLOADS: &[Workload] = &[
     synth::WORKLOAD,
+    kimbrel96::workload::<0>(),
+    kimbrel96::workload::<1>(),
+    kimbrel96::workload::<2>(),
+    kimbrel96::workload::<3>(),
+    kimbrel96::workload::<4>(),
+    kimbrel96::workload::<5>(),
+    kimbrel96::workload::<6>(),
+    kimbrel96::workload::<7>(),
+    kimbrel96::workload::<8>(),
     sequential::WORKLOAD,
     loop_::WORKLOAD,
     random::WORKLOAD,

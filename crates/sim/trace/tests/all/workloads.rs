@@ -27,7 +27,8 @@ fn few(defaults: &Table) -> String {
     let small = small.into_iter().chain([("index_size", "\"1MB\""), ("lists", "100")]);
     let known = small.filter(|(key, _)| defaults.contains_key(*key));
     let known = known.filter(|(key, _)| *key != "requests" || !defaults.contains_key("blocks"));
-    known.map(|(key, value)| format!("{key} = {value}\n")).collect::<String>() + "compute = \"exp:1ms\""
+    let known = known.chain(Some(("compute", "\"exp:1ms\"")).filter(|(key, _)| defaults.contains_key(*key)));
+    known.map(|(key, value)| format!("{key} = {value}\n")).collect()
 }
 
 #[test]
