@@ -56,7 +56,12 @@ def _table(what: str, schema: Schema) -> str:
             return _of_things(which.removesuffix("s"), device[which.removesuffix("s")], None)
         case "generators":
             given = schema["workload"]["anyOf"][0]["properties"]
-            return _of_things("generator", schema["workload"], None, skipped={"generator", *given} - {"compute"})
+            own = {
+                name: {key: value for key, value in keys.items() if value != given.get(key)}
+                for name, keys in _tables(schema["workload"]).items()
+            }
+            choices = [{"title": name, "properties": keys} for name, keys in own.items()]
+            return _of_things("generator", {"anyOf": choices}, None, skipped={"generator"})
         case _:
             allowed = (
                 "workload, level, device, host, policies, replacements, coordinators, schedulers, arrays, generators"
