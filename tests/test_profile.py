@@ -137,7 +137,7 @@ def wait_for_reads(disk: Path) -> None:
         (("/dev/null",), "/dev/null: is neither; allowed: a block device"),
         (("small", "--time", "0"), "time: 0 s; allowed: from 1 to 110 s"),
         (("small", "--time", "200"), "time: 200 s; allowed: from 1 to 110 s"),
-        (("small", "--seed", "-1"), "seed: -1; allowed: a whole number from 0"),
+        (("small", "--seed", "-1"), "seed: -1 is out of range; allowed: a whole number from 0"),
         (("small", "--output", "there.toml"), "there.toml: exists already; allowed: another --output, or --force"),
         (("there",), "there.toml: exists already; allowed: another --output, or --force"),
         (("small", "--output", "no/p.toml"), "no/p.toml: cannot be written: there is no folder no"),

@@ -34,6 +34,16 @@ def name(value: str | PathLike[str], what: str) -> str:
     return text
 
 
+def whole(what: str, number: int | None, least: int = 0, *, most: int = 2**64 - 1) -> None:
+    """Refuse a number that the core cannot take; it refuses the others that are of no use.
+
+    Raises:
+        HeadstartError: It is out of range.
+    """
+    if number is not None and not least <= number <= most:
+        raise HeadstartError(f"{what}: {number} is out of range; allowed: a whole number from {least} to {most}")
+
+
 def listed(values: Any) -> list[Any]:
     """Return a list of values, from a list or a single value; paths as text."""
     if isinstance(values, str | PathLike) or not isinstance(values, Iterable):

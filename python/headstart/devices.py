@@ -287,10 +287,7 @@ def probe(
     numbers = {"requests": requests, "depth": depth, "request_bytes": request_bytes, "warm_up": warm_up, "seed": seed}
     for what, number in numbers.items():
         least, most = (0 if what in ("warm_up", "seed") else 1, 2**63 if what == "seed" else 2**32)
-        if not least <= number < most:
-            raise _core.HeadstartError(
-                f"{what}: {number} is outside; allowed: a whole number from {least} to {most - 1}"
-            )
+        _input.whole(what, number, least, most=most - 1)
     sectors = -(-request_bytes // 512)
     text = _core.device_probe(
         _device(name),
@@ -333,6 +330,7 @@ def replay(
     Raises:
         HeadstartError: The device, its profile, a key or the trace is wrong; a request lies beyond the device.
     """
+    _input.whole("limit", limit, 1)
     device, file = _device(name), _input.name(trace, "trace")
     text = _core.device_replay(
         device,

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any, cast
 
 from headstart import _core
+from headstart._input import whole
 from headstart.policies import toml_value
 from headstart.simulation import Progress
 
@@ -133,6 +134,7 @@ def trace_generate(
     progress: Progress | None = None,
 ) -> Info:
     """Write the trace that `generator` makes from `keys` and `seed` to `target`; return a summary of the output."""
+    whole("seed", seed)
     written = _core.trace_generate(
         generator,
         target,

@@ -13,6 +13,7 @@ from os import PathLike
 from typing import Any, Literal, Self, TypedDict
 
 from headstart import _core
+from headstart._input import whole
 from headstart.results import Response
 from headstart.trace import select_json
 
@@ -121,6 +122,10 @@ def play_trace(
     Raises:
         HeadstartError: A setting is wrong, the trace does not fit, or the server cannot be reached or disconnects.
     """
+    for what, number in (("depth", depth), ("connections", connections)):
+        whole(what, number, 1, most=1 << 16)
+    whole("limit", limit, 1)
+    whole("seed", seed)
     text = _core.play_trace(
         trace,
         to,

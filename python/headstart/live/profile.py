@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from headstart import _core
+from headstart._input import whole
 
 TIME_S = 60.0
 """Default duration of a measurement."""
@@ -236,8 +237,7 @@ def profile(
     """
     if not 1 <= time_s <= LONGEST_S:
         raise _core.HeadstartError(f"time: {time_s:g} s; allowed: from 1 to {LONGEST_S} s")
-    if not 0 <= seed < 2**64:
-        raise _core.HeadstartError(f"seed: {seed}; allowed: a whole number from 0 to {2**64 - 1}")
+    whole("seed", seed)
     path = fspath(device)
     text, toml = _core.profile(
         path, name=name or Path(path).name, time_ns=round(time_s * 1e9), seed=seed, on_progress=progress

@@ -14,6 +14,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from headstart import _core
+from headstart._input import whole
 from headstart.temporary import folder
 from headstart.trace import selection, trace_convert
 
@@ -72,6 +73,8 @@ def serve(
     Raises:
         HeadstartError: An argument is wrong, or the system refuses a file or an address.
     """
+    whole("depth", depth, 1, most=1 << 10)
+    whole("connections", connections, 1, most=1 << 20)
     named = [] if backing is None else [("", fspath(backing))]
     named += [(name, fspath(path)) for name, path in (exports or {}).items()]
     if not named:
