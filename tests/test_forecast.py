@@ -58,8 +58,7 @@ def test_hints_of_another_recording_change_what_is_prefetched_and_nothing_else(h
     other = tmp_path / "other"
     written(other, b"y" * (PAGES * 4096))
     wrong = recording(tmp_path / "other.hints", other)
-    # Larger than the file system: on a smaller drive, other files in use would move these, too.
-    told: dict[str, Any] = {"device": "seagate-exos-x20", "read_ahead": "128KiB", "policies": ["just-in-time"]}
+    told: dict[str, Any] = {"device": "ibm-36gb-10k", "read_ahead": "128KiB", "policies": ["just-in-time"]}
     own, same, found = (forecasting.forecast(hints, **told, prefetch=by) for by in (None, hints, wrong))
     assert own == same
     assert (found.plain, found.demand, found.lower_bound_ns) == (own.plain, own.demand, own.lower_bound_ns)

@@ -272,6 +272,40 @@ proptest! {
     }
 }
 
+/// Reads of a file and of metadata anywhere on a large disk: which of both, where, and how many pages.
+fn placed() -> impl Strategy<Value = Vec<(bool, u64, u32)>> {
+    prop::collection::vec((any::<bool>(), 0..100_000_000u64, 1..9u32), 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// What a drive that is smaller than the file system holds where is a matter of the command alone: rows of it are the same whatever its
+    /// hints name.
+    #[test]
+    fn hints_move_nothing_that_the_command_reads(own in placed(), other in placed()) {
+        let (before, file, after) = (Sparse::new(40_000), Sparse::new(40_000), Sparse::new(40_000));
+        let recorded = |files: &[&Sparse], placed: &[(bool, u64, u32)]| {
+            let each = |(time, (is_metadata, start, pages)): (u64, &(bool, u64, u32))| Read {
+                file: if *is_metadata { 0 } else { 1 + (start % files.len() as u64) as u32 },
+                ..read(time * MS, 0, 0, if *is_metadata { *start } else { start % 39_990 }, *pages, ReadKind::Read)
+            };
+            let mut recorded = recording(files[0], (0..).zip(placed).map(each).collect(), placed.len() as u64 * MS);
+            recorded.files = files.iter().map(|file| file.recorded()).collect();
+            let (path, size_bytes) = ("/no/such/device".into(), 1 << 50);
+            let device = RecordedFile { kind: FileKind::Device, inode: 0, path, size_bytes, ..recorded.files[0].clone() };
+            recorded.files.insert(0, device);
+            recorded
+        };
+        let settings = Settings { device: Some(("ibm-36gb-10k".into(), Table::new())), budgets: vec![1 << 20], ..uniform(MS) };
+        let command = recorded(&[&file], &own);
+        let found = forecast_of(&command, &settings);
+        let hints = recorded(&[&before, &file, &after], &other);
+        let with = forecast_of(&command, &Settings { hints: Some(hints), ..settings });
+        prop_assert_eq!((found.plain, found.demand, found.lower_bound_ns), (with.plain, with.demand, with.lower_bound_ns));
+    }
+}
+
 /// A command that reads pages of a file at random, and hints of it that name other pages from one reference on.
 fn wrong_hints() -> impl Strategy<Value = (Vec<(u64, u64, u32)>, u64, u64)> {
     let reads = prop::collection::vec((0..3_000_000u64, 0..30_000u64, 1..4u32), 50..250);

@@ -128,7 +128,8 @@ pub fn forecast(
     let list = HintList::try_from(hints)?;
     let (files, of_hints) = joined(&recording.files, &hints.files);
     let both = Recording { files, ..recording.clone() };
-    let mut study = Study::try_new(&both, settings, list, hinted(hints).map(|file| of_hints[file as usize]).collect())?;
+    let recorded = hinted(hints).map(|file| of_hints[file as usize]).collect();
+    let mut study = Study::try_new(&both, recording.files.len(), settings, list, recorded)?;
     let compute = study.host(true, None)?.run(None).elapsed;
     let (demand, _) = study.plain(Some(0))?;
     let (plain, times) = study.plain(None)?;
@@ -198,7 +199,7 @@ fn within_files(recording: &Recording) -> Result<Recording, Error> {
 pub fn as_simulated(recording: &Recording, settings: &Settings) -> Result<Recording, Error> {
     let recording = &within_files(recording)?;
     let list = HintList::try_from(recording)?;
-    let study = Study::try_new(recording, settings, list, hinted(recording).collect())?;
+    let study = Study::try_new(recording, recording.files.len(), settings, list, hinted(recording).collect())?;
     let (plain, times) = study.plain(None)?;
     Ok(timed(recording, &times, plain.elapsed_ns))
 }
@@ -283,13 +284,18 @@ struct Study<'a> {
 }
 
 impl<'a> Study<'a> {
+    /// `own`: how many of the files are the command's; the others are named by its hints alone.
     fn try_new(
         recording: &'a Recording,
+        own: usize,
         settings: &Settings,
         list: HintList,
         recorded: Vec<u32>,
     ) -> Result<Self, Error> {
-        let mut places = Places::new(recording, &settings.roots.sys);
+        let metadata = list.ranges.iter().filter(|range| list.files[range.file as usize].is_device);
+        let metadata =
+            metadata.map(|range| (recorded[range.file as usize], range.first, range.first + u64::from(range.count)));
+        let mut places = Places::new(recording, own, metadata.collect(), &settings.roots.sys);
         let mut notes = Vec::new();
         let weight = |disk: &usize| (places.disks[*disk].waited_all_ns, places.disks[*disk].pages);
         let main = (0..places.disks.len()).max_by_key(weight).unwrap_or(0);

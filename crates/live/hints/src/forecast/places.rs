@@ -1,6 +1,6 @@
 //! Where the pages of a recording lie now: by the file system's maps, else one file after another.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::Path;
@@ -55,8 +55,8 @@ pub struct DiskFound {
     pub pages: u64,
     /// Where a partition begins, in pages of its disk.
     start: u64,
-    /// Chunks that are in use, where the drive is smaller than the places.
-    chunks: Vec<u64>,
+    /// Where chunks are moved to, if the drive is smaller than the places.
+    moved: BTreeMap<u64, u64>,
 }
 
 impl DiskFound {
@@ -84,7 +84,7 @@ impl DiskFound {
             waited_all_ns: 0,
             pages: 0,
             start: read("start").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0) * 512 / PAGE_BYTES,
-            chunks: Vec::new(),
+            moved: BTreeMap::new(),
         }
     }
 
@@ -111,13 +111,16 @@ pub(super) struct Places {
     /// Files that are not as they were, and files whose places are not known.
     pub changed: Vec<bool>,
     pub unplaced: usize,
-    /// Pages of metadata: of which file, first, end.
-    metadata: Vec<(u32, u64, u64)>,
+    /// How many files are the command's own; the others are named by its hints alone.
+    own: usize,
+    /// Pages of metadata that the command reads, and that its hints name: of which file, first, end.
+    metadata: [Vec<(u32, u64, u64)>; 2],
 }
 
 impl Places {
-    /// The caller guarantees that pages have 4096 bytes.
-    pub fn new(recording: &Recording, sys: &Path) -> Self {
+    /// Of the command's `own` files and those that only its hints name, which change no place of the former. `hinted`: pages of metadata that
+    /// the hints name, of which file, first, end. The caller guarantees that pages have 4096 bytes.
+    pub fn new(recording: &Recording, own: usize, hinted: Vec<(u32, u64, u64)>, sys: &Path) -> Self {
         let count = recording.files.len();
         let mut places = Self {
             files: Vec::with_capacity(count),
@@ -127,7 +130,8 @@ impl Places {
             disks: Vec::new(),
             changed: vec![false; count],
             unplaced: 0,
-            metadata: Vec::new(),
+            own,
+            metadata: [Vec::new(), hinted],
         };
         for stale in headstart_trace::hints::check(recording) {
             places.changed[stale.file] = true;
@@ -174,32 +178,33 @@ impl Places {
         places
     }
 
-    /// Places the files whose places are not known behind all others, in order of their inodes.
+    /// Places the files whose places are not known behind those that are known, in order of their inodes: the command's own, then the others.
     fn place_rest(&mut self, recording: &Recording) {
         let mut next: Vec<u64> = vec![0; self.disks.len()];
-        let ends = self.files.iter().zip(&self.disk_of);
-        for (place, disk) in ends {
-            let end = match place {
-                Place::Mapped(extents) => extents.iter().map(|each| (each.physical + each.length) / PAGE_BYTES).max(),
-                _ => None,
-            };
-            next[*disk] = next[*disk].max(end.unwrap_or(0));
-        }
         for read in recording.references() {
             if let Place::Device = self.files[read.file as usize] {
                 let next = &mut next[self.disk_of[read.file as usize]];
                 *next = read.end().max(*next);
-                self.metadata.push((read.file, read.start, read.end()));
+                self.metadata[0].push((read.file, read.start, read.end()));
             }
         }
-        let is_unplaced = |at: &usize| matches!(self.files[*at], Place::Whole(_));
-        let mut rest: Vec<usize> = (0..self.files.len()).filter(is_unplaced).collect();
-        rest.sort_by_key(|at| recording.files[*at].inode);
-        self.unplaced = rest.len();
-        for at in rest {
-            let next = &mut next[self.disk_of[at]];
-            self.files[at] = Place::Whole(*next);
-            *next += self.pages_of[at].unwrap_or(0);
+        for files in [0..self.own, self.own..self.files.len()] {
+            for at in files.clone() {
+                if let Place::Mapped(extents) = &self.files[at] {
+                    let end = extents.iter().map(|each| (each.physical + each.length) / PAGE_BYTES).max();
+                    let next = &mut next[self.disk_of[at]];
+                    *next = end.unwrap_or(0).max(*next);
+                }
+            }
+            let is_unplaced = |at: &usize| matches!(self.files[*at], Place::Whole(_));
+            let mut rest: Vec<usize> = files.filter(is_unplaced).collect();
+            rest.sort_by_key(|at| recording.files[*at].inode);
+            self.unplaced += rest.len();
+            for at in rest {
+                let next = &mut next[self.disk_of[at]];
+                self.files[at] = Place::Whole(*next);
+                *next += self.pages_of[at].unwrap_or(0);
+            }
         }
     }
 
@@ -212,11 +217,8 @@ impl Places {
                 Place::Mapped(extents) => address(extents, page)?,
                 Place::Whole(first) => first + page,
             };
-        if disk.chunks.is_empty() {
-            return Some(at);
-        }
         let (chunk, rest) = (at / CHUNK_PAGES, at % CHUNK_PAGES);
-        Some(disk.chunks.partition_point(|each| *each < chunk) as u64 * CHUNK_PAGES + rest)
+        Some(disk.moved.get(&chunk).map_or(at, |chunk| chunk * CHUNK_PAGES + rest))
     }
 
     /// The pages from `page` on that are mapped to be executed, if it is.
@@ -224,35 +226,49 @@ impl Places {
         self.text_of[file as usize].iter().find(|text| text.contains(&page)).map(|text| page..text.end)
     }
 
-    /// Moves chunks together where places are beyond the end of a drive of so many pages. Says whether it had to.
+    /// Moves chunks together where places are beyond the end of a drive of so many pages. Says whether it had to. The command's own chunks
+    /// move by themselves; what only its hints name takes the room that they leave.
     pub fn fit(&mut self, disk: usize, capacity: Option<u64>) -> bool {
-        let (mut chunks, mut last) = (Vec::new(), 0);
-        let files = (0u32..).zip(&self.pages_of).filter(|(file, _)| self.disk_of[*file as usize] == disk);
-        for (file, pages) in files {
-            let first = |extent: &Extent| extent.physical / PAGE_BYTES;
-            let ranges: Vec<(u64, u64)> = match &self.files[file as usize] {
-                Place::Device => {
-                    let of_file = self.metadata.iter().filter(|(of, ..)| *of == file);
-                    of_file.map(|(_, first, end)| (*first, *end)).collect()
-                }
-                Place::Mapped(extents) => {
-                    extents.iter().map(|each| (first(each), first(each) + each.length.div_ceil(PAGE_BYTES))).collect()
-                }
-                Place::Whole(first) => vec![(*first, first + pages.unwrap_or(0))],
+        let is_beyond = |end: u64| capacity.is_some_and(|capacity| end > capacity);
+        let [(own, own_end), (all, end)] = [false, true].map(|with_hints| self.chunks(disk, with_hints));
+        if is_beyond(end) {
+            let own: BTreeMap<u64, u64> = match is_beyond(own_end) {
+                true => own.into_iter().zip(0..).collect(),
+                false => own.into_iter().map(|chunk| (chunk, chunk)).collect(),
             };
-            let start = self.disks[disk].start;
-            for (first, end) in ranges {
-                chunks.extend((start + first) / CHUNK_PAGES..(start + end).div_ceil(CHUNK_PAGES));
-                last = last.max(start + end);
+            let taken: BTreeSet<u64> = own.values().copied().collect();
+            let others = all.into_iter().filter(|chunk| !own.contains_key(chunk));
+            let free = (0..).filter(|place| !taken.contains(place));
+            self.disks[disk].moved = others.zip(free).collect();
+            self.disks[disk].moved.extend(own);
+        }
+        is_beyond(end)
+    }
+
+    /// The chunks of `disk` that hold the command's own files and metadata, and those of its hints, and where they end.
+    fn chunks(&self, disk: usize, with_hints: bool) -> (BTreeSet<u64>, u64) {
+        let (mut chunks, mut last) = (BTreeSet::new(), 0);
+        let start = self.disks[disk].start;
+        let mut add = |first: u64, end: u64| {
+            chunks.extend((start + first) / CHUNK_PAGES..(start + end).div_ceil(CHUNK_PAGES));
+            last = last.max(start + end);
+        };
+        let (files, lists) = if with_hints { (self.files.len(), 2) } else { (self.own, 1) };
+        let metadata = self.metadata[..lists].iter().flatten();
+        for (_, first, end) in metadata.filter(|(file, ..)| self.disk_of[*file as usize] == disk) {
+            add(*first, *end);
+        }
+        for file in (0..files).filter(|file| self.disk_of[*file] == disk) {
+            match &self.files[file] {
+                Place::Device => {}
+                Place::Mapped(extents) => extents.iter().for_each(|each| {
+                    let first = each.physical / PAGE_BYTES;
+                    add(first, first + each.length.div_ceil(PAGE_BYTES));
+                }),
+                Place::Whole(first) => add(*first, first + self.pages_of[file].unwrap_or(0)),
             }
         }
-        chunks.sort_unstable();
-        chunks.dedup();
-        let is_beyond = capacity.is_some_and(|capacity| last > capacity);
-        if is_beyond {
-            self.disks[disk].chunks = chunks;
-        }
-        is_beyond
+        (chunks, last)
     }
 }
 
