@@ -11,6 +11,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::disk::{Done, Why};
 use super::guard::{why_stop, Seen as LookupCounts, ALL_CACHED};
+use super::head_start::Settled;
 use super::ledger::Ledger;
 use super::list::PAGE_BYTES;
 use super::machine::Machine;
@@ -179,7 +180,7 @@ impl<Q: Queues> Conductor<Q> {
                 let share = Nanos(took.as_nanos() as u64 / blocks.len().max(1) as u64);
                 self.looked.read += blocks.len() as u64;
                 self.holes += holes;
-                self.keep_metadata(&blocks);
+                self.looked.metadata += self.keep_metadata(&blocks);
                 blocks.into_iter().for_each(|block| self.machine.fetched(block, Some(share)));
             }
             Done::Unneeded(blocks, why) => {
@@ -194,9 +195,11 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 
-    fn keep_metadata(&mut self, blocks: &[Block]) {
-        let universe = self.machine.universe();
+    /// Returns how many of them are metadata.
+    fn keep_metadata(&mut self, blocks: &[Block]) -> u64 {
+        let (universe, before) = (self.machine.universe(), self.metadata.len());
         self.metadata.extend(blocks.iter().filter(|block| universe.is_metadata(**block)));
+        (self.metadata.len() - before) as u64
     }
 
     /// The command has referenced these pages.
@@ -413,8 +416,8 @@ impl<Q: Queues> Conductor<Q> {
         self.looked.read <= self.machine.used()
     }
 
-    /// Hinted pages that were read, and those that need not be.
-    pub fn settled(&self) -> (u64, u64) {
+    /// Hinted pages that have been read or need not be.
+    pub fn settled(&self) -> Settled {
         self.looked.settled()
     }
 

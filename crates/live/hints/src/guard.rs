@@ -1,6 +1,7 @@
 //! When prefetching is to stop: it is not used, cannot be, or cannot help.
 
 use super::disk::Why;
+use super::head_start::Settled;
 
 /// Pages of stale files, as a share of all that the hints name, from which on the hints as a whole are stale.
 const STALE_SHARE: f64 = 0.5;
@@ -32,8 +33,9 @@ pub const ALL_CACHED: &str = "there is nothing to prefetch: the pages are in the
 pub struct Seen {
     /// Pages that hints name.
     pub hinted: u64,
-    /// Pages read into the page cache.
+    /// Pages read into the page cache, and how many of them are metadata.
     pub read: u64,
+    pub metadata: u64,
     /// Pages that were there already.
     pub cached: u64,
     /// Those of them that the command did not reference soon after: it, or the kernel's read-ahead for it, has not just read them.
@@ -92,9 +94,10 @@ impl Seen {
         }
     }
 
-    /// Pages that were read, and those that need not be.
-    pub fn settled(&self) -> (u64, u64) {
-        (self.read, self.cached + self.hole + self.stale + self.denied)
+    /// Pages that have been read or need not be.
+    pub fn settled(&self) -> Settled {
+        let unneeded = self.cached + self.hole + self.stale + self.denied;
+        Settled { of_files: self.read - self.metadata, metadata: self.metadata, unneeded }
     }
 
     /// Pages of which it is known whether they were there before.

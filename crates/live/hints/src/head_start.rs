@@ -2,8 +2,8 @@
 //!
 //! Each read of the command that comes between those of a sweep costs the arm two ways. While the command waits there is none, but it
 //! does not compute either. So it waits until reading the rest takes no longer than all that it has to compute: then the disk
-//! can be ahead of it until the end. The time for the rest is judged by the pages that have come so far; before any has come it is the
-//! time that the recorded command waited for all of them.
+//! can be ahead of it until the end. The time for the rest is judged by the pages of files that have come so far; before any has come it is
+//! the time that the recorded command waited for all. Metadata comes first, up to a megabyte with one read, and says nothing about them.
 //!
 //! Bound: it waits no longer than the recorded command waited for its reads. A command that computes for longer than it waits is started
 //! at once.
@@ -21,6 +21,14 @@ pub struct HeadStart {
     pages: u64,
 }
 
+/// The pages that have been read, of files and of metadata, and those that need not be: those in the page cache are known at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settled {
+    pub of_files: u64,
+    pub metadata: u64,
+    pub unneeded: u64,
+}
+
 impl HeadStart {
     /// Of a command with these hints, which name `pages` pages: where they are trusted, on a disk with an arm.
     #[must_use]
@@ -35,14 +43,13 @@ impl HeadStart {
         Self { waited, computed: Nanos(list.elapsed_ns - waited.0), pages }
     }
 
-    /// Whether the command is to be started, where after so long `read` pages have been read, and `unneeded` ones need not be: those that are
-    /// in the page cache are known at once.
+    /// Whether the command is to be started after so long.
     #[must_use]
-    pub fn is_over(&self, spent: Nanos, (read, unneeded): (u64, u64)) -> bool {
-        let left = u128::from(self.pages.saturating_sub(read + unneeded));
-        let rest = match read {
+    pub fn is_over(&self, spent: Nanos, Settled { of_files, metadata, unneeded }: Settled) -> bool {
+        let left = u128::from(self.pages.saturating_sub(of_files + metadata + unneeded));
+        let rest = match of_files {
             0 => u128::from(self.waited.0),
-            _ => u128::from(spent.0) * left / u128::from(read),
+            _ => u128::from(spent.0) * left / u128::from(of_files),
         };
         left == 0 || spent >= self.waited || rest <= u128::from(self.computed.0)
     }
@@ -60,20 +67,27 @@ mod tests {
         HeadStart::new(&HintList { ranges, elapsed_ns: elapsed, ..HintList::default() }, pages)
     }
 
+    fn settled(of_files: u64, metadata: u64, unneeded: u64) -> Settled {
+        Settled { of_files, metadata, unneeded }
+    }
+
     #[test]
     fn it_is_over_when_the_rest_takes_no_longer_than_thinking_by_hand() {
         // It waits for 80 of 100, and thinks for 20.
         let start = of(100, &[50, 30], 10);
         assert_eq!(start, HeadStart { waited: Nanos(80), computed: Nanos(20), pages: 10 });
-        let is_over = |spent, read, unneeded| start.is_over(Nanos(spent), (read, unneeded));
+        let is_over = |spent, of_files, unneeded| start.is_over(Nanos(spent), settled(of_files, 0, unneeded));
         assert!(!is_over(0, 0, 0) && !is_over(79, 0, 9) && is_over(80, 0, 0));
         // Six pages in 30: four more take 20. Five: 30.
         assert!(is_over(30, 6, 0) && !is_over(30, 5, 0));
         // Of ten pages seven are cached: the one that was read says how long the other two take.
         assert!(is_over(10, 1, 7) && !is_over(11, 1, 7));
         // It computes for longer than it waits; there is nothing to read.
-        assert!(of(100, &[50], 10).is_over(Nanos(0), (0, 0)) && of(100, &[90], 0).is_over(Nanos(0), (0, 0)));
+        assert!([of(100, &[50], 10), of(100, &[90], 0)].iter().all(|start| start.is_over(Nanos(0), settled(0, 0, 0))));
         assert!(is_over(0, 0, 10));
+        // Six pages of metadata have come with one read in 9, and four of files are left, each at its place.
+        assert!(!start.is_over(Nanos(9), settled(0, 6, 0)) && !start.is_over(Nanos(19), settled(1, 6, 0)));
+        assert!(start.is_over(Nanos(19), settled(2, 6, 0)));
     }
 
     proptest! {
@@ -82,9 +96,9 @@ mod tests {
             elapsed in 0..1_000_000u64,
             waits in prop::collection::vec(0..1_000_000u64, 0..20),
             pages in 0..1000u64,
-            settled in (0..1000u64, 0..1000u64),
+            (of_files, metadata, unneeded) in (0..1000u64, 0..1000u64, 0..1000u64),
         ) {
-            let start = of(elapsed, &waits, pages);
+            let (start, settled) = (of(elapsed, &waits, pages), settled(of_files, metadata, unneeded));
             let waited = waits.iter().sum::<u64>().min(elapsed);
             prop_assert!(start.is_over(Nanos(waited), settled));
             // Who thinks for longer waits no longer.

@@ -19,7 +19,7 @@ use toml::Table;
 use super::budget::Room;
 use super::conductor::{Conductor, Plan, Queues, Trust, LOOK_EVERY_MS};
 use super::disk::{Disk, DiskFacts, Done};
-use super::head_start::HeadStart;
+use super::head_start::{HeadStart, Settled};
 use super::list::{disks_of, main_disk, waited_for_arm, waited_for_page, HintList, PAGE_BYTES};
 use super::machine::Machine;
 use super::report::Report;
@@ -309,7 +309,9 @@ impl Host {
 
     /// Reads ahead of a command that is not started yet. Its clock goes on from there.
     fn give_head_start(&mut self) {
-        let Some(head_start) = self.head_start.take_if(|it| !it.is_over(Nanos::ZERO, (0, 0))) else { return };
+        let Some(head_start) = self.head_start.take_if(|it| !it.is_over(Nanos::ZERO, Settled::default())) else {
+            return;
+        };
         let wake = self.conductor.queues.wake.clone();
         loop {
             // What has been read is said before.

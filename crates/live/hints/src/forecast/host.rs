@@ -321,7 +321,7 @@ impl Host<'_> {
 
     /// Whether the head start is.
     fn is_over(&self, now: Nanos) -> bool {
-        let settled = self.prefetcher.as_ref().map_or((0, 0), |prefetcher| prefetcher.conductor.settled());
+        let settled = self.prefetcher.as_ref().map(|prefetcher| prefetcher.conductor.settled()).unwrap_or_default();
         self.head_start.is_none_or(|head_start| head_start.is_over(now, settled))
     }
 
