@@ -16,15 +16,16 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use toml::Table;
 
-use super::conductor::{Conductor, Plan, Queues, Trust};
+use super::conductor::{Conductor, Plan, Trust};
 use super::disk::{Done, Why};
 use super::guard::ALL_CACHED;
 use super::list::{HintList, HintedFile, HintedRange, PAGE_BYTES};
 use super::machine::Machine;
-use super::queue::{Queue, Work};
+use super::queue::Work;
 use super::report::Report;
 use super::trace::{By, Seen};
 use super::universe::Universe;
+use super::waiting::Waiting;
 
 /// Pages prefetched and not yet used before any has been used: what hints cost that turn wrong at once. A guess.
 const FRAMES_MIN: u32 = 256;
@@ -75,41 +76,6 @@ pub struct FollowReport {
     pub stopped: Option<String>,
 }
 
-/// Reads that wait for the host.
-struct Reads {
-    queue: Queue,
-    stopped: bool,
-}
-
-impl Queues for Reads {
-    fn disks(&self) -> usize {
-        1
-    }
-
-    fn order(&mut self, _disk: usize, blocks: &mut dyn Iterator<Item = (Block, u32, u64)>) {
-        blocks.for_each(|(block, file, page)| self.queue.add(block, file, page, false));
-    }
-
-    fn cancel(&mut self, _disk: usize, block: Block) -> bool {
-        self.queue.cancel(block)
-    }
-
-    /// Pages that no hint names are not read.
-    fn allow_holes(&mut self, _pages: u64) {}
-
-    fn slow(&mut self, halvings: u32) {
-        self.queue.slow(halvings);
-    }
-
-    fn limit(&mut self, reads: usize, pages: u64) {
-        self.queue.limit(reads, pages);
-    }
-
-    fn stop(&mut self) {
-        self.stopped = true;
-    }
-}
-
 /// A read that the host has been given.
 struct Reading {
     since: Nanos,
@@ -120,7 +86,7 @@ struct Reading {
 
 /// Follows clients through their hints.
 pub struct Follower {
-    conductor: Conductor<Reads>,
+    conductor: Conductor<Waiting>,
     row: &'static PolicyRow,
     page_bytes: u64,
     hinted_pages: u64,
@@ -155,7 +121,7 @@ impl Follower {
         setting.frames_min = FRAMES_MIN.min(setting.frames_max);
         setting.growth = GROWTH;
         let machine = Machine::try_new(setting, Universe::new(&list, vec![DiskNumber(0)]))?;
-        let reads = Reads { queue: Queue::new(false), stopped: false };
+        let reads = Waiting::new(&[false], vec![false], false);
         Ok(Self {
             conductor: Conductor::new(machine, reads, budget_bytes, Trust::SameCommand),
             row,
@@ -188,7 +154,7 @@ impl Follower {
             self.conductor.act(now);
         }
         while !self.conductor.queues.stopped {
-            let queue = &mut self.conductor.queues.queue;
+            let queue = &mut self.conductor.queues.queues[0];
             match queue.choose() {
                 None => break,
                 Some(Work::Place(file, blocks)) => {
@@ -217,7 +183,7 @@ impl Follower {
     /// When [`Follower::act`] is due though nothing may happen.
     #[must_use]
     pub fn next_look(&self) -> Option<Nanos> {
-        let waits = !self.conductor.queues.stopped && !self.conductor.queues.queue.is_empty();
+        let waits = !self.conductor.queues.stopped && !self.conductor.queues.queues[0].is_empty();
         waits.then(|| self.looked + LOOK_EVERY)
     }
 
@@ -240,7 +206,7 @@ impl Follower {
             return;
         }
         let Some(Reading { since, read, unneeded, .. }) = self.readings.remove(&number) else { return };
-        self.conductor.queues.queue.read(false);
+        self.conductor.queues.queues[0].read(false);
         if !unneeded.is_empty() {
             self.conductor.heard(now, Done::Unneeded(unneeded, Why::Cached));
         }

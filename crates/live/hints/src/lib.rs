@@ -13,7 +13,7 @@
 //! - `trace.rs`: what the command references;
 //! - `worth.rs`: whether a command is helped at all; `plan.rs`: how far hints are trusted; `pace.rs`: how fast they are followed; `head_start.rs`: when the command is started; `risk.rs`, `proof.rs`, `ledger.rs`: how much may be in vain; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
 //! - `conductor.rs`: what connects them, and `run.rs`: the loop around it;
-//! - `follow.rs`: the same for a host that does its own reads, a block server;
+//! - `follow.rs`: the same for a host that does its own reads, a block server; `waiting.rs`: what such a host is to read;
 //! - `command/`: the command `headstart run`; `store.rs`: what earlier runs have read.
 
 mod budget;
@@ -47,6 +47,7 @@ pub(crate) mod system;
 mod threads;
 pub(crate) mod trace;
 pub(crate) mod universe;
+mod waiting;
 mod worth;
 
 use std::io;

@@ -18,7 +18,6 @@ use rustc_hash::FxBuildHasher;
 use super::memory::Kernel;
 use super::places::Places;
 use super::program::{Action, Pages, Program, Step};
-use super::queues::SimulatedQueues;
 use super::storage::{Storage, Waiter};
 use crate::conductor::{Conductor, LOOK_EVERY_MS};
 use crate::disk::{Done, Why};
@@ -28,6 +27,7 @@ use crate::pieces::{Piece, Placed};
 use crate::queue::{depth, Work};
 use crate::report::Report;
 use crate::trace::{By, Seen};
+use crate::waiting::Waiting;
 
 /// What a reader does.
 enum Busy {
@@ -48,7 +48,7 @@ struct Reading {
 
 /// What prefetches.
 pub(super) struct Prefetcher {
-    pub conductor: Conductor<SimulatedQueues>,
+    pub conductor: Conductor<Waiting>,
     /// By hinted file: the file of the recording; by file of the recording its device and inode.
     pub recorded: Vec<u32>,
     pub identity: Vec<(u64, u64)>,
@@ -66,7 +66,7 @@ pub(super) struct Prefetcher {
 
 impl Prefetcher {
     pub fn new(
-        conductor: Conductor<SimulatedQueues>,
+        conductor: Conductor<Waiting>,
         recorded: Vec<u32>,
         identity: Vec<(u64, u64)>,
         arms: &[bool],

@@ -1,21 +1,31 @@
-//! The queues of the simulated disks, which the conductor of [`crate`] orders from.
+//! The reads that wait for a host that does them itself: a forecast, or a block server. The conductor orders them.
 
 use headstart_types::Block;
 
-use crate::conductor::Queues;
-use crate::queue::Queue;
+use super::conductor::Queues;
+use super::queue::Queue;
 
 /// The queues of the disks that hints name.
-pub(super) struct SimulatedQueues {
+pub struct Waiting {
     /// By disk.
     pub queues: Vec<Queue>,
     /// Nothing is begun any more.
     pub stopped: bool,
     /// By hinted file: it is the device.
     is_device: Vec<bool>,
+    /// Pages that no hint names may be read with their neighbours.
+    reads_holes: bool,
 }
 
-impl Queues for SimulatedQueues {
+impl Waiting {
+    /// By disk, whether it has an arm; by hinted file, whether it is the device.
+    #[must_use]
+    pub fn new(arms: &[bool], is_device: Vec<bool>, reads_holes: bool) -> Self {
+        Self { queues: arms.iter().map(|arm| Queue::new(*arm)).collect(), stopped: false, is_device, reads_holes }
+    }
+}
+
+impl Queues for Waiting {
     fn disks(&self) -> usize {
         self.queues.len()
     }
@@ -31,7 +41,7 @@ impl Queues for SimulatedQueues {
     }
 
     fn allow_holes(&mut self, pages: u64) {
-        self.queues.iter_mut().for_each(|queue| queue.allow_holes(pages));
+        self.queues.iter_mut().filter(|_| self.reads_holes).for_each(|queue| queue.allow_holes(pages));
     }
 
     fn slow(&mut self, halvings: u32) {
@@ -48,11 +58,5 @@ impl Queues for SimulatedQueues {
 
     fn stop(&mut self) {
         self.stopped = true;
-    }
-}
-
-impl SimulatedQueues {
-    pub fn new(arms: &[bool], is_device: Vec<bool>) -> Self {
-        Self { queues: arms.iter().map(|arm| Queue::new(*arm)).collect(), stopped: false, is_device }
     }
 }
