@@ -19,7 +19,16 @@ from headstart._environment import TRACES_VARIABLE
 from headstart_lab.studies import kimbrel96, load
 from headstart_lab.studies._lab import Steps
 from headstart_lab.studies._rows import VERDICTS, Row
-from headstart_lab.studies.kimbrel96 import _caches, _comparisons, _draws, _lab, _parameters, _systems, _tables
+from headstart_lab.studies.kimbrel96 import (
+    _caches,
+    _comparisons,
+    _draws,
+    _lab,
+    _parameters,
+    _rebuilt_reasons,
+    _systems,
+    _tables,
+)
 from headstart_lab.studies.kimbrel96 import _published as paper
 from headstart_lab.studies.kimbrel96._lab import Lab
 from headstart_lab.studies.kimbrel96._outcome import Cell, Outcome
@@ -288,7 +297,7 @@ def test_the_crossover_is_where_fixed_horizon_stays_ahead(margin: dict[int, floa
     ],
 )
 def test_a_crossover_is_where_the_paper_has_it(where: int | None, published: str, fits: bool) -> None:
-    assert _systems._fits(where, published) is fits
+    assert _systems.fits(where, published) is fits
 
 
 class MadeUp:
@@ -377,3 +386,17 @@ def test_a_rebuilt_trace_is_drawn_by_its_seed_and_keeps_table_3() -> None:
     assert draw.frames == 1280 and _draws.Draw("dinero", 1).frames == 512
     assert _draws.Draw("postgres-join", 7, swapped=True).compute_s == 79.2
     assert len(_draws.draws("xds", "ld")) == 40 and len(_draws.of_seed(3)) == 9
+
+
+def test_only_rows_that_differ_get_a_reason() -> None:
+    def steps() -> Steps:
+        yield
+        held, failed = [_draws.Trial(True, 1.0)], [_draws.Trial(False, 9.0)]
+        words = "rebuilt ld: forestall against the better of aggressive and fixed horizon, at worst"
+        return [_draws.row(words, "p", trials, "%", tolerance="t", note="n") for trials in (held, failed)]
+
+    parts = _rebuilt_reasons.explained(steps())
+    next(parts)
+    with pytest.raises(StopIteration) as end:
+        next(parts)
+    assert [each.note for each in end.value.value] == ["n", f"n. {_rebuilt_reasons.FOUR_F}"]

@@ -38,6 +38,7 @@ from headstart_lab.studies.kimbrel96._lab import (
 from headstart_lab.studies.kimbrel96._outcome import Cell, Outcome
 from headstart_lab.studies.kimbrel96._parameters import TRIED_BATCHES
 from headstart_lab.studies.kimbrel96._populations import ROUNDING
+from headstart_lab.studies.kimbrel96._rebuilt_reasons import explained
 from headstart_lab.studies.kimbrel96._systems import crossover, fits
 
 DRAWN = ("cscope2", "glimpse", "xds")
@@ -402,4 +403,4 @@ def findings(lab: Lab) -> Steps:
     parts = [part for program in PROGRAMS for part in (algorithms(lab, program),)]
     parts += [crossing(lab, program) for program in paper.CROSSOVER]
     parts += [crossing(lab, program, swapped=True) for program in SWAPPED]
-    return together([*parts, regimes(lab), static_ratio(lab), table6(lab), scheduler(lab)])
+    return explained(together([*parts, regimes(lab), static_ratio(lab), table6(lab), scheduler(lab)]))

@@ -26,6 +26,7 @@ from headstart_lab.studies.kimbrel96._lab import (
     together,
 )
 from headstart_lab.studies.kimbrel96._outcome import Cell, Outcome
+from headstart_lab.studies.kimbrel96._rebuilt_reasons import explained
 
 POINTS = 100 * WIDER
 """By how many points the spread of a percentage is widened."""
@@ -232,4 +233,4 @@ def tables(lab: Lab) -> Steps:
         batches(lab),
         horizons(lab),
     ]
-    return together(parts)
+    return explained(together(parts))
