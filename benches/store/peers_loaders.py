@@ -1,9 +1,8 @@
 """Peers that feed a torch DataLoader: s3fs, s3torchconnector, LitData, mosaicml-streaming and WebDataset.
 
-The first three and LitData's raw data set read the ranges of the workload, in its order: the loader's batches are the
-workload's steps. The others read data that `convert.py` has converted, in an order of their own that is shuffled anew
-each epoch. All keep 16 batches
-ready: eight workers with two each, or four with four.
+The first two read the ranges of the workload, in its order: the loader's batches are the workload's steps. The others
+read data that `convert.py` has converted, in an order of their own that is shuffled anew each epoch. All keep 16
+batches ready: eight workers with two each, or four with four.
 """
 
 from __future__ import annotations
@@ -171,33 +170,6 @@ def of_litdata() -> Any:
     downloader: Any = importlib.import_module("litdata.streaming.downloader")
     downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = "true"
     return importlib.import_module("litdata")
-
-
-class LitDataRaw:
-    """A map-style data set: LitData's raw files, found by listing; it reads a batch at the same time."""
-
-    def __init__(self, items: Sequence[Item], port: int, scratch: Path) -> None:
-        litdata = of_litdata()
-        prefix = items[0].key.split("/")[0]
-        self.dataset = litdata.StreamingRawDataset(
-            f"s3://{BUCKET}/{prefix}",
-            cache_dir=str(scratch / "raw"),
-            storage_options={"endpoint_url": endpoint(port)},
-        )
-
-    def __len__(self) -> int:
-        """Count the samples."""
-        return len(self.dataset)
-
-    def __getitems__(self, batch: list[int]) -> list[bytes]:
-        """Read a batch."""
-        bodies: list[bytes] = self.dataset.__getitems__(batch)
-        return bodies
-
-
-def litdata_raw(workload: Workload, port: int, scratch: Path) -> Loader:
-    """Open LitData's raw data set."""
-    return Loader(workload, LitDataRaw(workload.items, port, scratch))
 
 
 class Converted:

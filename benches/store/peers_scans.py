@@ -185,7 +185,7 @@ class ScanOfDuckdb:
         columns = ", ".join(READ_COLUMNS)
         files = ", ".join(f"'s3://{BUCKET}/query/{number}.parquet'" for number in range(FILES))
         query = self.connection.execute(f"SELECT {columns} FROM read_parquet([{files}])")
-        for batch in query.fetch_record_batch(SCAN_ROWS // 4):
+        for batch in query.fetch_record_batch(SCAN_ROWS):
             yield batch.num_rows / SCAN_ROWS, None
 
 

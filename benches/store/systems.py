@@ -51,7 +51,6 @@ SYSTEMS = {
     "s3fs": System(peers_loaders.s3fs, RANGES),
     "fsspec-filecache": System(peers_loaders.filecache, FILES, "noted"),
     "s3torchconnector": System(peers_loaders.s3torchconnector, RANGES),
-    "litdata-raw": System(peers_loaders.litdata_raw, IMAGES),
     "litdata": System(peers_loaders.litdata, SHUFFLED, "converted"),
     "mosaicml": System(peers_loaders.mosaicml, SHUFFLED, "converted"),
     "webdataset": System(peers_loaders.webdataset, SHUFFLED, "converted"),

@@ -10,6 +10,10 @@ from systems import SYSTEMS
 
 FASTER, SHORTER, WORKLOADS_MIN = 1.5, 0.1, 3
 Rows = list[dict[str, Any]]
+HEAD = [
+    "| workload | system | steady s (spread) | stall s | last epoch's first step s | bytes / optimum | GETs | runs |",
+    "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+]
 
 
 def medians(rows: Rows) -> dict[tuple[str, str, str], dict[str, float]]:
@@ -20,7 +24,6 @@ def medians(rows: Rows) -> dict[tuple[str, str, str], dict[str, float]]:
             groups.setdefault((row["supply"], row["workload"], row["system"]), []).append(row)
     return {
         key: {
-            "cold_s": statistics.median(row["cold_s"] for row in group),
             "steady_s": statistics.median(row["steady_s"] for row in group),
             "stall_s": statistics.median(row["stall_s"] for row in group),
             "spread_s": max(row["steady_s"] for row in group) - min(row["steady_s"] for row in group),
@@ -41,32 +44,24 @@ def text(rows: Rows) -> str:
         names = [name for name in dict.fromkeys(row["workload"] for row in rows) if (supply, name, "store") in middle]
         if not names:
             continue
-        parts += [f"### Supply: {supply}", ""]
+        parts += [f"### Supply: {supply}", "", *verdict(middle, supply, names), *HEAD]
         for workload in names:
             parts += one(middle, supply, workload)
-        parts += verdict(middle, supply, names)
+        parts.append("")
     failed = sorted({(row["system"], row["workload"], row["error"][-200:]) for row in rows if "error" in row})
     parts += [f"- {system}, {workload}: {why!r}" for system, workload, why in failed]
     return "\n".join(parts)
 
 
 def one(middle: dict[tuple[str, str, str], dict[str, float]], supply: str, workload: str) -> list[str]:
-    """Return the table of a workload."""
+    """Return the rows of a workload, fastest first."""
     found = {system: middle[supply, workload, system] for system in SYSTEMS if (supply, workload, system) in middle}
-    lines = [
-        f"**{workload}**",
-        "",
-        "| system | steady s (spread) | stall s | last epoch's first step s | cold s | bytes / optimum | GETs | runs |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    marks = {"converted": " ‡", "noted": " (noted)", "peer": "", "store": ""}
+    return [
+        f"| {workload} | {system}{marks[SYSTEMS[system].group]} | {row['steady_s']:.2f} ({row['spread_s']:.2f}) | "
+        f"{row['stall_s']:.3f} | {row['first_s']:.3f} | {row['over']:.2f} | {row['gets']:.0f} | {row['rounds']:.0f} |"
+        for system, row in sorted(found.items(), key=lambda pair: pair[1]["steady_s"])
     ]
-    marks = {"converted": " ‡", "noted": " (noted)"}
-    for system, row in sorted(found.items(), key=lambda pair: pair[1]["steady_s"]):
-        lines.append(
-            f"| {system}{marks.get(SYSTEMS[system].group, '')} | {row['steady_s']:.2f} ({row['spread_s']:.2f}) | "
-            f"{row['stall_s']:.3f} | {row['first_s']:.3f} | {row['cold_s']:.1f} | {row['over']:.2f} | "
-            f"{row['gets']:.0f} | {row['rounds']:.0f} |"
-        )
-    return [*lines, ""]
 
 
 def verdict(middle: dict[tuple[str, str, str], dict[str, float]], supply: str, names: list[str]) -> list[str]:
