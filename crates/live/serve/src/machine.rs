@@ -83,14 +83,7 @@ impl Machine {
         self.system.check()
     }
 
-    /// Plants a fault in the level, if that is possible now; whether it was.
-    #[cfg(feature = "sabotage")]
-    pub fn plant(&mut self, fault: headstart_engine::Sabotage) -> bool {
-        self.system.plant(fault)
-    }
-
     /// [`Pages::number_at_most`].
-    #[cfg(feature = "sabotage")]
     pub fn number_at_most(&mut self, pages: usize) {
         self.system.stack.space.number_at_most(pages);
     }

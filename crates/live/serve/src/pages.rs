@@ -52,8 +52,7 @@ impl Pages {
         Self { count, numbered_max, numbering: RefCell::default() }
     }
 
-    /// From now on at most `pages` stay numbered, beside those that are needed: for fuzzers, whose exports are small.
-    #[cfg(feature = "sabotage")]
+    /// From now on at most `pages` stay numbered, beside those that are needed.
     pub fn number_at_most(&mut self, pages: usize) {
         self.numbered_max = pages;
     }

@@ -15,7 +15,7 @@ use std::io;
 
 use headstart_types::Nanos;
 
-use crate::backing::Backing;
+use crate::backing::{AtOnce, Backing};
 use crate::buffers::Buffers;
 use crate::window::{WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
 
@@ -35,17 +35,18 @@ const TRANSFER_MIN: Nanos = Nanos::from_micros(250);
 /// # Errors
 /// The backing cannot be read.
 pub fn window_bytes(backing: &dyn Backing, cache_bytes: u64, now: &mut dyn FnMut() -> Nanos) -> io::Result<u64> {
-    if backing.size_bytes() < PLACES * (SHORT_BYTES + LONG_BYTES) {
+    let about = backing.about();
+    if about.size_bytes < PLACES * (SHORT_BYTES + LONG_BYTES) {
         return Ok(WINDOW_BYTES_MIN);
     }
     let mut pages = Buffers::new(SHORT_BYTES as usize);
     let (mut short, mut long, mut in_memory) = (Vec::new(), Vec::new(), 0);
     for place in 0..PLACES {
-        let offset = backing.size_bytes() / PLACES * place / SHORT_BYTES * SHORT_BYTES;
+        let offset = about.size_bytes / PLACES * place / SHORT_BYTES * SHORT_BYTES;
         let mut timed = |offset: u64, bytes: u64, tries: bool| -> io::Result<Nanos> {
             let mut buffers = pages.take_run((bytes / SHORT_BYTES) as usize);
             let since = now();
-            if tries && backing.read_at_once(offset, &mut buffers) {
+            if tries && matches!(backing.read_at_once(offset, &mut buffers, false), AtOnce::Done) {
                 in_memory += 1;
             } else {
                 backing.read(offset, &mut buffers)?;
@@ -67,7 +68,7 @@ pub fn window_bytes(backing: &dyn Backing, cache_bytes: u64, now: &mut dyn FnMut
     // A long read that is quicker than a short one has had no latency of its own.
     let transfer = if whole > latency { whole.saturating_sub(short[0]) } else { whole }.max(TRANSFER_MIN);
     let product = u128::from(latency.0) * u128::from(LONG_BYTES) / u128::from(transfer.0);
-    let product = product.max(backing.device_read_ahead_bytes().unwrap_or(0).into());
+    let product = product.max(about.device_read_ahead_bytes.unwrap_or(0).into());
     let most = (cache_bytes / CACHE_SHARE).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
     let window = (product.min(WINDOW_BYTES_MAX.into()) as u64).next_power_of_two();
     Ok(if window > most { 1 << most.ilog2() } else { window.max(WINDOW_BYTES_MIN) })
@@ -80,7 +81,7 @@ mod tests {
     use bytes::BytesMut;
 
     use super::*;
-    use crate::backing::FileBacking;
+    use crate::backing::{About, FileBacking};
 
     /// Storage on a virtual clock.
     struct Slow {
@@ -96,8 +97,8 @@ mod tests {
     }
 
     impl Backing for Slow {
-        fn size_bytes(&self) -> u64 {
-            1 << 30
+        fn about(&self) -> About {
+            About { device_read_ahead_bytes: self.system_kib.map(|kib| kib << 10), ..About::of(1 << 30) }
         }
 
         fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
@@ -108,28 +109,12 @@ mod tests {
             Ok(())
         }
 
-        fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut]) -> bool {
-            self.in_memory
-        }
-
-        fn device_read_ahead_bytes(&self) -> Option<u64> {
-            self.system_kib.map(|kib| kib << 10)
-        }
-
-        fn write(&self, _offset: u64, _data: &[u8], _fua: bool) -> io::Result<()> {
-            unreachable!("nothing is written")
-        }
-
-        fn trim(&self, _offset: u64, _length: u64, _fua: bool) -> io::Result<()> {
-            unreachable!("nothing is trimmed")
-        }
-
-        fn zero(&self, _offset: u64, _length: u64, _no_hole: bool, _fua: bool) -> io::Result<()> {
-            unreachable!("nothing is zeroed")
-        }
-
-        fn flush(&self) -> io::Result<()> {
-            unreachable!("nothing is flushed")
+        fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut], _has_ring: bool) -> AtOnce {
+            if self.in_memory {
+                AtOnce::Done
+            } else {
+                AtOnce::Waits
+            }
         }
     }
 

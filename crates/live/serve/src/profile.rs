@@ -67,7 +67,7 @@ impl Probe for ObjectProbe<'_> {
     }
 
     fn sectors(&self) -> u64 {
-        self.object.size_bytes() / SECTOR_BYTES
+        self.object.about().size_bytes / SECTOR_BYTES
     }
 
     fn now(&self) -> Nanos {

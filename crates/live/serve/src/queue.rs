@@ -43,6 +43,38 @@ impl Piece {
     }
 }
 
+/// The queue of a conductor: [`Queue`], or a wrapper that does some of it in another way, as tests plant faults.
+pub trait ReadQueue: AsRef<Queue> + AsMut<Queue> {
+    /// [`Queue::push`].
+    fn push(&mut self, piece: Piece) {
+        self.as_mut().push(piece);
+    }
+
+    /// [`Queue::start`].
+    fn start(&mut self, now: Nanos, is_free: impl Fn(&Piece) -> bool) -> Option<u32> {
+        self.as_mut().start(now, is_free)
+    }
+
+    /// [`Queue::reads_any`].
+    fn reads_any(&self, first: u64, end: u64) -> bool {
+        self.as_ref().reads_any(first, end)
+    }
+}
+
+impl ReadQueue for Queue {}
+
+impl AsRef<Queue> for Queue {
+    fn as_ref(&self) -> &Queue {
+        self
+    }
+}
+
+impl AsMut<Queue> for Queue {
+    fn as_mut(&mut self) -> &mut Queue {
+        self
+    }
+}
+
 /// Pieces that wait or are under way.
 #[derive(Debug)]
 pub struct Queue {

@@ -25,6 +25,7 @@ use crate::recording::{Log, Recording};
 use crate::report::Report;
 use crate::server::{Export, Limits, Listener, Observer, Server, TlsFiles};
 use crate::spill::Spill;
+use crate::work::Change;
 
 /// Sizes of a page.
 const PAGES: std::ops::RangeInclusive<u64> = 4096..=4 << 20;
@@ -120,14 +121,14 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
         let backing_of = backing::open(backing, settings.writable, settings.direct, !settings.no_lock)?;
         if settings.writable {
             // What a server before this one has acknowledged.
-            backing_of.flush().map_err(Error::io(backing.as_str()))?;
+            backing_of.change(&Change::Flush).map_err(Error::io(backing.as_str()))?;
         }
         let built = level(settings.level.clone(), page_bytes, &*backing_of).map_err(|error| match error {
             Error::Io { source, .. } => Error::io(backing.as_str())(source),
             other => other,
         })?;
         let name_of = settings.hint_policy.as_deref().unwrap_or(hinted::POLICY);
-        let cache = (backing_of.size_bytes(), page_bytes, built.frames);
+        let cache = (backing_of.about().size_bytes, page_bytes, built.frames);
         let hints = settings.hints.as_deref().map(|path| hinted::hints(path, name_of, cache)).transpose()?;
         about.push((without_credentials(backing), built.keys));
         let spill = settings.spill.as_deref().map(|text| spill(text, &*backing_of, cache, settings.writable));
@@ -168,7 +169,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     ended.map_err(Error::io("the backing"))?;
     let is_stable = server.exports().all(|(_, conductor)| conductor.unstable().is_none());
     for (spill, backing) in spills.into_iter().filter(|_| is_stable) {
-        spill.close(backing.identity().as_deref()).map_err(Error::io("the spill file"))?;
+        spill.close(backing.about().identity.as_deref()).map_err(Error::io("the spill file"))?;
     }
     Ok(Report::new(&server, &watch.uris, &watch.about))
 }
@@ -217,7 +218,7 @@ fn spill(
     if frames == 0 {
         return Err(KeyError::new("spill", "a cache of no pages gives none to it", "a larger --cache").into());
     }
-    Spill::open(text, (size_bytes, page_bytes), backing.identity().as_deref(), writable)
+    Spill::open(text, (size_bytes, page_bytes), backing.about().identity.as_deref(), writable)
 }
 
 /// The level of these keys before `backing`.
@@ -230,7 +231,7 @@ fn level(mut keys: Table, page_bytes: u64, backing: &dyn Backing) -> Result<Serv
     let cache_bytes = u64::from(served(keys.clone(), page_bytes)?.frames) * page_bytes;
     let begun = std::time::Instant::now();
     let mut now = || Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let window = match backing.read_ahead_bytes() {
+    let window = match backing.about().read_ahead_bytes {
         Some(bytes) => bytes,
         None => probe::window_bytes(backing, cache_bytes, &mut now).map_err(Error::io(""))?,
     };

@@ -1,11 +1,15 @@
 //! What passes between clients, the conductor and a backing.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_nbd::{Errno, Extent};
 use headstart_types::Block;
+
+use crate::backing::Backing;
+use crate::spill::Spill;
 
 /// The bytes of a page. The cache and the replies that are on their way share them, so that nothing is copied for a reply; a page
 /// that changes while a reply has it is copied first ([`Buffers::of_mut`](crate::buffers::Buffers::of_mut)).
@@ -133,18 +137,9 @@ pub struct Place {
     pub(crate) slot: u32,
 }
 
-/// Work for a backing.
+/// A change of a backing.
 #[derive(Debug)]
-pub enum Work {
-    /// Fills the buffers in turn; what lies beyond the end of the backing reads as zeroes.
-    Read {
-        /// First byte.
-        offset: u64,
-        /// Where to.
-        buffers: Vec<BytesMut>,
-        /// A client waits for it.
-        demand: bool,
-    },
+pub enum Change {
     /// Writes.
     Write {
         /// First byte.
@@ -176,10 +171,48 @@ pub enum Work {
     },
     /// Makes stable what has been written.
     Flush,
-    /// Forgets what is not known to be stable.
+    /// Forgets what is not known to be stable: acknowledged changes may be lost, and nothing of them is left in the cache.
     Renew,
-    /// Keeps a page that has left the cache, if it can.
+}
+
+impl Change {
+    /// The bytes that change, if any do.
+    #[must_use]
+    pub fn bytes(&self) -> Option<Range<u64>> {
+        match self {
+            Self::Write { offset, data, .. } => Some(*offset..*offset + data.len() as u64),
+            Self::Trim { offset, length, .. } | Self::Zero { offset, length, .. } => Some(*offset..*offset + *length),
+            Self::Flush | Self::Renew => None,
+        }
+    }
+
+    /// Whether what changes is to be stable when it ends.
+    #[must_use]
+    pub fn is_fua(&self) -> bool {
+        match self {
+            Self::Write { fua, .. } | Self::Trim { fua, .. } | Self::Zero { fua, .. } => *fua,
+            Self::Flush | Self::Renew => false,
+        }
+    }
+}
+
+/// Work for a backing.
+pub enum Work {
+    /// Fills the buffers in turn; what lies beyond the end of the backing reads as zeroes.
+    Read {
+        /// First byte.
+        offset: u64,
+        /// Where to.
+        buffers: Vec<BytesMut>,
+        /// A client waits for it.
+        demand: bool,
+    },
+    /// Changes it.
+    Change(Change),
+    /// Keeps a page that has left the cache in a spill file, if that can be.
     Store {
+        /// The file.
+        spill: Arc<Spill>,
         /// Where.
         place: Place,
         /// Its bytes.
@@ -194,6 +227,32 @@ pub enum Work {
     },
 }
 
+impl Work {
+    /// Does it.
+    ///
+    /// # Errors
+    /// It could not be done.
+    pub fn carry_out(&mut self, backing: &dyn Backing) -> io::Result<Vec<Extent>> {
+        match self {
+            Self::Read { offset, buffers, .. } => backing.read(*offset, buffers)?,
+            Self::Change(change) => backing.change(change)?,
+            Self::Store { spill, place, buffer } => spill.store(*place, buffer),
+            Self::Extents { offset, length } => return backing.extents(*offset, *length),
+        }
+        Ok(Vec::new())
+    }
+
+    /// The buffers that go back to the conductor.
+    #[must_use]
+    pub fn into_buffers(self) -> Vec<BytesMut> {
+        match self {
+            Self::Read { buffers, .. } => buffers,
+            Self::Store { buffer, .. } => vec![buffer],
+            Self::Change(_) | Self::Extents { .. } => Vec::new(),
+        }
+    }
+}
+
 /// Work that has ended: named by the conductor, with the buffers of a read.
 #[derive(Debug)]
 pub struct Completed {
@@ -206,7 +265,6 @@ pub struct Completed {
 }
 
 /// What the host is to do.
-#[derive(Debug)]
 pub enum Action {
     /// Have the backing do this, and bring [`Completed`] back under this name.
     Start(u64, Work),

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A change that waits.
 #[derive(Debug)]
-pub struct Change {
+pub struct PendingChange {
     /// The request.
     pub request: u64,
     /// Its pages.
@@ -22,18 +22,18 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 /// The changes of one export.
 #[derive(Debug, Default)]
 pub struct Writes {
-    waiting: Vec<Change>,
+    waiting: Vec<PendingChange>,
     under_way: BTreeMap<u64, Range<u64>>,
 }
 
 impl Writes {
     /// Adds one behind the others.
-    pub fn push(&mut self, change: Change) {
+    pub fn push(&mut self, change: PendingChange) {
         self.waiting.push(change);
     }
 
     /// Those that can start now, where `is_read` says that pages are being read; they are under way from now on.
-    pub fn start(&mut self, is_read: impl Fn(&Range<u64>) -> bool) -> Vec<Change> {
+    pub fn start(&mut self, is_read: impl Fn(&Range<u64>) -> bool) -> Vec<PendingChange> {
         let mut held: Vec<Range<u64>> = Vec::new();
         let (mut started, mut waiting) = (Vec::new(), Vec::new());
         for change in std::mem::take(&mut self.waiting) {
@@ -52,7 +52,7 @@ impl Writes {
     }
 
     /// Takes out those that wait.
-    pub fn take_waiting(&mut self) -> Vec<Change> {
+    pub fn take_waiting(&mut self) -> Vec<PendingChange> {
         std::mem::take(&mut self.waiting)
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn overlapping_changes_go_one_after_another() {
         let mut writes = Writes::default();
         for (request, pages) in [(1, 0..4), (2, 3..6), (3, 5..8), (4, 9..10), (5, 20..21)] {
-            writes.push(Change { request, pages });
+            writes.push(PendingChange { request, pages });
         }
         let started = |writes: &mut Writes| -> Vec<u64> {
             writes.start(|pages| pages.contains(&20)).iter().map(|change| change.request).collect()

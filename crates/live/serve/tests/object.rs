@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use headstart_serve::backing::{self, Backing, ObjectBacking};
+use headstart_serve::backing::{self, conformance, Backing, ObjectBacking};
 use object_store::{BackoffConfig, RetryConfig};
 
 /// How one request is answered.
@@ -177,12 +177,19 @@ fn reads(object: &ObjectBacking, offset: u64, content: &[u8]) {
 fn a_read_is_one_request_for_a_range_and_zeroes_beyond_the_end() {
     let (web, name) = Web::start(|_, _, _| Manner::Good);
     let object = opened(&name);
-    assert_eq!(object.size_bytes(), 1_200_000);
+    assert_eq!(object.about().size_bytes, 1_200_000);
     let before = web.requests.load(Ordering::SeqCst);
     reads(&object, 8192, &web.content[8192..8192 + 409_600]);
     let end = read(&object, 1_196_032, 8192).expect("it is there");
     assert_eq!((&end[..3968], &end[3968..]), (&web.content[1_196_032..], &[0; 4224][..]));
     assert_eq!(web.requests.load(Ordering::SeqCst) - before, 2);
+}
+
+#[test]
+fn an_object_keeps_the_promises_of_a_backing() {
+    let (web, name) = Web::start(|_, _, _| Manner::Good);
+    let object: Arc<dyn Backing> = Arc::new(opened(&name));
+    conformance::backing(&object, &web.content, false);
 }
 
 #[test]
@@ -232,7 +239,7 @@ fn a_server_may_refuse_head() {
         };
         let (web, name) = Web::start(manner);
         let object = opened(&name);
-        assert_eq!(object.size_bytes(), 1_200_000, "{refusal}");
+        assert_eq!(object.about().size_bytes, 1_200_000, "{refusal}");
         reads(&object, 0, &web.content[..4096]);
     }
 }

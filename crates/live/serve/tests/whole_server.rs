@@ -33,7 +33,7 @@ fn whatever_happens_the_server_keeps_its_word() {
 fn each_planted_fault_is_found_and_shrunk() {
     let wanted = std::env::var("HEADSTART_FUZZ_PLANTED").ok();
     let is_wanted = |planted: &Planted| wanted.as_ref().is_none_or(|name| format!("{planted:?}").contains(name));
-    for planted in Planted::all().into_iter().filter(is_wanted) {
+    for planted in Planted::ALL.into_iter().filter(is_wanted) {
         let found = (0..FOUND_WITHIN).map(Plan::drawn).find(|plan| fault(plan, Some(planted)).is_some());
         let plan = found.unwrap_or_else(|| panic!("{planted:?} is not found in {FOUND_WITHIN} cases"));
         let small = shrunk(&plan, Some(planted));

@@ -2,19 +2,19 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{mpsc, Arc};
 
 use bytes::BytesMut;
 use headstart_emulate::{EmulatedDisk, Error};
 
-use super::{file_identity, scatter, Backing, StartedRead};
+use super::{file_identity, length_of, scatter, About, Backing, StartedRead};
 
 /// Orders the drive's queue where nothing is said.
 const SCHEDULER: &str = "fcfs";
 
 /// A drive, and the bytes of an image.
 pub struct EmulatedBacking {
-    disk: EmulatedDisk,
+    disk: Arc<EmulatedDisk>,
     image: PathBuf,
 }
 
@@ -26,36 +26,31 @@ impl EmulatedBacking {
     pub fn open(text: &str) -> Result<Self, Error> {
         let (drive, image) = text.split_once(':').unwrap_or((text, ""));
         let (profile, scheduler) = drive.split_once(',').unwrap_or((drive, SCHEDULER));
-        let disk = EmulatedDisk::open(profile, scheduler, Path::new(image))?;
+        let disk = Arc::new(EmulatedDisk::open(profile, scheduler, Path::new(image))?);
         Ok(Self { disk, image: image.into() })
-    }
-
-    fn read_only() -> io::Result<()> {
-        Err(io::Error::from(io::ErrorKind::PermissionDenied))
     }
 }
 
 impl Backing for EmulatedBacking {
-    fn size_bytes(&self) -> u64 {
-        self.disk.size_bytes()
+    fn about(&self) -> About {
+        let disk = self.disk.clone();
+        let identity = std::fs::metadata(&self.image).ok().and_then(|image| file_identity(&image));
+        let state = move || serde_json::to_value(disk.statistics()).unwrap_or_default();
+        let size_bytes = self.disk.size_bytes();
+        About { starts_reads: true, identity, device: Some(Arc::new(state)), ..About::of(size_bytes) }
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        let bytes: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-        self.disk.read(offset, bytes as u32, move |result| _ = sender.send(result.map(<[u8]>::to_vec)));
+        let bytes = length_of(buffers) as u32;
+        self.disk.read(offset, bytes, move |result| _ = sender.send(result.map(<[u8]>::to_vec)));
         scatter(&receiver.recv().map_err(io::Error::other)??, buffers);
         Ok(())
     }
 
-    fn starts_reads(&self) -> bool {
-        true
-    }
-
     fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {
-        self.disk.read_all(reads.into_iter().map(|read| {
-            let bytes = read.length() as u32;
-            let StartedRead { offset, mut buffers, ended, .. } = read;
+        self.disk.read_all(reads.into_iter().map(|StartedRead { offset, mut buffers, ended, .. }| {
+            let bytes = length_of(&buffers) as u32;
             let done = move |result: io::Result<&[u8]>| {
                 let result = result.map(|data| scatter(data, &mut buffers));
                 ended(buffers, result);
@@ -63,29 +58,5 @@ impl Backing for EmulatedBacking {
             (offset, bytes, done)
         }));
         Vec::new()
-    }
-
-    fn write(&self, _offset: u64, _data: &[u8], _fua: bool) -> io::Result<()> {
-        Self::read_only()
-    }
-
-    fn trim(&self, _offset: u64, _length: u64, _fua: bool) -> io::Result<()> {
-        Self::read_only()
-    }
-
-    fn zero(&self, _offset: u64, _length: u64, _no_hole: bool, _fua: bool) -> io::Result<()> {
-        Self::read_only()
-    }
-
-    fn identity(&self) -> Option<String> {
-        file_identity(&std::fs::metadata(&self.image).ok()?)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn device(&self) -> Option<serde_json::Value> {
-        serde_json::to_value(self.disk.statistics()).ok()
     }
 }

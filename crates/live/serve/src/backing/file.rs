@@ -28,7 +28,8 @@ use rustix::io::{preadv2, ReadWriteFlags};
 use super::joined::{join, BUFFERS_MAX};
 use super::locks::lock;
 use super::looks::{Touched, Trust};
-use super::{file_identity, Backing, RingRead};
+use super::{file_identity, length_of, About, AtOnce, Backing};
+use crate::work::Change;
 
 /// Bytes of a read that is tried without a thread: what one reply, or one read ahead, mostly has.
 const AT_ONCE_BYTES_MAX: usize = 1 << 20;
@@ -38,6 +39,8 @@ const LONG_BYTES_MIN: usize = 128 << 10;
 const ALIGNMENT: usize = 4096;
 /// Bytes of zeroes written at a time where the file system cannot make them.
 const ZEROES: usize = 1 << 20;
+/// Makes a hole.
+const PUNCH: FallocateFlags = FallocateFlags::FALLOC_FL_PUNCH_HOLE;
 
 /// A file or device.
 pub struct FileBacking {
@@ -110,6 +113,35 @@ impl FileBacking {
         page_cache.has(offset) || !self.touched.is_first(offset / ALIGNMENT as u64)
     }
 
+    /// The file that io_uring can fill `buffers` from, and whether it passes the page cache, which may have them: that is to be tried first.
+    fn ring_file(&self, offset: u64, buffers: &[BytesMut]) -> Option<(Arc<File>, bool)> {
+        if buffers.len() > BUFFERS_MAX {
+            return None;
+        }
+        let passes =
+            || self.always_direct || is_long(buffers) || !buffers.is_empty() && !self.is_for_page_cache(offset);
+        let direct = self.direct_for(offset, buffers).filter(|_| passes());
+        let tries_page_cache = direct.is_some() && is_long(buffers) && !self.always_direct;
+        Some((direct.unwrap_or(&self.file).clone(), tries_page_cache))
+    }
+
+    /// Fills `buffers` with what the page cache has, if it has all of it: a thread's wake-up costs more than a short copy.
+    fn copies_cached(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
+        if self.always_direct || length_of(buffers) > AT_ONCE_BYTES_MAX {
+            return false;
+        }
+        // Not all of it, or a file system that cannot say: a thread reads it, and finds the fault if there is one.
+        if !is_long(buffers) || self.direct_for(offset, buffers).is_none() {
+            return self.read_cached(offset, buffers);
+        }
+        if !self.page_cache.as_ref().is_some_and(|cache| cache.has(offset)) || !self.trust.tries() {
+            return false;
+        }
+        let found = self.read_cached(offset, buffers);
+        self.trust.tried(found);
+        found
+    }
+
     /// Whether the page cache has had what fills `buffers`.
     fn read_cached(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
         let bytes = length_of(buffers);
@@ -146,15 +178,23 @@ impl FileBacking {
         Ok(())
     }
 
-    fn sync_if(&self, fua: bool) -> io::Result<()> {
-        if fua {
-            self.file.sync_data()
-        } else {
-            Ok(())
+    fn zero(&self, offset: u64, length: u64, no_hole: bool) -> io::Result<()> {
+        let how = if no_hole { FallocateFlags::FALLOC_FL_ZERO_RANGE } else { PUNCH };
+        if self.allocate(how, offset, length).is_err() {
+            let zeroes = vec![0; ZEROES.min(length as usize)];
+            let mut at = offset;
+            while at < offset + length {
+                let part = (offset + length - at).min(ZEROES as u64);
+                self.file.write_all_at(&zeroes[..part as usize], at)?;
+                at += part;
+            }
         }
+        Ok(())
     }
 
-    fn allocate(&self, flags: FallocateFlags, offset: u64, length: u64) -> Result<(), Errno> {
+    /// Changes what is allocated of a range, and not the size.
+    fn allocate(&self, how: FallocateFlags, offset: u64, length: u64) -> Result<(), Errno> {
+        let flags = how | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         fallocate(self.file.as_fd(), flags, offset as i64, length as i64)
     }
 
@@ -174,8 +214,13 @@ impl FileBacking {
 }
 
 impl Backing for FileBacking {
-    fn size_bytes(&self) -> u64 {
-        self.size_bytes
+    fn about(&self) -> About {
+        About {
+            reads_at_once: !self.always_direct,
+            device_read_ahead_bytes: self.device_read_ahead_bytes,
+            identity: self.file.metadata().ok().and_then(|file| file_identity(&file)),
+            ..About::of(self.size_bytes)
+        }
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
@@ -191,85 +236,38 @@ impl Backing for FileBacking {
         self.read_from(&self.file, offset, buffers)
     }
 
-    fn reads_at_once(&self) -> bool {
-        !self.always_direct
-    }
-
-    /// What the page cache has: a thread's wake-up costs more than a short copy.
-    fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
-        let bytes = length_of(buffers);
-        if self.always_direct || bytes > AT_ONCE_BYTES_MAX || offset + bytes as u64 > self.size_bytes {
-            return false;
-        }
-        // Not all of it, or a file system that cannot say: a thread reads it, and finds the fault if there is one.
-        if !is_long(buffers) || self.direct_for(offset, buffers).is_none() {
-            return self.read_cached(offset, buffers);
-        }
-        if !self.page_cache.as_ref().is_some_and(|cache| cache.has(offset)) || !self.trust.tries() {
-            return false;
-        }
-        let found = self.read_cached(offset, buffers);
-        self.trust.tried(found);
-        found
-    }
-
-    fn ring_read(&self, offset: u64, buffers: &[BytesMut]) -> Option<RingRead> {
-        let bytes = length_of(buffers);
+    fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut], has_ring: bool) -> AtOnce {
         // What lies beyond the end is zeroed by a thread.
-        if offset + bytes as u64 > self.size_bytes || buffers.len() > BUFFERS_MAX {
-            return None;
+        if offset + length_of(buffers) as u64 > self.size_bytes {
+            return AtOnce::Waits;
         }
-        let passes = || self.always_direct || is_long(buffers) || bytes > 0 && !self.is_for_page_cache(offset);
-        let direct = self.direct_for(offset, buffers).filter(|_| passes());
-        let file = direct.unwrap_or(&self.file).clone();
-        Some(RingRead { file, tries_page_cache: direct.is_some() && is_long(buffers) && !self.always_direct })
-    }
-
-    fn device_read_ahead_bytes(&self) -> Option<u64> {
-        self.device_read_ahead_bytes
-    }
-
-    fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
-        self.file.write_all_at(data, offset)?;
-        self.sync_if(fua)
-    }
-
-    fn trim(&self, offset: u64, length: u64, fua: bool) -> io::Result<()> {
-        // A hint: where it cannot be followed the bytes stay.
-        let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        match self.allocate(hole, offset, length) {
-            Ok(()) => self.sync_if(fua),
-            Err(Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENODEV) => Ok(()),
-            Err(errno) => Err(errno.into()),
+        let file = if has_ring { self.ring_file(offset, buffers) } else { None };
+        // A read of io_uring through the page cache takes by itself what that has.
+        let passes = file.as_ref().is_none_or(|(_, tries_page_cache)| *tries_page_cache);
+        if passes && self.copies_cached(offset, buffers) {
+            return AtOnce::Done;
         }
+        file.map_or(AtOnce::Waits, |(file, _)| AtOnce::Ring(file))
     }
 
-    fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> io::Result<()> {
-        let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE;
-        let how = if no_hole { FallocateFlags::FALLOC_FL_ZERO_RANGE } else { hole };
-        if self.allocate(how | FallocateFlags::FALLOC_FL_KEEP_SIZE, offset, length).is_err() {
-            let zeroes = vec![0; ZEROES.min(length as usize)];
-            let mut at = offset;
-            while at < offset + length {
-                let part = (offset + length - at).min(ZEROES as u64);
-                self.file.write_all_at(&zeroes[..part as usize], at)?;
-                at += part;
-            }
+    fn change(&self, change: &Change) -> io::Result<()> {
+        match change {
+            Change::Write { offset, data, .. } => self.file.write_all_at(data, *offset)?,
+            Change::Trim { offset, length, .. } => match self.allocate(PUNCH, *offset, *length) {
+                Ok(()) => {}
+                // A hint: where it cannot be followed the bytes stay.
+                Err(Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENODEV) => return Ok(()),
+                Err(errno) => return Err(errno.into()),
+            },
+            Change::Zero { offset, length, no_hole, .. } => self.zero(*offset, *length, *no_hole)?,
+            Change::Flush => return self.file.sync_data(),
+            // The page cache has pages that could not be written back, and takes them for clean.
+            Change::Renew => _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED),
         }
-        self.sync_if(fua)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-
-    /// The page cache has pages that could not be written back, and takes them for clean.
-    fn renew(&self) {
-        let _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
-    }
-
-    fn identity(&self) -> Option<String> {
-        file_identity(&self.file.metadata().ok()?)
+        if change.is_fua() {
+            self.file.sync_data()?;
+        }
+        Ok(())
     }
 
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {
@@ -299,10 +297,6 @@ fn is_refused(error: &io::Error) -> bool {
 
 fn is_long(buffers: &[BytesMut]) -> bool {
     length_of(buffers) >= LONG_BYTES_MIN
-}
-
-fn length_of(buffers: &[BytesMut]) -> usize {
-    buffers.iter().map(|buffer| buffer.len()).sum()
 }
 
 #[cfg(test)]
@@ -340,8 +334,8 @@ mod tests {
         std::fs::remove_file(&path).expect("it is there");
         let pages = Buffers::new(4096).take_run(64);
         let is_direct = |backing: &FileBacking, page: u64, count: usize| {
-            let read = backing.ring_read(page * 4096, &pages[..count]).expect("io_uring can read it");
-            (!Arc::ptr_eq(&read.file, &backing.file), read.tries_page_cache)
+            let (file, tries) = backing.ring_file(page * 4096, &pages[..count]).expect("io_uring can read it");
+            (!Arc::ptr_eq(&file, &backing.file), tries)
         };
         assert_eq!(is_direct(&read_only, 3, 1), (false, false), "it is in the page cache");
         file.sync_all().expect("it can be written back");
@@ -366,16 +360,18 @@ mod tests {
         file.write_all_at(b"tail", (1 << 20) + 96).expect("it can be written");
         let backing = FileBacking::open(&path, true, false, true).expect("it can be opened");
         std::fs::remove_file(&path).expect("it is there");
-        assert_eq!(backing.size_bytes(), (1 << 20) + 100);
+        assert_eq!(backing.about().size_bytes, (1 << 20) + 100);
         let read = |offset, count| {
             let mut buffers = vec![BytesMut::from(&[7; 4096][..]); count];
             backing.read(offset, &mut buffers).map(|()| buffers.concat())
         };
         let bytes = read((1 << 20) - 4096, 3).expect("it can be read");
         assert_eq!((&bytes[4096 + 96..][..4], bytes.iter().filter(|byte| **byte != 0).count()), (&b"tail"[..], 4));
-        backing.write(4090, b"0123456789", true).expect("it can be written");
+        let write = Change::Write { offset: 4090, data: b"0123456789".to_vec(), fua: true };
+        backing.change(&write).expect("it can be written");
         assert_eq!(&read(0, 2).expect("it can be read")[4090..4100], b"0123456789");
-        backing.zero(4092, 5, true, false).expect("it can be zeroed");
+        let zero = Change::Zero { offset: 4092, length: 5, no_hole: true, fua: false };
+        backing.change(&zero).expect("it can be zeroed");
         assert_eq!(&read(0, 2).expect("it can be read")[4090..4100], b"01\x00\x00\x00\x00\x00789");
         let all = backing.extents(0, 1 << 20).expect("it is known");
         assert_eq!(all.iter().map(|extent| extent.length).sum::<u32>(), 1 << 20);

@@ -1,6 +1,7 @@
 //! Memory: zeroes at first, gone at the end.
 
 use std::io;
+use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
 use bytes::BytesMut;
@@ -8,7 +9,8 @@ use headstart_host::memory::machine_bytes;
 use headstart_types::Bytes;
 use memmap2::MmapMut;
 
-use super::{scatter, Backing};
+use super::{scatter, About, Backing};
+use crate::work::Change;
 
 /// Bytes in memory.
 pub struct MemBacking {
@@ -29,16 +31,11 @@ impl MemBacking {
         let bytes = usize::try_from(size_bytes).map_err(io::Error::other).and_then(MmapMut::map_anon)?;
         Ok(Self { bytes: RwLock::new(bytes), size_bytes })
     }
-
-    fn fill(&self, offset: u64, length: u64, with: impl Fn(&mut [u8])) {
-        let mut bytes = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
-        with(&mut bytes[offset as usize..(offset + length) as usize]);
-    }
 }
 
 impl Backing for MemBacking {
-    fn size_bytes(&self) -> u64 {
-        self.size_bytes
+    fn about(&self) -> About {
+        About { parallelism: 2, ..About::of(self.size_bytes) }
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
@@ -47,26 +44,14 @@ impl Backing for MemBacking {
         Ok(())
     }
 
-    fn write(&self, offset: u64, data: &[u8], _fua: bool) -> io::Result<()> {
-        self.fill(offset, data.len() as u64, |bytes| bytes.copy_from_slice(data));
+    fn change(&self, change: &Change) -> io::Result<()> {
+        let Some(Range { start, end }) = change.bytes() else { return Ok(()) };
+        let mut bytes = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
+        let bytes = &mut bytes[start as usize..end as usize];
+        match change {
+            Change::Write { data, .. } => bytes.copy_from_slice(data),
+            _ => bytes.fill(0),
+        }
         Ok(())
-    }
-
-    fn trim(&self, offset: u64, length: u64, _fua: bool) -> io::Result<()> {
-        self.fill(offset, length, |bytes| bytes.fill(0));
-        Ok(())
-    }
-
-    fn zero(&self, offset: u64, length: u64, _no_hole: bool, _fua: bool) -> io::Result<()> {
-        self.fill(offset, length, |bytes| bytes.fill(0));
-        Ok(())
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn parallelism(&self) -> u32 {
-        2
     }
 }

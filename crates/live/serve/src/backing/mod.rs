@@ -1,6 +1,7 @@
 //! What stands behind an export. A backing works where it is called and may take its time, so only threads of its own call it
 //! (`workers.rs`). The thread that serves all clients has a [`Pool`], through which it can reach only what never waits.
 
+pub mod conformance;
 mod emulated;
 mod file;
 mod joined;
@@ -35,7 +36,7 @@ pub use refusal::BackingError;
 pub use spilled::SpilledBacking;
 pub use unflushed::{is_loss, loss, Unflushed};
 
-use crate::work::{Place, Work};
+use crate::work::Change;
 
 /// Callback at the end of a read, which gets its buffers. Any thread may call it.
 pub type ReadEnded = Box<dyn FnOnce(Vec<BytesMut>, io::Result<()>) + Send>;
@@ -52,26 +53,69 @@ pub struct StartedRead {
     pub ended: ReadEnded,
 }
 
-impl StartedRead {
-    /// Bytes of all buffers.
-    fn length(&self) -> usize {
-        self.buffers.iter().map(|buffer| buffer.len()).sum()
+/// The state of an emulated device, for the report.
+pub type DeviceState = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
+
+/// What a backing is. Only `identity` changes.
+#[derive(Clone)]
+pub struct About {
+    /// How many bytes.
+    pub size_bytes: u64,
+    /// How many reads at a time are worth it.
+    pub parallelism: u32,
+    /// The longest read that is worth it.
+    pub read_bytes_max: u64,
+    /// How far a stream is worth reading ahead of; `None` if that has to be measured.
+    pub read_ahead_bytes: Option<u64>,
+    /// How far the system reads ahead of the device, where there is one.
+    pub device_read_ahead_bytes: Option<u64>,
+    /// Whether a read that fails may still succeed in parts: a disk has bad sectors, a server that is gone has none.
+    pub fails_in_parts: bool,
+    /// [`Backing::read_at_once`] copies bytes on the thread that calls it.
+    pub reads_at_once: bool,
+    /// [`Backing::start_reads`] starts reads.
+    pub starts_reads: bool,
+    /// Tells this storage, with what it holds now, from every other: the same again as long as it has not changed. `None`: unknown.
+    pub identity: Option<String>,
+    /// The state of an emulated device.
+    pub device: Option<DeviceState>,
+}
+
+impl About {
+    /// Storage of `size_bytes` with no other way to read than [`Backing::read`].
+    #[must_use]
+    pub fn of(size_bytes: u64) -> Self {
+        Self {
+            size_bytes,
+            parallelism: 32,
+            read_bytes_max: 1 << 20,
+            read_ahead_bytes: None,
+            device_read_ahead_bytes: None,
+            fails_in_parts: true,
+            reads_at_once: false,
+            starts_reads: false,
+            identity: None,
+            device: None,
+        }
     }
 }
 
-/// A read of a file that io_uring can make.
+/// The result of a read that must not wait.
 #[derive(Debug)]
-pub struct RingRead {
-    /// The file, from the same offset on.
-    pub file: Arc<File>,
-    /// It passes the page cache, which may have it: [`Backing::read_at_once`] is to be tried first.
-    pub tries_page_cache: bool,
+pub enum AtOnce {
+    /// The buffers are filled.
+    Done,
+    /// io_uring can fill them from this file, from the same offset on. What it fills in part or not at all is for [`Backing::read`].
+    Ring(Arc<File>),
+    /// A thread has to wait for it. The buffers may hold anything.
+    Waits,
 }
 
-/// Bytes of storage that can be read, and perhaps written, by several threads at a time.
+/// Bytes of storage that can be read, and perhaps written, by several threads at a time. Two methods make a read-only backing;
+/// [`conformance`] checks any.
 pub trait Backing: Send + Sync {
-    /// How many bytes. Never changes.
-    fn size_bytes(&self) -> u64;
+    /// What it is.
+    fn about(&self) -> About;
 
     /// Reads from `offset` on, filling `buffers` in turn; beyond the end there are zeroes.
     ///
@@ -79,25 +123,10 @@ pub trait Backing: Send + Sync {
     /// Not all of it could be read. The buffers may hold anything then.
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()>;
 
-    /// Whether [`Backing::read_at_once`] is worth trying. Does not change.
-    fn reads_at_once(&self) -> bool {
-        false
-    }
-
-    /// Reads as [`Backing::read`] does if nothing has to be waited for, nor any lock that is held while something is. Otherwise this is false, and the buffers may hold anything.
-    fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut]) -> bool {
-        false
-    }
-
-    /// The file that the same read is one of, where its buffers can be filled through io_uring. One that brings too little, or that is refused, is
-    /// done by [`Backing::read`].
-    fn ring_read(&self, _offset: u64, _buffers: &[BytesMut]) -> Option<RingRead> {
-        None
-    }
-
-    /// Whether [`Backing::start_reads`] is to be called.
-    fn starts_reads(&self) -> bool {
-        false
+    /// Reads as [`Backing::read`] does, unless that waits for storage, or for a lock that is held while something waits for storage.
+    /// `has_ring`: the caller has an io_uring.
+    fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut], _has_ring: bool) -> AtOnce {
+        AtOnce::Waits
     }
 
     /// Starts reads without a thread that waits for each, so that they reach the storage together and in this order, as those of a
@@ -106,33 +135,14 @@ pub trait Backing: Send + Sync {
         reads
     }
 
-    /// Writes `data` from `offset` on; with `fua` it is on stable storage when this returns.
+    /// Makes a change. After [`Change::Renew`] nothing is left below that may be older than what the storage has; a backing that has
+    /// noticed the loss by itself has failed everything with [`loss`] until then.
     ///
     /// # Errors
-    /// Not all of it could be written.
-    fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()>;
-
-    /// Gives `length` bytes up.
-    ///
-    /// # Errors
-    /// As for a write.
-    fn trim(&self, offset: u64, length: u64, fua: bool) -> io::Result<()>;
-
-    /// Makes `length` bytes zeroes; with `no_hole` their space stays allocated.
-    ///
-    /// # Errors
-    /// As for a write.
-    fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> io::Result<()>;
-
-    /// Makes everything that has been written stable.
-    ///
-    /// # Errors
-    /// It may not be.
-    fn flush(&self) -> io::Result<()>;
-
-    /// Acknowledged changes may be lost, and nothing of them is left in the cache: neither is there below, when this returns. A backing
-    /// that has noticed the loss by itself has failed everything with [`loss`] until now.
-    fn renew(&self) {}
+    /// Not all of it could be made, or is known to be stable where it should be. A backing that cannot be written refuses changes.
+    fn change(&self, change: &Change) -> io::Result<()> {
+        change.bytes().map_or(Ok(()), |_| Err(io::ErrorKind::PermissionDenied.into()))
+    }
 
     /// What of `length` bytes from `offset` on is allocated: extents that follow one another, at least one, at most
     /// [`headstart_nbd::EXTENTS_MAX`], none empty. They may cover less.
@@ -142,63 +152,11 @@ pub trait Backing: Send + Sync {
     fn extents(&self, _offset: u64, length: u32) -> io::Result<Vec<Extent>> {
         Ok(vec![Extent { length, hole: false, zero: false }])
     }
+}
 
-    /// How many reads at a time are worth it.
-    fn parallelism(&self) -> u32 {
-        32
-    }
-
-    /// The longest read that is worth it.
-    fn read_bytes_max(&self) -> u64 {
-        1 << 20
-    }
-
-    /// How far a stream is worth reading ahead of; `None` if that has to be measured.
-    fn read_ahead_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    /// How far the system reads ahead of the device, where there is one.
-    fn device_read_ahead_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    /// Keeps a page that has left the cache, where there is a spill file.
-    fn store(&self, _place: Place, _bytes: &[u8]) {}
-
-    /// What tells this storage, with what it holds now, from every other: the same again as long as it has not changed. `None` if it does
-    /// not say.
-    fn identity(&self) -> Option<String> {
-        None
-    }
-
-    /// What an emulated device has done; `None` for a real one.
-    fn device(&self) -> Option<serde_json::Value> {
-        None
-    }
-
-    /// Whether a read that fails may still succeed in parts: a disk has bad sectors, a server that is gone has none.
-    fn fails_in_parts(&self) -> bool {
-        true
-    }
-
-    /// Does `work`.
-    ///
-    /// # Errors
-    /// It could not be done.
-    fn carry_out(&self, work: &mut Work) -> io::Result<Vec<Extent>> {
-        match work {
-            Work::Read { offset, buffers, .. } => self.read(*offset, buffers)?,
-            Work::Write { offset, data, fua } => self.write(*offset, data, *fua)?,
-            Work::Trim { offset, length, fua } => self.trim(*offset, *length, *fua)?,
-            Work::Zero { offset, length, no_hole, fua } => self.zero(*offset, *length, *no_hole, *fua)?,
-            Work::Flush => self.flush()?,
-            Work::Renew => self.renew(),
-            Work::Store { place, buffer } => self.store(*place, buffer),
-            Work::Extents { offset, length } => return self.extents(*offset, *length),
-        }
-        Ok(Vec::new())
-    }
+/// Bytes of all buffers.
+fn length_of(buffers: &[BytesMut]) -> usize {
+    buffers.iter().map(|buffer| buffer.len()).sum()
 }
 
 /// Copies `data` into the buffers, one after another, and zeroes what is behind its end.
@@ -211,7 +169,7 @@ fn scatter(mut data: &[u8], buffers: &mut [BytesMut]) {
     }
 }
 
-/// See [`Backing::identity`], of a regular file.
+/// See [`About::identity`], of a regular file.
 fn file_identity(file: &Metadata) -> Option<String> {
     let changed = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
     file.is_file().then(|| format!("file {} {} {} {changed:?}", file.dev(), file.ino(), file.len()))

@@ -14,7 +14,8 @@ use headstart_nbd::client::{Client, ConnectOptions};
 use headstart_nbd::{Command, Errno, Extent, Flags, Uri, EXTENTS_MAX, PAYLOAD_BYTES_MAX};
 
 use super::unflushed::same;
-use super::{scatter, Backing, StartedRead, Unflushed};
+use super::{length_of, scatter, About, Backing, StartedRead, Unflushed};
+use crate::work::Change;
 
 /// A server in reach accepts and negotiates in milliseconds. Clients wait meanwhile.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -86,8 +87,8 @@ impl NbdBacking {
         Ok(upstream.client.clone())
     }
 
-    /// A change without payload, in parts that the protocol can say.
-    fn change(&self, command: Command, flag: Flags, mut offset: u64, length: u64) -> io::Result<()> {
+    /// Trims or zeroes, in parts that the protocol can say.
+    fn command(&self, command: Command, flag: Flags, mut offset: u64, length: u64) -> io::Result<()> {
         if !self.flags.contains(flag) {
             return Err(io::Error::from(Errno::NotSup.io_kind()));
         }
@@ -108,58 +109,6 @@ impl NbdBacking {
         }
         Ok(())
     }
-}
-
-impl Backing for NbdBacking {
-    fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
-        let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-        let length = (wanted as u64).min(self.size_bytes - offset);
-        let (client, mut data) = (self.client()?, Vec::with_capacity(length as usize));
-        while (data.len() as u64) < length {
-            let part = (length - data.len() as u64).min(self.payload_max) as u32;
-            let read = client.read_at(offset + data.len() as u64, part, vec![0; part as usize])?;
-            data.extend_from_slice(&read);
-        }
-        scatter(&data, buffers);
-        Ok(())
-    }
-
-    fn starts_reads(&self) -> bool {
-        true
-    }
-
-    fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {
-        let client = match self.client() {
-            Ok(client) => client,
-            Err(error) => {
-                reads.into_iter().for_each(|read| (read.ended)(read.buffers, Err(same(&error))));
-                return Vec::new();
-            }
-        };
-        let mut back = Vec::new();
-        for read in reads {
-            let length = (read.length() as u64).min(self.size_bytes - read.offset);
-            if length > self.payload_max {
-                back.push(read);
-                continue;
-            }
-            let StartedRead { offset, mut buffers, ended, .. } = read;
-            let command = Command::Read { single_chunk: false };
-            client.queue(command, offset, length as u32, Vec::new(), move |result| match result {
-                Ok(completion) => {
-                    scatter(&completion.buffer, &mut buffers);
-                    ended(buffers, Ok(()));
-                }
-                Err(error) => ended(buffers, Err(error.into())),
-            });
-        }
-        client.send_queued();
-        back
-    }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
         let (client, is_sync) = (self.client()?, fua && self.flags.contains(Flags::FUA));
@@ -179,19 +128,6 @@ impl Backing for NbdBacking {
         self.sync_if(fua)
     }
 
-    fn trim(&self, offset: u64, length: u64, fua: bool) -> io::Result<()> {
-        if self.flags.contains(Flags::TRIM) {
-            self.change(Command::Trim { fua: false }, Flags::TRIM, offset, length)?;
-        }
-        self.sync_if(fua)
-    }
-
-    fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> io::Result<()> {
-        let command = Command::WriteZeroes { fua: false, no_hole, fast: false };
-        self.change(command, Flags::WRITE_ZEROES, offset, length)?;
-        self.sync_if(fua)
-    }
-
     fn flush(&self) -> io::Result<()> {
         if !self.flags.contains(Flags::FLUSH) {
             return Ok(());
@@ -199,10 +135,72 @@ impl Backing for NbdBacking {
         let client = self.client()?;
         self.unflushed.sync(true, || Ok(client.flush()?))
     }
+}
 
-    fn renew(&self) {
-        let upstream = self.upstream.lock().unwrap_or_else(PoisonError::into_inner);
-        self.unflushed.renew(upstream.client.is_lost());
+impl Backing for NbdBacking {
+    fn about(&self) -> About {
+        About { starts_reads: true, ..About::of(self.size_bytes) }
+    }
+
+    fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
+        let length = (length_of(buffers) as u64).min(self.size_bytes - offset);
+        let (client, mut data) = (self.client()?, Vec::with_capacity(length as usize));
+        while (data.len() as u64) < length {
+            let part = (length - data.len() as u64).min(self.payload_max) as u32;
+            let read = client.read_at(offset + data.len() as u64, part, vec![0; part as usize])?;
+            data.extend_from_slice(&read);
+        }
+        scatter(&data, buffers);
+        Ok(())
+    }
+
+    fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(error) => {
+                reads.into_iter().for_each(|read| (read.ended)(read.buffers, Err(same(&error))));
+                return Vec::new();
+            }
+        };
+        let mut back = Vec::new();
+        for read in reads {
+            let length = (length_of(&read.buffers) as u64).min(self.size_bytes - read.offset);
+            if length > self.payload_max {
+                back.push(read);
+                continue;
+            }
+            let StartedRead { offset, mut buffers, ended, .. } = read;
+            let command = Command::Read { single_chunk: false };
+            client.queue(command, offset, length as u32, Vec::new(), move |result| match result {
+                Ok(completion) => {
+                    scatter(&completion.buffer, &mut buffers);
+                    ended(buffers, Ok(()));
+                }
+                Err(error) => ended(buffers, Err(error.into())),
+            });
+        }
+        client.send_queued();
+        back
+    }
+
+    fn change(&self, change: &Change) -> io::Result<()> {
+        match change {
+            Change::Write { offset, data, fua } => return self.write(*offset, data, *fua),
+            Change::Trim { offset, length, .. } if self.flags.contains(Flags::TRIM) => {
+                self.command(Command::Trim { fua: false }, Flags::TRIM, *offset, *length)?;
+            }
+            Change::Trim { .. } => {}
+            Change::Zero { offset, length, no_hole, .. } => {
+                let command = Command::WriteZeroes { fua: false, no_hole: *no_hole, fast: false };
+                self.command(command, Flags::WRITE_ZEROES, *offset, *length)?;
+            }
+            Change::Flush => return self.flush(),
+            Change::Renew => {
+                let upstream = self.upstream.lock().unwrap_or_else(PoisonError::into_inner);
+                self.unflushed.renew(upstream.client.is_lost());
+            }
+        }
+        self.sync_if(change.is_fua())
     }
 
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::{stream, TryStreamExt};
-use headstart_nbd::Errno;
 use headstart_types::Bytes;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
@@ -26,7 +25,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::window::WINDOW_BYTES_MAX;
 
-use super::Backing;
+use super::{length_of, About, Backing};
 
 /// Schemes, and what a name must be.
 const FORMS: [(&str, &str); 5] = [
@@ -222,53 +221,19 @@ fn said(error: &Error) -> String {
     }
 }
 
-/// Nothing here is ever written.
-fn read_only<T>() -> io::Result<T> {
-    Err(io::Error::from(Errno::Perm.io_kind()))
-}
-
 impl Backing for ObjectBacking {
-    /// Stores take long to answer, and answer many at once; a probe would be paid for.
-    fn read_ahead_bytes(&self) -> Option<u64> {
-        Some(WINDOW_BYTES_MAX)
-    }
-
-    /// By the entity tag, or where the server gives none by the time of the last change.
-    fn identity(&self) -> Option<String> {
+    fn about(&self) -> About {
         let ObjectMeta { size, e_tag, last_modified, .. } = &self.meta;
-        // A server that does not say when it changed says 1970.
+        // By the entity tag, or where the server gives none by the time of the last change; a server that does not say says 1970.
         let time = (last_modified.timestamp() != 0).then(|| last_modified.timestamp_millis().to_string());
-        let version = e_tag.clone().or(time)?;
-        Some(format!("object {} {size} {version}", self.name))
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.meta.size
+        let identity = e_tag.clone().or(time).map(|version| format!("object {} {size} {version}", self.name));
+        // Stores take long to answer, and answer many at once; a probe would be paid for.
+        let read_ahead_bytes = Some(WINDOW_BYTES_MAX);
+        About { read_ahead_bytes, fails_in_parts: false, identity, ..About::of(*size) }
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
-        let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-        let end = self.meta.size.min(offset + wanted as u64);
+        let end = self.meta.size.min(offset + length_of(buffers) as u64);
         self.runtime.block_on(self.fetch(offset..end, buffers)).map_err(io::Error::other)
-    }
-
-    fn write(&self, _offset: u64, _data: &[u8], _fua: bool) -> io::Result<()> {
-        read_only()
-    }
-
-    fn trim(&self, _offset: u64, _length: u64, _fua: bool) -> io::Result<()> {
-        read_only()
-    }
-
-    fn zero(&self, _offset: u64, _length: u64, _no_hole: bool, _fua: bool) -> io::Result<()> {
-        read_only()
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn fails_in_parts(&self) -> bool {
-        false
     }
 }

@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ringed::Ringed;
-use super::workers::{End, Immediate, Workers};
-use super::{Backing, StartedRead};
+use super::workers::{End, Workers};
+use super::{AtOnce, Backing, DeviceState, StartedRead};
 use crate::work::{Completed, Work};
 
 /// Ends of work, by export.
@@ -15,7 +15,12 @@ pub type Done = Mutex<Vec<(usize, Completed)>>;
 
 /// What carries out the work of one export.
 pub struct Pool {
-    immediate: Immediate,
+    /// Called here only for what never waits.
+    backing: Arc<dyn Backing>,
+    /// Its reads that are done at once take this thread's time.
+    pub reads_at_once: bool,
+    /// The state of an emulated device.
+    pub device: Option<DeviceState>,
     workers: Workers,
     ringed: Option<Ringed>,
     /// Reads of this instant that the backing is to start.
@@ -42,31 +47,30 @@ impl Pool {
             wake();
         });
         let workers = Workers::try_new(backing, reads_max + threads_more, export, end.clone())?;
-        let immediate = workers.immediate();
-        let ringed = if immediate.ring_read(0, &[]).is_some() { Ringed::try_new(reads_max) } else { None };
-        Ok(Self { immediate, workers, ringed, starting: Vec::new(), end })
-    }
-
-    /// What of the backing never waits.
-    pub fn immediate(&self) -> &Immediate {
-        &self.immediate
+        let about = backing.about();
+        let takes_ring = matches!(backing.read_at_once(0, &mut [], true), AtOnce::Ring(_));
+        Ok(Self {
+            backing: backing.clone(),
+            reads_at_once: about.reads_at_once,
+            device: about.device,
+            workers,
+            ringed: if takes_ring { Ringed::try_new(reads_max) } else { None },
+            starting: Vec::new(),
+            end,
+        })
     }
 
     /// Has `work` done under this name. Gives its end where it is done already. A read that io_uring or the backing makes may not start before
     /// [`Pool::ended`] is called.
     pub fn start(&mut self, id: u64, mut work: Work) -> Option<Completed> {
         if let Work::Read { offset, mut buffers, demand } = work {
-            let by_ring = self.ringed.as_ref().and_then(|_| self.immediate.ring_read(offset, &buffers));
-            // A read through the page cache takes what that has by itself.
-            let looks = by_ring.as_ref().is_none_or(|read| read.tries_page_cache);
-            if looks && self.immediate.read_at_once(offset, &mut buffers) {
-                return Some(Completed { id, buffers, result: Ok(Vec::new()) });
-            }
-            if let (Some(ringed), Some(read)) = (&mut self.ringed, by_ring) {
-                match ringed.push(id, &read, offset, buffers) {
+            match (self.backing.read_at_once(offset, &mut buffers, self.ringed.is_some()), &mut self.ringed) {
+                (AtOnce::Done, _) => return Some(Completed { id, buffers, result: Ok(Vec::new()) }),
+                (AtOnce::Ring(file), Some(ringed)) => match ringed.push(id, &file, offset, buffers) {
                     Ok(()) => return None,
                     Err(back) => buffers = back,
-                }
+                },
+                _ => {}
             }
             if self.workers.starts_reads() {
                 let end = self.end.clone();

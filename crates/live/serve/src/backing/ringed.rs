@@ -1,7 +1,9 @@
 //! Reads of one export's files that io_uring makes.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_host::ring::{Ring, RingEnded};
@@ -9,7 +11,6 @@ use nix::errno::Errno;
 use rustc_hash::FxHashMap;
 
 use super::joined::{join, Joints};
-use super::RingRead;
 
 /// A read that has ended.
 pub struct Ended {
@@ -36,9 +37,15 @@ impl Ringed {
     }
 
     /// Queues a read; gives the buffers back if there is no room.
-    pub fn push(&mut self, id: u64, read: &RingRead, offset: u64, buffers: Vec<BytesMut>) -> Result<(), Vec<BytesMut>> {
+    pub fn push(
+        &mut self,
+        id: u64,
+        file: &Arc<File>,
+        offset: u64,
+        buffers: Vec<BytesMut>,
+    ) -> Result<(), Vec<BytesMut>> {
         let (joined, joints) = join(buffers);
-        match self.ring.push(id, &read.file, offset, joined) {
+        match self.ring.push(id, file, offset, joined) {
             Ok(()) => {
                 self.under_way.insert(id, (offset, joints));
                 Ok(())

@@ -1,14 +1,15 @@
 //! A backing with a spill file before it (`spill/`).
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_nbd::Extent;
 
-use super::{Backing, RingRead, StartedRead};
+use super::{About, AtOnce, Backing, StartedRead};
 use crate::spill::Spill;
-use crate::work::Place;
+use crate::work::Change;
 
 /// A backing whose pages may be in a spill file.
 pub struct SpilledBacking {
@@ -25,24 +26,19 @@ impl SpilledBacking {
     }
 
     /// The pages that a range touches.
-    fn pages(&self, offset: u64, length: u64) -> std::ops::Range<u64> {
-        offset / self.page_bytes..(offset + length).div_ceil(self.page_bytes)
+    fn pages(&self, bytes: Range<u64>) -> Range<u64> {
+        bytes.start / self.page_bytes..bytes.end.div_ceil(self.page_bytes)
     }
 
     /// Whether the spill file has any of the pages that are to be read.
     fn has_any(&self, offset: u64, buffers: &[BytesMut]) -> bool {
-        self.spill.has_any(self.pages(offset, buffers.len() as u64 * self.page_bytes))
-    }
-
-    /// Takes what is going to change out of the file.
-    fn forget(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.spill.forget(self.pages(offset, length))
+        self.spill.has_any(self.pages(offset..offset + buffers.len() as u64 * self.page_bytes))
     }
 }
 
 impl Backing for SpilledBacking {
-    fn size_bytes(&self) -> u64 {
-        self.inner.size_bytes()
+    fn about(&self) -> About {
+        self.inner.about()
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
@@ -61,23 +57,11 @@ impl Backing for SpilledBacking {
         Ok(())
     }
 
-    fn reads_at_once(&self) -> bool {
-        self.inner.reads_at_once()
-    }
-
-    fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
-        !self.has_any(offset, buffers) && self.inner.read_at_once(offset, buffers)
-    }
-
-    fn ring_read(&self, offset: u64, buffers: &[BytesMut]) -> Option<RingRead> {
+    fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut], has_ring: bool) -> AtOnce {
         if self.has_any(offset, buffers) {
-            return None;
+            return AtOnce::Waits;
         }
-        self.inner.ring_read(offset, buffers)
-    }
-
-    fn starts_reads(&self) -> bool {
-        self.inner.starts_reads()
+        self.inner.read_at_once(offset, buffers, has_ring)
     }
 
     fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {
@@ -87,63 +71,17 @@ impl Backing for SpilledBacking {
         back
     }
 
-    fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
-        self.forget(offset, data.len() as u64)?;
-        self.inner.write(offset, data, fua)
-    }
-
-    fn trim(&self, offset: u64, length: u64, fua: bool) -> io::Result<()> {
-        self.forget(offset, length)?;
-        self.inner.trim(offset, length, fua)
-    }
-
-    fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> io::Result<()> {
-        self.forget(offset, length)?;
-        self.inner.zero(offset, length, no_hole, fua)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.inner.flush()
-    }
-
-    fn renew(&self) {
-        self.spill.forget_all();
-        self.inner.renew();
+    /// What is going to change leaves the file first.
+    fn change(&self, change: &Change) -> io::Result<()> {
+        match change.bytes() {
+            Some(bytes) => self.spill.forget(self.pages(bytes))?,
+            None if matches!(change, Change::Renew) => self.spill.forget_all(),
+            None => {}
+        }
+        self.inner.change(change)
     }
 
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {
         self.inner.extents(offset, length)
-    }
-
-    fn store(&self, place: Place, bytes: &[u8]) {
-        self.spill.store(place, bytes);
-    }
-
-    fn identity(&self) -> Option<String> {
-        self.inner.identity()
-    }
-
-    fn parallelism(&self) -> u32 {
-        self.inner.parallelism()
-    }
-
-    fn read_bytes_max(&self) -> u64 {
-        self.inner.read_bytes_max()
-    }
-
-    fn read_ahead_bytes(&self) -> Option<u64> {
-        self.inner.read_ahead_bytes()
-    }
-
-    fn device_read_ahead_bytes(&self) -> Option<u64> {
-        self.inner.device_read_ahead_bytes()
-    }
-
-    fn device(&self) -> Option<serde_json::Value> {
-        self.inner.device()
-    }
-
-    fn fails_in_parts(&self) -> bool {
-        self.inner.fails_in_parts()
     }
 }

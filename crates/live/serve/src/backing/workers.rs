@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{mpsc, Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
-use bytes::BytesMut;
-
-use super::{Backing, RingRead, StartedRead};
+use super::{Backing, StartedRead};
 use crate::work::{Completed, Work};
 
 /// Threads that look for extents at a time: that takes processor time and no device, of which the thread that serves needs its share.
@@ -39,31 +37,6 @@ struct Shared {
     end: End,
 }
 
-/// What of a backing never waits, for the thread that serves.
-pub struct Immediate(Arc<dyn Backing>);
-
-impl Immediate {
-    /// See [`Backing::reads_at_once`].
-    pub fn reads_at_once(&self) -> bool {
-        self.0.reads_at_once()
-    }
-
-    /// See [`Backing::read_at_once`].
-    pub fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
-        self.0.read_at_once(offset, buffers)
-    }
-
-    /// See [`Backing::ring_read`].
-    pub fn ring_read(&self, offset: u64, buffers: &[BytesMut]) -> Option<RingRead> {
-        self.0.ring_read(offset, buffers)
-    }
-
-    /// See [`Backing::device`].
-    pub fn device(&self) -> Option<serde_json::Value> {
-        self.0.device()
-    }
-}
-
 /// The threads. They end when this is dropped and they have done what they are doing.
 pub struct Workers {
     shared: Arc<Shared>,
@@ -78,16 +51,11 @@ impl Workers {
     /// The system has no more threads.
     pub fn try_new(backing: &Arc<dyn Backing>, threads_max: u32, export: usize, end: End) -> io::Result<Self> {
         let (waiting, added, backing) = (Mutex::default(), Condvar::new(), backing.clone());
-        let starts = backing.starts_reads();
+        let starts = backing.about().starts_reads;
         let shared = Arc::new(Shared { waiting, added, backing, threads_max, export, end });
         shared.add_thread(&mut shared.lock())?;
         let starter = starts.then(|| shared.start_starter()).transpose()?;
         Ok(Self { shared, starter })
-    }
-
-    /// What needs no thread.
-    pub fn immediate(&self) -> Immediate {
-        Immediate(self.shared.backing.clone())
     }
 
     /// Whether reads go to [`Workers::start`].
@@ -139,16 +107,11 @@ impl Shared {
         let own = self.clone();
         thread::Builder::new().name(format!("serve-{}", self.export)).spawn(move || {
             while let Some((id, mut work)) = own.next() {
-                let result = own.backing.carry_out(&mut work);
+                let result = work.carry_out(&*own.backing);
                 if matches!(work, Work::Extents { .. }) {
                     own.lock().looking -= 1;
                 }
-                let buffers = match work {
-                    Work::Read { buffers, .. } => buffers,
-                    Work::Store { buffer, .. } => vec![buffer],
-                    _ => Vec::new(),
-                };
-                (own.end)(Completed { id, buffers, result });
+                (own.end)(Completed { id, buffers: work.into_buffers(), result });
             }
         })?;
         waiting.threads += 1;

@@ -7,15 +7,14 @@ use headstart_types::{Block, Nanos};
 
 use super::Conductor;
 use crate::backing::is_loss;
-use crate::queue::Piece;
-use crate::sabotage::Sabotage;
+use crate::queue::{Piece, ReadQueue};
 use crate::work::{Action, Completed, Page};
 
-impl Conductor {
+impl<Q: ReadQueue> Conductor<Q> {
     /// A read of the backing has ended.
     pub(super) fn piece_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
         let Completed { id, buffers, result } = completed;
-        let piece = self.queue.end(id as u32);
+        let piece = self.queue.as_mut().end(id as u32);
         let since = piece.since.expect("it has been started");
         let service = self.now - since;
         let is_again = self.lost_at.is_some_and(|at| since > at);
@@ -25,12 +24,8 @@ impl Conductor {
         let is_stale = self.lost_at.is_some_and(|at| since <= at) && !(is_again && loss.is_some());
         self.statistics.read_ended(service, result.is_err());
         let share = Nanos(service.0 / piece.blocks.len() as u64);
-        let final_failure =
-            piece.blocks.len() == 1 || !self.setting.fails_in_parts || self.planted.has(Sabotage::SpreadsError);
-        for ((page, block), mut buffer) in (piece.first..).zip(piece.blocks).zip(buffers) {
-            if self.planted.has(Sabotage::WrongByte) {
-                buffer[0] ^= 1;
-            }
+        let final_failure = piece.blocks.len() == 1 || !self.setting.fails_in_parts;
+        for ((page, block), buffer) in (piece.first..).zip(piece.blocks).zip(buffers) {
             match &result {
                 Ok(_) if !is_stale => {
                     let bytes = Arc::new(buffer);

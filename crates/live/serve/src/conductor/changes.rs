@@ -3,20 +3,20 @@
 use headstart_nbd::Errno;
 
 use super::{Conductor, Open, DIRECT};
-use crate::sabotage::Sabotage;
-use crate::work::{Action, Answer, ClientRequest, Completed, Op, Work};
-use crate::writes::Change;
+use crate::queue::ReadQueue;
+use crate::work::{Action, Answer, Change, ClientRequest, Completed, Op, Work};
+use crate::writes::PendingChange;
 
-impl Conductor {
+impl<Q: ReadQueue> Conductor<Q> {
     /// A change starts: what is cached of it changes with it.
-    pub(super) fn change(&mut self, change: &Change, actions: &mut Vec<Action>) {
+    pub(super) fn change(&mut self, change: &PendingChange, actions: &mut Vec<Action>) {
         let Some(open) = self.open.get_mut(&change.request) else { return };
         let (offset, length) = (open.request.offset, u64::from(open.request.length));
         let syncs = open.request.op.syncs();
         let known = self.machine.pages().known_within(change.pages.start, change.pages.end);
-        let work = match &mut open.request.op {
+        let made = match &mut open.request.op {
             Op::Write { data, fua } => {
-                for block in known.into_iter().filter(|_| !self.planted.has(Sabotage::StaleCache)) {
+                for block in known {
                     let start = self.machine.page(block) * self.setting.page_bytes;
                     if let Some(bytes) = self.buffers.of_mut(block) {
                         let (from, to) = (offset.max(start), (offset + length).min(start + self.setting.page_bytes));
@@ -25,29 +25,19 @@ impl Conductor {
                             .copy_from_slice(&data[new.start as usize..new.end as usize]);
                     }
                 }
-                let fua = *fua && !self.planted.has(Sabotage::DropsFua);
-                Work::Write { offset, data: std::mem::take(data), fua }
+                Change::Write { offset, data: std::mem::take(data), fua: *fua }
             }
-            Op::Trim { fua } => Work::Trim { offset, length, fua: *fua },
-            Op::Zero { fua, no_hole } => Work::Zero { offset, length, no_hole: *no_hole, fua: *fua },
+            Op::Trim { fua } => Change::Trim { offset, length, fua: *fua },
+            Op::Zero { fua, no_hole } => Change::Zero { offset, length, no_hole: *no_hole, fua: *fua },
             Op::Read | Op::Cache | Op::Flush | Op::Extents => unreachable!("these change nothing"),
         };
         if syncs {
             self.stability.sync_begins(change.request);
         }
-        if !matches!(work, Work::Write { .. }) {
+        if !matches!(made, Change::Write { .. }) {
             self.take_out(change.pages.clone());
         }
-        let work = if self.planted.has(Sabotage::LosesWrite) { Work::Flush } else { work };
-        actions.push(Action::Start(change.request + DIRECT, work));
-    }
-
-    /// What makes everything stable.
-    pub(super) fn flush(&self) -> Work {
-        if self.planted.has(Sabotage::SkipsFlush) {
-            return Work::Extents { offset: 0, length: 1 };
-        }
-        Work::Flush
+        actions.push(Action::Start(change.request + DIRECT, Work::Change(made)));
     }
 
     /// The cache forgets what it has of `pages`.
@@ -62,17 +52,14 @@ impl Conductor {
     pub(super) fn direct_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
         let request = completed.id - DIRECT;
         if let (Some(pages), Err(_)) = (self.writes.end(request), &completed.result) {
-            if !self.planted.has(Sabotage::KeepsFailed) {
-                self.take_out(pages);
-            }
+            self.take_out(pages);
         }
         let Some(Open { request: ClientRequest { op, offset, length, .. }, .. }) = self.open.get(&request) else {
             return;
         };
         let (bytes, syncs, is_question) =
             (*offset..*offset + u64::from(*length), op.syncs(), matches!(op, Op::Extents));
-        let is_hidden = self.planted.has(Sabotage::HidesFailure);
-        match completed.result.or_else(|error| if is_hidden { Ok(Vec::new()) } else { Err(error) }) {
+        match completed.result {
             Ok(extents) if is_question => self.end(request, Answer::Extents(extents), actions),
             Ok(_) if self.unstable().is_some() => self.end(request, Answer::Failed(Errno::Io), actions),
             Ok(_) if syncs => self.sync_ends(request, true, actions),

@@ -6,9 +6,7 @@ use headstart_types::Block;
 use rustc_hash::FxHashMap;
 
 use super::Conductor;
-use crate::queue::Piece;
-#[cfg(feature = "sabotage")]
-use crate::sabotage::Sabotage;
+use crate::queue::{Piece, ReadQueue};
 use crate::work::{ClientRequest, Op};
 
 fn holds(invariant: bool, what: impl FnOnce() -> String) -> Result<(), String> {
@@ -18,7 +16,7 @@ fn holds(invariant: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     Err(what())
 }
 
-impl Conductor {
+impl<Q: ReadQueue> Conductor<Q> {
     /// Checks what must hold after an instant.
     ///
     /// # Errors
@@ -39,7 +37,7 @@ impl Conductor {
                 is_wanted = true;
                 *waits.entry(request).or_default() += 1;
             }
-            let comes = self.queue.holds(block) || !state.is_resident() && !level.is_unknown(block);
+            let comes = self.queue.as_ref().holds(block) || !state.is_resident() && !level.is_unknown(block);
             holds(!is_wanted || comes, || format!("page {page} is wanted and does not come"))?;
         }
         holds(kept <= self.setting.frames, || format!("{kept} pages are in {} frames", self.setting.frames))?;
@@ -51,7 +49,7 @@ impl Conductor {
         holds(waits.is_empty(), || format!("pages are wanted for requests that are over: {waits:?}"))?;
         let in_vain = self.named_in_vain();
         holds(in_vain.is_none(), || format!("the number {in_vain:?} is free, and something names it"))?;
-        for piece in self.queue.pieces() {
+        for piece in self.queue.as_ref().pieces() {
             let mut pages = (piece.first..).zip(&piece.blocks);
             let is_right = pages.all(|(page, block)| self.machine.page(*block) == page);
             holds(is_right, || format!("the pages from {} on are not those of their blocks", piece.first))?;
@@ -61,7 +59,7 @@ impl Conductor {
             let is_asked = || self.open.values().any(|open| self.touches(&open.request, piece));
             holds(!piece.demand || is_wanted || is_asked(), || format!("no client waits for page {}", piece.first))?;
         }
-        self.queue.check(|piece| !self.is_renewing && !self.writes.holds(&(piece.first..piece.end())))
+        self.queue.as_ref().check(|piece| !self.is_renewing && !self.writes.holds(&(piece.first..piece.end())))
     }
 
     fn touches(&self, request: &ClientRequest, piece: &Piece) -> bool {
@@ -77,18 +75,5 @@ impl Conductor {
         holds(self.is_idle(), || "something is under way".to_owned())?;
         let (kept, used) = (self.buffers.kept(), self.buffers.in_use());
         holds(kept == used, || format!("{used} buffers are in use, of which {kept} are pages that are cached"))
-    }
-
-    /// Gives the numbers of pages to others as soon as `pages` have one and nothing needs some of them.
-    #[cfg(feature = "sabotage")]
-    pub fn number_at_most(&mut self, pages: usize) {
-        self.machine.number_at_most(pages);
-    }
-
-    /// Plants a fault.
-    #[cfg(feature = "sabotage")]
-    pub fn plant(&mut self, fault: Sabotage) -> bool {
-        self.planted.plant(fault);
-        fault != Sabotage::LosesFrame || self.machine.plant(headstart_engine::Sabotage::LosesFrame)
     }
 }

@@ -9,12 +9,13 @@ use headstart_policy::BlockMap;
 use headstart_types::Block;
 
 use super::Conductor;
+use crate::queue::ReadQueue;
 use crate::work::Action;
 
 /// How often at one instant hints are asked again, after pages that need not be read.
 const ROUNDS_MAX: usize = 64;
 
-impl Conductor {
+impl<Q: ReadQueue> Conductor<Q> {
     /// Orders what hints want read now.
     pub(super) fn read_ahead_by_hints(&mut self, actions: &mut Vec<Action>) {
         let Some(mut hints) = self.hints.take() else { return };

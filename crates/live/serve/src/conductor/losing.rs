@@ -13,10 +13,11 @@ use headstart_types::Block;
 
 use super::{Conductor, RENEWAL};
 use crate::backing::is_loss;
+use crate::queue::ReadQueue;
 use crate::stability::Unstable;
-use crate::work::{Action, Answer, Work};
+use crate::work::{Action, Answer, Change, Work};
 
-impl Conductor {
+impl<Q: ReadQueue> Conductor<Q> {
     /// Why no more changes are accepted, and what may be lost; `None` as long as nothing is.
     #[must_use]
     pub fn unstable(&self) -> Option<&Unstable> {
@@ -61,7 +62,7 @@ impl Conductor {
             self.end(request, Answer::Failed(Errno::Io), actions);
         }
         self.is_renewing = true;
-        actions.push(Action::Start(RENEWAL, Work::Renew));
+        actions.push(Action::Start(RENEWAL, Work::Change(Change::Renew)));
     }
 
     /// The cache drops all that it has.

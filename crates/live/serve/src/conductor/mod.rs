@@ -27,7 +27,7 @@ mod spilling;
 
 use std::sync::Arc;
 
-use headstart_engine::{Counts, Kind, Tier};
+use headstart_engine::{Counts, Kind, Level, Tier};
 use headstart_hints::{FollowReport, Follower};
 use headstart_nbd::Errno;
 use headstart_policy::readahead::Asked;
@@ -38,24 +38,20 @@ use rustc_hash::FxHashMap;
 use crate::buffers::Buffers;
 use crate::machine::Machine;
 use crate::pages::Pages;
-use crate::queue::{Piece, Queue};
-use crate::sabotage::{Planted, Sabotage};
+use crate::queue::{Piece, Queue, ReadQueue};
 use crate::spill::Spill;
 use crate::stability::Stability;
 use crate::statistics::Statistics;
 use crate::wanted::Wanted;
-use crate::work::{Action, Answer, ClientRequest, Completed, Data, Op, Page, Work};
-use crate::writes::{Change, Writes};
+use crate::work::{Action, Answer, Change, ClientRequest, Completed, Data, Op, Page, Work};
+use crate::writes::{PendingChange, Writes};
 
 /// Names of pieces of reads are below; those of requests that go to the backing themselves from here on.
 const DIRECT: u64 = 1 << 32;
 /// And those of pages that are stored in a spill file from here on.
 const STORES: u64 = 1 << 63;
-/// The name of [`Work::Renew`]: the first page that is stored comes after it.
+/// The name of [`Change::Renew`]: the first page that is stored comes after it.
 const RENEWAL: u64 = STORES;
-
-/// A read that has not been answered for so long is stuck.
-const STUCK: Nanos = Nanos::from_millis(1_000);
 
 /// What an export is.
 #[derive(Debug, Clone)]
@@ -88,11 +84,11 @@ struct Open {
 }
 
 /// One export.
-pub struct Conductor {
+pub struct Conductor<Q = Queue> {
     setting: Setting,
     machine: Machine,
     buffers: Buffers,
-    queue: Queue,
+    queue: Q,
     writes: Writes,
     open: FxHashMap<u64, Open>,
     /// By page that is not there: the requests that want its bytes.
@@ -115,18 +111,26 @@ pub struct Conductor {
     storing: u64,
     stored: u64,
     now: Nanos,
-    planted: Planted,
 }
 
 impl Conductor {
     /// An export before which `tier` stands.
     #[must_use]
     pub fn new(setting: Setting, tier: Tier) -> Self {
+        let queue = Queue::new(setting.under_way_max);
+        Self::with_queue(setting, tier, queue)
+    }
+}
+
+impl<Q: ReadQueue> Conductor<Q> {
+    /// The same with a queue of the caller's.
+    #[must_use]
+    pub fn with_queue(setting: Setting, tier: Tier, queue: Q) -> Self {
         let pages = Pages::new(setting.size_bytes.div_ceil(setting.page_bytes), setting.frames);
         Self {
             machine: Machine::new(tier, pages, setting.page_bytes),
             buffers: Buffers::prepared(setting.page_bytes as usize),
-            queue: Queue::new(setting.under_way_max),
+            queue,
             writes: Writes::default(),
             open: FxHashMap::default(),
             wanted: Wanted::default(),
@@ -143,7 +147,6 @@ impl Conductor {
             storing: 0,
             stored: 0,
             now: Nanos::ZERO,
-            planted: Planted::default(),
             setting,
         }
     }
@@ -152,6 +155,23 @@ impl Conductor {
     #[must_use]
     pub fn setting(&self) -> &Setting {
         &self.setting
+    }
+
+    /// The pages that have numbers.
+    #[must_use]
+    pub fn pages(&self) -> &Pages {
+        self.machine.pages()
+    }
+
+    /// At most `count` pages that nothing needs keep their numbers.
+    pub fn number_at_most(&mut self, count: usize) {
+        self.machine.number_at_most(count);
+    }
+
+    /// The level.
+    #[must_use]
+    pub fn level(&self) -> &Level {
+        self.machine.level()
     }
 
     /// What the level has counted.
@@ -180,7 +200,7 @@ impl Conductor {
     /// Whether nothing is under way.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let has_work = self.queue.lengths() != (0, 0) || self.storing > 0 || self.is_renewing;
+        let has_work = self.queue.as_ref().lengths() != (0, 0) || self.storing > 0 || self.is_renewing;
         self.open.is_empty() && self.incoming.is_empty() && !has_work
     }
 
@@ -193,7 +213,7 @@ impl Conductor {
     /// Reads of the backing that wait, and those under way.
     #[must_use]
     pub fn reads(&self) -> (usize, u32) {
-        self.queue.lengths()
+        self.queue.as_ref().lengths()
     }
 
     /// When [`Conductor::instant`] is due though nothing may happen.
@@ -215,9 +235,7 @@ impl Conductor {
 
     /// Takes back the pages of an answer.
     pub fn reuse(&mut self, reply: Data) {
-        if !self.planted.has(Sabotage::LosesBuffer) {
-            reply.into_pages().into_iter().for_each(|page| self.buffers.give_back(page));
-        }
+        reply.into_pages().into_iter().for_each(|page| self.buffers.give_back(page));
     }
 
     /// Frees memory that has not been needed since this was last called; whether there was any.
@@ -249,16 +267,14 @@ impl Conductor {
         }
         self.read_ahead_by_hints(actions);
         self.start(actions);
-        let gives_away = self.planted.has(Sabotage::GivesNumbersAway);
-        let is_absent = |block| self.machine.level().state(block).is_absent();
-        self.machine.pages().forget(|block| self.is_unneeded(block) || gives_away && is_absent(block));
+        self.machine.pages().forget(|block| self.is_unneeded(block));
         debug_assert_eq!(self.named_in_vain(), None, "a number is free, and something still names it");
     }
 
     /// Whether nothing names `block`: no level, no read of the backing, no buffer and no request.
     fn is_unneeded(&self, block: Block) -> bool {
         let Self { machine, queue, buffers, wanted, .. } = self;
-        let is_read = queue.holds(block) || wanted.holds(block);
+        let is_read = queue.as_ref().holds(block) || wanted.holds(block);
         !is_read && machine.level().is_unknown(block) && buffers.of(block).is_none()
     }
 
@@ -283,10 +299,12 @@ impl Conductor {
         }
         match open.request.op {
             Op::Read | Op::Cache => return self.read(open, pages, actions),
-            Op::Write { .. } | Op::Trim { .. } | Op::Zero { .. } => self.writes.push(Change { request: id, pages }),
+            Op::Write { .. } | Op::Trim { .. } | Op::Zero { .. } => {
+                self.writes.push(PendingChange { request: id, pages })
+            }
             Op::Flush => {
                 self.stability.sync_begins(id);
-                actions.push(Action::Start(id + DIRECT, self.flush()));
+                actions.push(Action::Start(id + DIRECT, Work::Change(Change::Flush)));
             }
             Op::Extents => {
                 let ClientRequest { offset, length, .. } = open.request;
@@ -309,7 +327,7 @@ impl Conductor {
                 bytes = Some(self.buffers.of(*block).expect("a resident page has its bytes"));
             } else {
                 self.wanted.push(*block, id);
-                self.queue.promote(*block);
+                self.queue.as_mut().promote(*block);
                 open.pages_missing += 1;
             }
             if brings {
@@ -336,7 +354,7 @@ impl Conductor {
         evicted.iter().for_each(|block| self.leave(*block, actions));
         let pages_max = (self.setting.read_bytes_max / self.setting.page_bytes).max(1) as usize;
         for (kind, blocks) in orders {
-            let demand = self.is_demand(kind);
+            let demand = kind == Kind::Demand;
             for blocks in blocks.chunks(pages_max) {
                 let first = self.machine.page(blocks[0]);
                 debug_assert!(
@@ -359,12 +377,6 @@ impl Conductor {
         }
     }
 
-    /// Whether a client waits for what is ordered so.
-    fn is_demand(&self, kind: Kind) -> bool {
-        let is_demand = kind == Kind::Demand && !self.planted.has(Sabotage::DemandBehindPrefetch);
-        is_demand || self.planted.has(Sabotage::PrefetchesFillQueue)
-    }
-
     fn drop_if_absent(&mut self, block: Block) {
         if !self.machine.level().state(block).is_resident() {
             self.buffers.drop_of(block);
@@ -377,28 +389,18 @@ impl Conductor {
             return;
         }
         if !self.writes.is_empty() {
-            let Self { queue, planted, .. } = self;
-            let is_read = |pages: &std::ops::Range<u64>| {
-                queue.reads_any(pages.start, pages.end) && !planted.has(Sabotage::ChangesBesideRead)
-            };
-            for change in self.writes.start(is_read) {
+            let Self { queue, writes, .. } = self;
+            for change in writes.start(|pages| queue.reads_any(pages.start, pages.end)) {
                 self.change(&change, actions);
             }
             let Self { queue, writes, wanted, .. } = self;
-            queue.split(|pages| writes.holds(pages), |block| wanted.holds(block));
+            queue.as_mut().split(|pages| writes.holds(pages), |block| wanted.holds(block));
         }
         loop {
-            if self.planted.has(Sabotage::WaitsForStuck) && self.open.values().any(|open| open.since + STUCK < self.now)
-            {
-                break;
-            }
-            let Self { queue, writes, planted, .. } = self;
-            let is_free = |piece: &Piece| {
-                let is_free = writes.is_empty() || !writes.holds(&(piece.first..piece.end()));
-                is_free || planted.has(Sabotage::ReadsBesideChange)
-            };
+            let Self { queue, writes, .. } = self;
+            let is_free = |piece: &Piece| writes.is_empty() || !writes.holds(&(piece.first..piece.end()));
             let Some(index) = queue.start(self.now, is_free) else { break };
-            let piece = queue.piece(index);
+            let piece = queue.as_ref().piece(index);
             let (offset, count, demand) = (piece.first * self.setting.page_bytes, piece.blocks.len(), piece.demand);
             self.statistics.read_started(count as u64 * self.setting.page_bytes, demand);
             let buffers = self.buffers.take_run(count);
@@ -430,11 +432,6 @@ impl Conductor {
 
     fn answer(&mut self, id: u64, since: Nanos, answer: Answer, actions: &mut Vec<Action>) {
         self.statistics.answered(self.now - since, matches!(answer, Answer::Failed(_)));
-        if self.planted.has(Sabotage::AnswersTwice) {
-            actions.push(Action::Reply(id, Answer::Done));
-        }
-        if !self.planted.has(Sabotage::LosesAnswer) {
-            actions.push(Action::Reply(id, answer));
-        }
+        actions.push(Action::Reply(id, answer));
     }
 }

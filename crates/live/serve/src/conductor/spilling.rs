@@ -5,10 +5,11 @@ use std::sync::Arc;
 use headstart_types::Block;
 
 use super::{Conductor, STORES};
+use crate::queue::ReadQueue;
 use crate::spill::{Spill, SpillReport};
 use crate::work::{Action, Completed, Work};
 
-impl Conductor {
+impl<Q: ReadQueue> Conductor<Q> {
     /// From now on pages that leave the cache go to `spill`, which stands before the backing
     /// ([`SpilledBacking`](crate::backing::SpilledBacking)).
     pub fn spill_into(&mut self, spill: Arc<Spill>) {
@@ -30,11 +31,12 @@ impl Conductor {
         // Of a page that is changing it is not known what the backing holds.
         let is_free = self.writes.is_empty() || !self.writes.holds(&(page..page + 1));
         let spill = self.spill.as_ref().filter(|_| is_free && self.buffers.of(block).is_some());
-        let Some(place) = spill.and_then(|spill| spill.begin(page)) else { return self.buffers.drop_of(block) };
+        let place = spill.and_then(|spill| Some((spill.clone(), spill.begin(page)?)));
+        let Some((spill, place)) = place else { return self.buffers.drop_of(block) };
         let Some(buffer) = self.buffers.take_of(block) else { return };
         self.storing += 1;
         self.stored += 1;
-        actions.push(Action::Start(STORES + self.stored, Work::Store { place, buffer }));
+        actions.push(Action::Start(STORES + self.stored, Work::Store { spill, place, buffer }));
     }
 
     /// A page has been stored, or could not be.

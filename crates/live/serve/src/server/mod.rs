@@ -147,14 +147,15 @@ impl Server {
         let names = exports.iter().map(described).collect();
         let serve = |(number, export): (usize, Export)| -> io::Result<Served> {
             let Export { backing, writable, depth, link, tier, frames, page_bytes, hints, spill, .. } = export;
-            let depth = depth.unwrap_or_else(|| backing.parallelism());
+            let about = backing.about();
+            let depth = depth.unwrap_or(about.parallelism);
             let setting = Setting {
-                size_bytes: backing.size_bytes(),
+                size_bytes: about.size_bytes,
                 page_bytes,
                 frames,
                 under_way_max: depth,
-                read_bytes_max: backing.read_bytes_max(),
-                fails_in_parts: backing.fails_in_parts(),
+                read_bytes_max: about.read_bytes_max,
+                fails_in_parts: about.fails_in_parts,
             };
             let pool = Pool::try_new(&backing, (depth, THREADS_MORE), number, &done, &wake)?;
             if let Some(ring) = pool.ring_fd() {
@@ -211,7 +212,7 @@ impl Server {
 
     /// The same, with what emulated devices have done.
     pub fn exports_with_devices(&self) -> impl Iterator<Item = (&str, &Conductor, Option<serde_json::Value>)> {
-        let devices = self.exports.iter().map(|served| served.pool.immediate().device());
+        let devices = self.exports.iter().map(|served| served.pool.device.as_ref().map(|state| state()));
         self.exports().zip(devices).map(|((name, conductor), device)| (name, conductor, device))
     }
 
@@ -336,7 +337,7 @@ fn described(export: &Export) -> NbdExport {
     NbdExport {
         name: export.name.clone(),
         description: String::new(),
-        size_bytes: export.backing.size_bytes(),
+        size_bytes: export.backing.about().size_bytes,
         flags,
         blocks: BlockSizes { bytes_min: 1, bytes_preferred: export.page_bytes as u32, bytes_max: PAYLOAD_BYTES_MAX },
         allocation: true,

@@ -170,7 +170,7 @@ impl Server {
 
     /// Starts work on an export's backing, or puts off what would hold up clients now.
     pub(super) fn start_or_put_off(&mut self, index: usize, id: u64, work: Work) {
-        if let (Work::Read { demand, .. }, true) = (&work, self.exports[index].pool.immediate().reads_at_once()) {
+        if let (Work::Read { demand, .. }, true) = (&work, self.exports[index].pool.reads_at_once) {
             // Clients get their replies before prefetches are copied.
             if !demand || self.at_once_left == 0 || !self.put_off.is_empty() {
                 let queue = if *demand { &mut self.put_off } else { &mut self.prefetches };

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
 use headstart_assemble::served;
-use headstart_serve::backing::{Backing, SpilledBacking};
+use headstart_serve::backing::{About, Backing, SpilledBacking};
 use headstart_serve::conductor::{Conductor, Setting};
 use headstart_serve::spill::Spill;
-use headstart_serve::work::{Action, Answer, ClientRequest, Completed, Op, Work};
+use headstart_serve::work::{Action, Answer, Change, ClientRequest, Completed, Op, Work};
 use headstart_types::Nanos;
 use toml::Table;
 
@@ -51,15 +51,6 @@ impl Shared {
     pub fn lock(&self) -> MutexGuard<'_, Memory> {
         self.0.lock().unwrap()
     }
-
-    fn change(&self, offset: u64, length: u64, with: impl Fn(&mut [u8])) -> io::Result<()> {
-        let mut memory = self.lock();
-        if meets(&memory.fixed, offset, length) {
-            return Err(io::Error::other("fixed"));
-        }
-        with(&mut memory.bytes[offset as usize..(offset + length) as usize]);
-        Ok(())
-    }
 }
 
 /// Whether one of `pages` is touched.
@@ -69,8 +60,8 @@ pub fn meets(pages: &[u64], offset: u64, length: u64) -> bool {
 }
 
 impl Backing for Shared {
-    fn size_bytes(&self) -> u64 {
-        self.lock().bytes.len() as u64
+    fn about(&self) -> About {
+        About::of(self.lock().bytes.len() as u64)
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
@@ -87,27 +78,26 @@ impl Backing for Shared {
         Ok(())
     }
 
-    fn write(&self, offset: u64, data: &[u8], _fua: bool) -> io::Result<()> {
-        self.change(offset, data.len() as u64, |bytes| bytes.copy_from_slice(data))
-    }
-
-    fn trim(&self, offset: u64, length: u64, _fua: bool) -> io::Result<()> {
-        self.change(offset, length, |bytes| bytes.fill(0))
-    }
-
-    fn zero(&self, offset: u64, length: u64, _no_hole: bool, _fua: bool) -> io::Result<()> {
-        self.change(offset, length, |bytes| bytes.fill(0))
-    }
-
-    fn flush(&self) -> io::Result<()> {
+    fn change(&self, change: &Change) -> io::Result<()> {
         let mut memory = self.lock();
-        match memory.left.take() {
-            Some(left) => {
-                memory.bytes = left;
-                Err(io::Error::other("not synced"))
-            }
-            None => Ok(()),
+        let Some(bytes) = change.bytes() else {
+            return match memory.left.take() {
+                Some(left) => {
+                    memory.bytes = left;
+                    Err(io::Error::other("not synced"))
+                }
+                None => Ok(()),
+            };
+        };
+        if meets(&memory.fixed, bytes.start, bytes.end - bytes.start) {
+            return Err(io::Error::other("fixed"));
         }
+        let bytes = &mut memory.bytes[bytes.start as usize..bytes.end as usize];
+        match change {
+            Change::Write { data, .. } => bytes.copy_from_slice(data),
+            _ => bytes.fill(0),
+        }
+        Ok(())
     }
 }
 
@@ -134,7 +124,7 @@ impl World {
 
     /// With `spill` between the cache and what is in `shared`.
     pub fn before(level: &str, shared: Shared, spill: Option<Arc<Spill>>) -> Self {
-        let mut conductor = conductor(level, shared.size_bytes());
+        let mut conductor = conductor(level, shared.about().size_bytes);
         let mut backing: Box<dyn Backing> = Box::new(shared.clone());
         if let Some(spill) = spill {
             conductor.spill_into(spill.clone());
@@ -181,13 +171,8 @@ impl World {
         let Some(((at, _), (id, work))) = self.under_way.pop_first() else { return false };
         self.now = at.max(self.now);
         let mut work = work;
-        let result = self.backing.carry_out(&mut work);
-        let buffers = match work {
-            Work::Read { buffers, .. } => buffers,
-            Work::Store { buffer, .. } => vec![buffer],
-            _ => Vec::new(),
-        };
-        self.conductor.completed(Completed { id, buffers, result });
+        let result = work.carry_out(&*self.backing);
+        self.conductor.completed(Completed { id, buffers: work.into_buffers(), result });
         self.instant();
         true
     }

@@ -1,93 +1,195 @@
-//! Faults planted on purpose, which the cases must find: in the conductor (`Sabotage`), or around it.
+//! Faults planted on purpose, which the cases must find. All are around the server: in a backing or a queue that wraps the real one, in what
+//! the host does with work and answers, and in what the server is told of itself.
 
 #![allow(dead_code)] // The example plants none.
 
 use std::io;
 
 use bytes::BytesMut;
+use headstart_engine::Tier;
 use headstart_nbd::Extent;
-use headstart_serve::backing::{is_loss, Backing};
-use headstart_serve::sabotage::Sabotage;
-use headstart_serve::work::Place;
+use headstart_serve::backing::{is_loss, About, Backing};
+use headstart_serve::queue::{Piece, Queue, ReadQueue};
+use headstart_serve::work::Change;
+use headstart_types::Nanos;
+
+/// A read under way for so long is stuck.
+const STUCK: Nanos = Nanos::from_millis(1_000);
 
 /// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planted {
-    Inside(Sabotage),
-    /// A sync is answered although one before it has failed.
-    ForgetsFailedSync,
+    // Of the backing.
+    /// Pages arrive with a wrong byte.
+    WrongByte,
+    /// A change that has failed is answered as if it had not.
+    HidesFailure,
+    /// Changes are answered and not made.
+    LosesWrite,
+    /// A flush is answered and not made.
+    SkipsFlush,
+    /// A write that is to be stable is not.
+    DropsFua,
     /// A connection that is lost with unflushed changes is made anew without a word.
     ForgetsLostConnection,
     /// What the cache has dropped stays in the spill file and in the system's page cache.
     KeepsLost,
+    // Of the queue.
+    /// Pages are read while they change.
+    ReadsBesideChange,
+    /// Pages change while they are read.
+    ChangesBesideRead,
+    /// What clients wait for is behind prefetches.
+    DemandBehindPrefetch,
+    /// Prefetches leave no room for what clients wait for.
+    PrefetchesFillQueue,
+    /// One read that is stuck holds up the others.
+    WaitsForStuck,
+    // Of the host.
+    /// Pages in the cache do not change with the backing.
+    StaleCache,
+    /// Pages stay in the cache though their change has failed.
+    KeepsFailed,
+    /// Requests are answered twice.
+    AnswersTwice,
+    /// Requests are not answered.
+    LosesAnswer,
+    /// Buffers are not used again.
+    LosesBuffer,
+    /// The number of a page that requests wait for is given to another page.
+    GivesNumbersAway,
+    /// A sync is answered although one before it has failed.
+    ForgetsFailedSync,
     /// The thread that serves clients waits for a call that is stuck.
     ServesAndWaits,
+    // Of what the server is told.
+    /// A bad page fails its neighbours.
+    SpreadsError,
+    /// A frame of the level is never free again.
+    LosesFrame,
 }
 
 impl Planted {
-    pub fn all() -> Vec<Self> {
-        let around = [Self::ForgetsFailedSync, Self::ForgetsLostConnection, Self::KeepsLost, Self::ServesAndWaits];
-        Sabotage::ALL.into_iter().map(Self::Inside).chain(around).collect()
-    }
+    pub const ALL: [Self; 22] = [
+        Self::WrongByte,
+        Self::HidesFailure,
+        Self::LosesWrite,
+        Self::SkipsFlush,
+        Self::DropsFua,
+        Self::ForgetsLostConnection,
+        Self::KeepsLost,
+        Self::ReadsBesideChange,
+        Self::ChangesBesideRead,
+        Self::DemandBehindPrefetch,
+        Self::PrefetchesFillQueue,
+        Self::WaitsForStuck,
+        Self::StaleCache,
+        Self::KeepsFailed,
+        Self::AnswersTwice,
+        Self::LosesAnswer,
+        Self::LosesBuffer,
+        Self::GivesNumbersAway,
+        Self::ForgetsFailedSync,
+        Self::ServesAndWaits,
+        Self::SpreadsError,
+        Self::LosesFrame,
+    ];
 
-    /// A backing with the fault, if it is one of a backing.
-    pub fn around(self, backing: Box<dyn Backing>) -> Box<dyn Backing> {
-        match self {
-            Self::ForgetsLostConnection => Box::new(Faulty { backing, reconnects: true }),
-            Self::KeepsLost => Box::new(Faulty { backing, reconnects: false }),
-            Self::Inside(_) | Self::ForgetsFailedSync | Self::ServesAndWaits => backing,
+    /// The tier with the fault, if it is one of a tier.
+    #[must_use]
+    pub fn within(self, mut tier: Tier) -> Tier {
+        if self == Self::LosesFrame {
+            tier.level.plant(headstart_engine::Sabotage::LosesFrame);
         }
+        tier
     }
 }
 
-/// A backing that reconnects, or does not forget.
-struct Faulty {
-    backing: Box<dyn Backing>,
-    reconnects: bool,
+/// A backing with the fault, if it is one of a backing.
+pub struct FaultyBacking {
+    pub backing: Box<dyn Backing>,
+    pub fault: Planted,
 }
 
-impl Faulty {
-    fn tries(&self, mut call: impl FnMut(&dyn Backing) -> io::Result<()>) -> io::Result<()> {
+impl FaultyBacking {
+    fn tries<T>(&self, mut call: impl FnMut(&dyn Backing) -> io::Result<T>) -> io::Result<T> {
         let result = call(&*self.backing);
-        if self.reconnects && result.as_ref().is_err_and(is_loss) {
-            self.backing.renew();
+        if self.fault == Planted::ForgetsLostConnection && result.as_ref().is_err_and(is_loss) {
+            self.backing.change(&Change::Renew)?;
             return call(&*self.backing);
         }
         result
     }
 }
 
-impl Backing for Faulty {
-    fn size_bytes(&self) -> u64 {
-        self.backing.size_bytes()
+impl Backing for FaultyBacking {
+    fn about(&self) -> About {
+        self.backing.about()
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
-        self.tries(|backing| backing.read(offset, buffers))
+        self.tries(|backing| backing.read(offset, buffers))?;
+        if self.fault == Planted::WrongByte {
+            buffers.iter_mut().for_each(|buffer| buffer[0] ^= 1);
+        }
+        Ok(())
     }
 
-    fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
-        self.tries(|backing| backing.write(offset, data, fua))
-    }
-
-    fn trim(&self, offset: u64, length: u64, fua: bool) -> io::Result<()> {
-        self.tries(|backing| backing.trim(offset, length, fua))
-    }
-
-    fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> io::Result<()> {
-        self.tries(|backing| backing.zero(offset, length, no_hole, fua))
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.tries(|backing| backing.flush())
+    fn change(&self, change: &Change) -> io::Result<()> {
+        match (self.fault, change) {
+            (Planted::SkipsFlush, Change::Flush) | (Planted::KeepsLost, Change::Renew) => Ok(()),
+            (Planted::LosesWrite, _) if change.bytes().is_some() => Ok(()),
+            (Planted::DropsFua, Change::Write { offset, data, .. }) => {
+                self.backing.change(&Change::Write { offset: *offset, data: data.clone(), fua: false })
+            }
+            (Planted::HidesFailure, _) => self.backing.change(change).or(Ok(())),
+            _ => self.tries(|backing| backing.change(change)),
+        }
     }
 
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {
-        let mut extents = Vec::new();
-        self.tries(|backing| backing.extents(offset, length).map(|found| extents = found)).map(|()| extents)
+        self.tries(|backing| backing.extents(offset, length))
+    }
+}
+
+/// A queue with the fault, if it is one of a queue.
+pub struct FaultyQueue {
+    pub queue: Queue,
+    pub fault: Option<Planted>,
+}
+
+impl AsRef<Queue> for FaultyQueue {
+    fn as_ref(&self) -> &Queue {
+        &self.queue
+    }
+}
+
+impl AsMut<Queue> for FaultyQueue {
+    fn as_mut(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+}
+
+impl ReadQueue for FaultyQueue {
+    fn push(&mut self, mut piece: Piece) {
+        match self.fault {
+            Some(Planted::DemandBehindPrefetch) => piece.demand = false,
+            Some(Planted::PrefetchesFillQueue) => piece.demand = true,
+            _ => {}
+        }
+        self.queue.push(piece);
     }
 
-    fn store(&self, place: Place, bytes: &[u8]) {
-        self.backing.store(place, bytes);
+    fn start(&mut self, now: Nanos, is_free: impl Fn(&Piece) -> bool) -> Option<u32> {
+        let is_stuck = |piece: &Piece| piece.since.is_some_and(|since| since + STUCK < now);
+        match self.fault {
+            Some(Planted::WaitsForStuck) if self.queue.pieces().any(is_stuck) => None,
+            Some(Planted::ReadsBesideChange) => self.queue.start(now, |_| true),
+            _ => self.queue.start(now, is_free),
+        }
+    }
+
+    fn reads_any(&self, first: u64, end: u64) -> bool {
+        self.fault != Some(Planted::ChangesBesideRead) && self.queue.reads_any(first, end)
     }
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
 use headstart_nbd::Extent;
-use headstart_serve::backing::{Backing, Unflushed};
+use headstart_serve::backing::{About, Backing, Unflushed};
+use headstart_serve::work::Change;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -122,8 +123,9 @@ impl Storage {
         Ok(())
     }
 
-    fn change(&self, offset: u64, length: u64, fua: bool, with: impl Fn(&mut [u8])) -> io::Result<()> {
+    fn make(&self, bytes: Range<u64>, fua: bool, with: impl Fn(&mut [u8])) -> io::Result<()> {
         self.connected()?;
+        let (offset, length) = (bytes.start, bytes.end - bytes.start);
         let mut inner = self.lock();
         if let Some(error) = inner.fails(offset, length, Broken::is_everywhere) {
             inner.may_refuse |= fua;
@@ -152,6 +154,28 @@ impl Storage {
             self.1.acknowledged(self.1.mark())?;
         }
         Ok(())
+    }
+
+    pub fn flush(&self) -> io::Result<()> {
+        self.connected()?;
+        let mut inner = self.lock();
+        if let Some(error) = inner.fails(0, 0, |_| false) {
+            inner.may_refuse = true;
+            return Err(error);
+        }
+        let grains = 0..inner.skipped.len();
+        self.1.sync(true, || inner.sync(grains))
+    }
+
+    /// The page cache of a file gives up what could not be written; another connection may be made to a server.
+    fn renew(&self) {
+        let mut inner = self.lock();
+        for grain in 0..inner.skipped.len() {
+            if inner.skipped[grain] && inner.connection.is_none() {
+                inner.settle(grain, true);
+            }
+        }
+        self.1.renew(inner.connection == Some(false));
     }
 }
 
@@ -204,8 +228,8 @@ impl Inner {
 }
 
 impl Backing for Storage {
-    fn size_bytes(&self) -> u64 {
-        self.lock().bytes.len() as u64
+    fn about(&self) -> About {
+        About::of(self.lock().bytes.len() as u64)
     }
 
     /// What is there: whether it can be read shows at the end.
@@ -221,47 +245,24 @@ impl Backing for Storage {
         Ok(())
     }
 
-    fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
-        self.change(offset, data.len() as u64, fua, |bytes| bytes.copy_from_slice(data))
-    }
-
-    fn trim(&self, offset: u64, length: u64, fua: bool) -> io::Result<()> {
-        let is_followed: bool = self.lock().random.random();
-        self.change(offset, length, fua, |bytes| {
-            if is_followed {
-                bytes.fill(0);
-            }
-        })
-    }
-
-    fn zero(&self, offset: u64, length: u64, _no_hole: bool, fua: bool) -> io::Result<()> {
-        self.change(offset, length, fua, |bytes| bytes.fill(0))
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.connected()?;
-        let mut inner = self.lock();
-        if let Some(error) = inner.fails(0, 0, |_| false) {
-            inner.may_refuse = true;
-            return Err(error);
+    fn change(&self, change: &Change) -> io::Result<()> {
+        match change {
+            Change::Flush => return self.flush(),
+            Change::Renew => self.renew(),
+            _ => {}
         }
-        let grains = 0..inner.skipped.len();
-        self.1.sync(true, || inner.sync(grains))
+        let Some(bytes) = change.bytes() else { return Ok(()) };
+        let is_hint = matches!(change, Change::Trim { .. });
+        let is_followed = !is_hint || self.lock().random.random();
+        self.make(bytes, change.is_fua(), |now| match change {
+            Change::Write { data, .. } => now.copy_from_slice(data),
+            _ if is_followed => now.fill(0),
+            _ => {}
+        })
     }
 
     fn extents(&self, _offset: u64, length: u32) -> io::Result<Vec<Extent>> {
         self.connected()?;
         Ok(vec![Extent { length, hole: false, zero: false }])
-    }
-
-    /// The page cache of a file gives up what could not be written; another connection may be made to a server.
-    fn renew(&self) {
-        let mut inner = self.lock();
-        for grain in 0..inner.skipped.len() {
-            if inner.skipped[grain] && inner.connection.is_none() {
-                inner.settle(grain, true);
-            }
-        }
-        self.1.renew(inner.connection == Some(false));
     }
 }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use headstart_assemble::served;
 use headstart_hints::{Expected, Follower};
-use headstart_nbd::Extent;
+use headstart_nbd::{Errno, Extent};
 use headstart_policy::registry::policy;
 use headstart_serve::backing::{Backing, SpilledBacking};
 use headstart_serve::conductor::{Conductor, Setting};
+use headstart_serve::queue::Queue;
 use headstart_serve::spill::Spill;
-use headstart_serve::work::{Action, Answer, ClientRequest, Completed, Data, Op, Work};
+use headstart_serve::work::{Action, Answer, Change, ClientRequest, Completed, Data, Op, Work};
 use headstart_types::Nanos;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,7 +22,7 @@ use toml::Table;
 
 use super::drawn::{End, Event, Kind, Plan, What};
 use super::model::{content, Fate, Model, ZEROES};
-use super::planted::Planted;
+use super::planted::{FaultyBacking, FaultyQueue, Planted};
 use super::storage::{Broken, Storage, GRAIN, PAGE};
 use super::Done;
 
@@ -67,10 +68,12 @@ pub struct World<'a> {
     model: Model,
     spill: Option<(PathBuf, Arc<Spill>)>,
     backing: Box<dyn Backing>,
-    conductor: Conductor,
+    conductor: Conductor<FaultyQueue>,
     now: Nanos,
     working: BTreeMap<(Nanos, u64), Working>,
     open: BTreeMap<u64, Open>,
+    /// What a planted fault keeps from the server, by request: the bytes of a write, or (none) that a change has failed.
+    withheld: BTreeMap<u64, Vec<u8>>,
     /// Answers that clients are reading, with their bytes.
     held: BTreeMap<(Nanos, u64), (Data, Vec<u8>)>,
     /// By client: how many have gone by its number.
@@ -106,11 +109,12 @@ impl<'a> World<'a> {
             model: Model::new(plan.size_bytes / GRAIN),
             spill: None,
             backing: Box::new(storage.clone()),
-            conductor: conductor(plan),
+            conductor: conductor(plan, fault),
             storage,
             now: Nanos::ZERO,
             working: BTreeMap::new(),
             open: BTreeMap::new(),
+            withheld: BTreeMap::new(),
             held: BTreeMap::new(),
             gone: BTreeMap::new(),
             sticks: Vec::new(),
@@ -127,7 +131,7 @@ impl<'a> World<'a> {
 
     /// A server starts.
     fn starts(&mut self) {
-        self.conductor = conductor(self.plan);
+        self.conductor = conductor(self.plan, self.fault);
         self.backing = Box::new(self.storage.clone());
         if self.plan.spill {
             let name = format!("headstart-whole-{}-{:?}", std::process::id(), std::thread::current().id());
@@ -155,13 +159,9 @@ impl<'a> World<'a> {
                 self.conductor.follow_hints(follower);
             }
         }
-        match self.fault {
-            Some(Planted::Inside(fault)) => _ = self.conductor.plant(fault),
-            Some(fault) => {
-                let backing = std::mem::replace(&mut self.backing, Box::new(self.storage.clone()));
-                self.backing = fault.around(backing);
-            }
-            None => {}
+        if let Some(fault) = self.fault {
+            let backing = std::mem::replace(&mut self.backing, Box::new(self.storage.clone()));
+            self.backing = Box::new(FaultyBacking { backing, fault });
         }
         self.syncs();
     }
@@ -225,13 +225,13 @@ impl<'a> World<'a> {
             return;
         }
         for working in self.working.values_mut().filter(|working| working.done.is_none()) {
-            if matches!(working.work, Work::Renew | Work::Store { .. }) {
+            if matches!(working.work, Work::Change(Change::Renew) | Work::Store { .. }) {
                 continue;
             }
             if self.random.random() {
                 // What comes of it is not heard of.
                 let has_lost = self.storage.lock().has_lost;
-                let _ = self.backing.carry_out(&mut working.work);
+                let _ = working.work.carry_out(&*self.backing);
                 self.storage.lock().has_lost = has_lost;
             }
             working.done = Some(Err(std::io::ErrorKind::ConnectionReset.into()));
@@ -260,7 +260,12 @@ impl<'a> World<'a> {
             Kind::Write { fua } => {
                 let version = id + 2;
                 self.model.begins(id, grains.clone(), version, fua);
-                Op::Write { data: grains.flat_map(|grain| content(version, grain)).collect(), fua }
+                let mut data = grains.flat_map(|grain| content(version, grain)).collect();
+                if self.fault == Some(Planted::StaleCache) {
+                    let now = self.storage.lock().bytes[bytes.start as usize..bytes.end as usize].to_vec();
+                    self.withheld.insert(id, std::mem::replace(&mut data, now));
+                }
+                Op::Write { data, fua }
             }
             Kind::Zero { fua } => {
                 self.model.begins(id, grains, ZEROES, fua);
@@ -341,23 +346,30 @@ impl<'a> World<'a> {
     fn is_read(&mut self) {
         let Some((_, (data, bytes))) = self.held.pop_first() else { return };
         assert!(data.slices(0).flatten().eq(&bytes), "an answer has changed on its way");
-        self.conductor.reuse(data);
+        self.takes_back(data);
+    }
+
+    fn takes_back(&mut self, data: Data) {
+        if self.fault != Some(Planted::LosesBuffer) {
+            self.conductor.reuse(data);
+        }
     }
 
     fn work_ends(&mut self) {
         let Some((_, working)) = self.working.pop_first() else { return };
         let Working { id, mut work, done } = working;
-        let mut result = done.unwrap_or_else(|| self.backing.carry_out(&mut work));
+        let mut result = done.unwrap_or_else(|| work.carry_out(&*self.backing));
         if let (Work::Read { offset, buffers, .. }, true) = (&work, result.is_ok()) {
             let is = |how| !matches!(how, Broken::Changes | Broken::Syncs);
             let failed = self.storage.lock().fails(*offset, buffers.len() as u64 * PAGE, is);
             result = failed.map_or(result, Err);
         }
-        let mut buffers = match work {
-            Work::Read { buffers, .. } => buffers,
-            Work::Store { buffer, .. } => vec![buffer],
-            _ => Vec::new(),
-        };
+        if self.fault == Some(Planted::KeepsFailed) && matches!(work, Work::Change(_)) && id < 2 * DIRECT {
+            if let Err(_) = std::mem::replace(&mut result, Ok(Vec::new())) {
+                self.withheld.insert(id - DIRECT, Vec::new());
+            }
+        }
+        let mut buffers = work.into_buffers();
         if result.is_err() {
             // Whatever a read has left there is nothing to go by.
             buffers.iter_mut().for_each(|buffer: &mut BytesMut| buffer.fill(0xee));
@@ -376,8 +388,18 @@ impl<'a> World<'a> {
         for action in actions {
             match action {
                 Action::Start(id, work) => self.begins(id, work),
-                Action::Reply(id, answer) => self.answered(id, answer),
+                Action::Reply(..) if self.fault == Some(Planted::LosesAnswer) => {}
+                Action::Reply(id, answer) => {
+                    self.answered(id, answer);
+                    if self.fault == Some(Planted::AnswersTwice) {
+                        self.answered(id, Answer::Done);
+                    }
+                }
             }
+        }
+        if self.fault == Some(Planted::GivesNumbersAway) {
+            let conductor = &self.conductor;
+            conductor.pages().forget(|block| conductor.level().state(block).is_absent());
         }
         if let Err(broken) = self.conductor.check() {
             panic!("{broken}");
@@ -387,8 +409,7 @@ impl<'a> World<'a> {
 
     /// After a loss, and once what was under way then has ended, reads bring what the backing has.
     fn settles(&mut self) {
-        let changes =
-            |work: &Work| matches!(work, Work::Write { .. } | Work::Trim { .. } | Work::Zero { .. } | Work::Renew);
+        let changes = |work: &Work| matches!(work, Work::Change(change) if !matches!(change, Change::Flush));
         let is_away = self.storage.lock().connection == Some(false);
         if self.conductor.unstable().is_none() || is_away || self.settled.is_some() {
             return;
@@ -400,6 +421,9 @@ impl<'a> World<'a> {
 
     fn begins(&mut self, id: u64, mut work: Work) {
         self.counted += 1;
+        if let (Some(Planted::StaleCache), Work::Change(Change::Write { data, .. })) = (self.fault, &mut work) {
+            *data = self.withheld.remove(&(id - DIRECT)).expect("it was kept when it was asked");
+        }
         let mut takes = Nanos(self.random.random_range(1_000..2_000_000));
         if let Work::Read { offset, buffers, .. } = &work {
             self.done.reads += 1;
@@ -410,7 +434,7 @@ impl<'a> World<'a> {
                 takes = STUCK;
             }
         }
-        if self.stalls > 0 && !matches!(work, Work::Renew) {
+        if self.stalls > 0 && !matches!(work, Work::Change(Change::Renew)) {
             self.stalls -= 1;
             takes = STUCK;
         }
@@ -418,7 +442,7 @@ impl<'a> World<'a> {
             self.waits_until = self.now + STUCK;
         }
         // What it does it does when it begins, or when it ends. What fails fails at the end.
-        let done = self.random.random::<bool>().then(|| self.backing.carry_out(&mut work));
+        let done = self.random.random::<bool>().then(|| work.carry_out(&*self.backing));
         self.working.insert((self.now + takes, self.counted), Working { id, work, done });
     }
 
@@ -427,6 +451,9 @@ impl<'a> World<'a> {
         let is_over = self.conductor.unstable().is_some();
         if self.fault == Some(Planted::ForgetsFailedSync) && is_over && open.kind == Kind::Flush && !open.is_first {
             answer = Answer::Done;
+        }
+        if self.withheld.remove(&id).is_some() {
+            answer = Answer::Failed(Errno::Io);
         }
         let has_failed = matches!(answer, Answer::Failed(_));
         self.done.failed += u64::from(has_failed);
@@ -462,7 +489,7 @@ impl<'a> World<'a> {
                     panic!("a read brings what is not there: {wrong}");
                 }
                 if open.client.1 < self.generation(open.client.0) {
-                    return self.conductor.reuse(data);
+                    return self.takes_back(data);
                 }
                 self.counted += 1;
                 let until = self.now + Nanos(self.random.random_range(0..1_500_000));
@@ -491,11 +518,8 @@ impl<'a> World<'a> {
         for Working { work, .. } in self.working.values() {
             match work {
                 Work::Read { offset, buffers, .. } => stuck.push(offset / PAGE..offset / PAGE + buffers.len() as u64),
-                Work::Write { offset, data, .. } => stuck.push(pages(&(*offset..offset + data.len() as u64))),
-                Work::Trim { offset, length, .. } | Work::Zero { offset, length, .. } => {
-                    stuck.push(pages(&(*offset..offset + length)));
-                }
-                Work::Flush | Work::Renew | Work::Store { .. } | Work::Extents { .. } => {}
+                Work::Change(change) => stuck.extend(change.bytes().map(|bytes| pages(&bytes))),
+                Work::Store { .. } | Work::Extents { .. } => {}
             }
         }
         // A sync that is stuck holds up those beside it, as they may have had its error.
@@ -563,15 +587,16 @@ impl<'a> World<'a> {
         // What was under way has come as far as it has.
         for (_, Working { mut work, done, .. }) in std::mem::take(&mut self.working) {
             if done.is_none() && !matches!(work, Work::Store { .. } | Work::Read { .. }) && self.random.random() {
-                let _ = self.backing.carry_out(&mut work);
+                let _ = work.carry_out(&*self.backing);
             }
         }
         self.open.clear();
+        self.withheld.clear();
         self.held.clear();
         self.sticks.clear();
         self.stalls = 0;
         self.model.gives_up();
-        self.conductor = conductor(self.plan);
+        self.conductor = conductor(self.plan, self.fault);
         self.backing = Box::new(self.storage.clone());
         let path = self.spill.take().map(|(path, _)| path);
         if end == End::Crashed {
@@ -600,7 +625,7 @@ impl<'a> World<'a> {
             let (_, (data, bytes)) = self.held.pop_last().expect("it has just come");
             let is = self.storage.lock().bytes[first as usize..first as usize + bytes.len()] == bytes[..];
             assert!(is, "the cache is not what the backing is, from byte {first} on");
-            self.conductor.reuse(data);
+            self.takes_back(data);
         }
         self.drains();
         self.restarts(End::Crashed);
@@ -608,7 +633,7 @@ impl<'a> World<'a> {
     }
 }
 
-fn conductor(plan: &Plan) -> Conductor {
+fn conductor(plan: &Plan, fault: Option<Planted>) -> Conductor<FaultyQueue> {
     let keys: Table = plan.level.parse().expect("the keys are TOML");
     let level = served(keys, PAGE).expect("the keys are right");
     let setting = Setting {
@@ -617,9 +642,11 @@ fn conductor(plan: &Plan) -> Conductor {
         frames: level.frames,
         under_way_max: plan.depth,
         read_bytes_max: plan.read_pages_max * PAGE,
-        fails_in_parts: plan.fails_in_parts,
+        fails_in_parts: plan.fails_in_parts && fault != Some(Planted::SpreadsError),
     };
-    let mut conductor = Conductor::new(setting, level.tier);
+    let tier = fault.into_iter().fold(level.tier, |tier, fault| fault.within(tier));
+    let queue = FaultyQueue { queue: Queue::new(setting.under_way_max), fault };
+    let mut conductor = Conductor::with_queue(setting, tier, queue);
     plan.numbered.into_iter().for_each(|pages| conductor.number_at_most(pages));
     conductor
 }

@@ -1,0 +1,129 @@
+//! The conformance suite on each kind of backing. An object's is in `object.rs`, which has a server for it.
+
+mod common;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{mpsc, Arc};
+
+use common::{Shared, PAGE};
+use headstart_serve::backing::{conformance, open, Backing, SpilledBacking};
+use headstart_serve::spill::Spill;
+use headstart_serve::{run, Settings};
+
+/// Neither whole pages nor whole sectors.
+const SIZE: usize = (1 << 20) + 5_003;
+
+/// A folder that goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("headstart-backings-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("there is room");
+        Self(path)
+    }
+
+    /// A file of these bytes.
+    fn file(&self, bytes: &[u8]) -> String {
+        let path = self.0.join("image");
+        std::fs::write(&path, bytes).expect("there is room");
+        path.to_str().expect("it is text").to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Bytes with a hole in them.
+fn content() -> Vec<u8> {
+    let hole = 200_000..600_000;
+    (0..SIZE).map(|at| if hole.contains(&at) { 0 } else { (at / 3 % 251) as u8 }).collect()
+}
+
+fn opened(name: &str, writable: bool, direct: bool) -> Arc<dyn Backing> {
+    Arc::from(open(name, writable, direct, true).unwrap_or_else(|error| panic!("{error}")))
+}
+
+#[test]
+fn memory() {
+    conformance::backing(&opened("mem:3000000B", true, false), &vec![0; 3_000_000], true);
+}
+
+#[test]
+fn a_file_read_only_and_written() {
+    let folder = Folder::new("file");
+    let name = folder.file(&content());
+    conformance::backing(&opened(&name, false, false), &content(), false);
+    conformance::backing(&opened(&name, true, false), &content(), true);
+}
+
+#[test]
+fn a_file_past_the_page_cache() {
+    let folder = Folder::new("direct");
+    let bytes = &content()[..1 << 20];
+    let name = folder.file(bytes);
+    match open(&name, false, true, true) {
+        Ok(backing) => conformance::backing(&Arc::from(backing), bytes, false),
+        Err(error) => eprintln!("SKIPPED: {error}"),
+    }
+}
+
+#[test]
+fn an_emulated_disk() {
+    let folder = Folder::new("emulated");
+    let bytes = &content()[..1 << 20];
+    let backing = opened(&format!("emulate:sata-ssd:{}", folder.file(bytes)), false, false);
+    conformance::backing(&backing, bytes, false);
+}
+
+/// Another server, whose cache is smaller than its export.
+#[test]
+fn a_server() {
+    let folder = Folder::new("server");
+    let socket = folder.0.join("socket");
+    let settings = Settings {
+        exports: vec![(String::new(), folder.file(&content()))],
+        listen: format!("unix:{}", socket.display()),
+        level: "size = \"128KiB\"\npolicy = \"linux\"".parse().expect("it is TOML"),
+        page: "4KiB".to_owned(),
+        writable: true,
+        ..Settings::default()
+    };
+    let (over, (ready, is_ready)) = (AtomicBool::new(false), mpsc::channel());
+    std::thread::scope(|scope| {
+        let (settings, is_over) = (&settings, &over);
+        let served = scope.spawn(move || {
+            run(settings, &mut |_| {
+                _ = ready.send(());
+                !is_over.load(Ordering::Relaxed)
+            })
+        });
+        is_ready.recv().expect("it begins");
+        let name = format!("nbd+unix:///?socket={}", socket.display());
+        let conforms = std::panic::catch_unwind(|| conformance::backing(&opened(&name, true, false), &content(), true));
+        // The server has to end whatever the outcome is: it is waited for.
+        over.store(true, Ordering::Relaxed);
+        served.join().expect("it ends").expect("it ends in order");
+        conforms.unwrap_or_else(|said| std::panic::resume_unwind(said));
+    });
+}
+
+#[test]
+fn one_behind_a_spill_file_that_has_some_of_its_pages() {
+    let (folder, bytes) = (Folder::new("spilled"), content());
+    let shared = Shared::default();
+    shared.lock().bytes = bytes.clone();
+    let text = format!("{}:1MiB", folder.0.join("spill").display());
+    let spill = Arc::new(Spill::open(&text, (SIZE as u64, PAGE), None, true).expect("it can be opened"));
+    for page in (0..SIZE as u64 / PAGE).filter(|page| page % 3 > 0) {
+        let place = spill.begin(page).expect("there is room");
+        spill.store(place, &bytes[(page * PAGE) as usize..][..PAGE as usize]);
+    }
+    let backing: Arc<dyn Backing> = Arc::new(SpilledBacking::new(Box::new(shared), spill.clone(), PAGE));
+    conformance::backing(&backing, &bytes, true);
+    assert!(serde_json::to_value(spill.report()).expect("it is JSON")["level"]["hits_ready"].as_u64() > Some(0));
+}
