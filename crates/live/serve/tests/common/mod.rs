@@ -70,7 +70,7 @@ impl Backing for Shared {
             return Err(io::Error::other("bad"));
         }
         for (page, buffer) in (offset / PAGE..).zip(buffers) {
-            let from = (page * PAGE) as usize;
+            let from = memory.bytes.len().min((page * PAGE) as usize);
             let to = (from + PAGE as usize).min(memory.bytes.len());
             buffer.fill(0);
             buffer[..to - from].copy_from_slice(&memory.bytes[from..to]);
