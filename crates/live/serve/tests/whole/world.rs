@@ -364,10 +364,10 @@ impl<'a> World<'a> {
             let failed = self.storage.lock().fails(*offset, buffers.len() as u64 * PAGE, is);
             result = failed.map_or(result, Err);
         }
-        if self.fault == Some(Planted::KeepsFailed) && matches!(work, Work::Change(_)) && id < 2 * DIRECT {
-            if let Err(_) = std::mem::replace(&mut result, Ok(Vec::new())) {
-                self.withheld.insert(id - DIRECT, Vec::new());
-            }
+        let is_plain = matches!(&work, Work::Change(change) if change.bytes().is_some() && !change.is_fua());
+        if self.fault == Some(Planted::KeepsFailed) && is_plain && result.is_err() {
+            self.withheld.insert(id - DIRECT, Vec::new());
+            result = Ok(Vec::new());
         }
         let mut buffers = work.into_buffers();
         if result.is_err() {
