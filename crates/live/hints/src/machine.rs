@@ -10,12 +10,10 @@
 //!   `used` pages are, at most `frames_min + growth * used` others are prefetched. Pages that the command finds in the page cache
 //!   prove nothing: programs share libraries. `growth` is 0 where frames come with [`Machine::allow`], as for commands.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use headstart_engine::{
-    Ask, Counts, Devices, Ended, From, IoRequest, IssueMode, Kind, Level, NoSupply, Stack, System, Tier, What,
-};
+use headstart_engine::{Ask, Counts, IssueMode, Level, NoSupply, Stack, System, Tier, What};
+use headstart_host::mailbox::Mailbox;
 use headstart_policy::readahead::Asked;
 use headstart_policy::registry::{replacement, Context, PolicyRow};
 use headstart_policy::{BlockMap, Hints};
@@ -52,37 +50,6 @@ pub struct Setting {
     pub concurrency: u32,
     /// Mean time between two references of the recorded run.
     pub think: Nanos,
-}
-
-/// What is between the machine and the disks.
-#[derive(Debug, Default)]
-struct Mailbox {
-    orders: Vec<Block>,
-    ended: VecDeque<(Ended, Block)>,
-}
-
-impl Devices<Universe> for Mailbox {
-    fn submit(&mut self, _now: Nanos, from: From, order: IoRequest<'_>, _space: &Universe) -> u32 {
-        if order.kind == Kind::Prefetch {
-            self.orders.extend_from_slice(order.blocks);
-            return 1;
-        }
-        let ended = Ended { level: from.level, what: What::Allocated };
-        self.ended.extend(order.blocks.iter().map(|block| (ended, *block)));
-        1
-    }
-
-    fn start(&mut self, _now: Nanos) {}
-
-    fn next_event(&self) -> Option<Nanos> {
-        None
-    }
-
-    fn ended(&mut self, _now: Nanos, _space: &Universe, into: &mut Vec<Block>) -> Option<Ended> {
-        let (ended, block) = self.ended.pop_front()?;
-        into.push(block);
-        Some(ended)
-    }
 }
 
 /// Whether the position of a block is over, and by what.
@@ -159,7 +126,7 @@ impl Machine {
         // What is demanded is there; a prefetch that left in the same order would count as there too, and no disk would read it.
         level.separate_prefetches();
         let pages = disk_of.len();
-        let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::default(), universe, super::PAGE_BYTES);
+        let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::of_prefetches(), universe, super::PAGE_BYTES);
         let manner = IssueMode { whole: true, open: true, write_delay: None };
         let Ok(system) = System::try_new(stack, Vec::new(), manner, None);
         Ok(Self {
@@ -348,7 +315,7 @@ impl Machine {
         }
         self.answered[block.index()] = true;
         let what = service.map_or(What::Unneeded, What::Fetched);
-        self.system.stack.devices.ended.push_back((Ended { level: 0, what }, block));
+        self.system.stack.devices.end(0, what, block);
     }
 
     /// Lets everything happen that happens now; the prefetches that the policy wants go to `orders`, each block once: one that has left the
@@ -358,14 +325,14 @@ impl Machine {
             self.grow();
             let Ok(()) = self.system.turn(now, &[]);
             let devices = &mut self.system.stack.devices;
-            for block in devices.orders.drain(..) {
+            for block in std::mem::take(&mut devices.requests).into_iter().flat_map(|request| request.blocks) {
                 if self.answered[block.index()] {
-                    devices.ended.push_back((Ended { level: 0, what: What::Unneeded }, block));
+                    devices.end(0, What::Unneeded, block);
                 } else {
                     orders.push(block);
                 }
             }
-            if devices.ended.is_empty() {
+            if !devices.has_ended() {
                 return;
             }
         }

@@ -1,5 +1,6 @@
 //! What every live host shares.
 //!
+//! - `mailbox.rs`: what passes between the machine and a host;
 //! - `clock`: real time, and a clock that tests step; `punctual.rs`: the priority that wakes a thread at once;
 //! - `ring.rs`, `memory.rs`, `page_cache.rs`: reading files without threads, large pages, what the kernel has of a file;
 //! - `child.rs`, `tracefs.rs`, `intervals.rs`: a command and the kernel's trace of it; `roots.rs`: where the system shows itself;
@@ -8,6 +9,7 @@
 pub mod child;
 mod clock;
 pub mod intervals;
+pub mod mailbox;
 pub mod memory;
 pub mod owned;
 pub mod page_cache;

@@ -10,9 +10,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headstart_engine::parallel::DiskTimes;
+use headstart_host::mailbox::Request;
 use headstart_types::{Block, Nanos};
-
-use super::blocks::Request;
 
 /// A block's bytes as they go from the disk through the cache to the processes.
 pub(super) type Data = Arc<[u8]>;
@@ -132,7 +131,12 @@ mod tests {
     #[test]
     fn first_come_first_served_each_in_its_time() {
         let disk = disk();
-        let one = |block| Request { slot: 0, blocks: vec![Block(block)], write: false };
+        let one = |block| Request {
+            slot: 0,
+            disk: headstart_types::Disk(0),
+            kind: headstart_engine::Kind::Demand,
+            blocks: vec![Block(block)],
+        };
         disk.order(Nanos(5), one(4));
         disk.order(Nanos(10), one(0));
         assert_eq!(disk.next_at(), Some(Nanos(35)));

@@ -3,10 +3,10 @@
 
 use headstart_engine::parallel::{DiskTimes, Outcome, Setup};
 use headstart_engine::{Client, NoSupply, Phase, Reads, System};
+use headstart_host::mailbox::{Mailbox, Request};
 use headstart_policy::BlockMap;
-use headstart_types::{Block, Disk, Nanos};
+use headstart_types::{Block, Nanos};
 
-use super::blocks::{Mailbox, Request};
 use super::disks::Data;
 
 /// What a process has read last, to be looked at by its thread.
@@ -37,7 +37,7 @@ impl<S: BlockMap + Send> Machine<S> {
     /// At time zero, over blocks that lie in `space`.
     pub fn new(setup: Setup, space: S) -> Self {
         let (processes, blocks) = (setup.processes(), space.blocks());
-        let mailbox = Mailbox::new(setup.block_sectors);
+        let mailbox = Mailbox::by_request(setup.block_sectors);
         let mut system = setup.machine(mailbox, space);
         system.be_told();
         let mut machine = Self {
@@ -109,12 +109,12 @@ impl<S: BlockMap + Send> Machine<S> {
             self.bytes[block.index()] = Some(data);
         }
         let stack = &mut self.system.stack;
-        stack.devices.done(request, service);
+        stack.devices.end_request(request, service);
     }
 
     /// Whether something has ended that the machine has not looked at: what needs no disk ends at once.
     pub fn has_ended(&self) -> bool {
-        !self.system.stack.devices.is_empty()
+        self.system.stack.devices.has_ended()
     }
 
     /// Whether anybody has come, or anything has ended, or the timer's time has come.
@@ -179,8 +179,8 @@ impl<S: BlockMap + Send> Machine<S> {
     }
 
     /// What the disks are to be given.
-    pub fn take_orders(&mut self) -> Vec<(Disk, Request)> {
-        std::mem::take(&mut self.system.stack.devices.orders)
+    pub fn take_requests(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.system.stack.devices.requests)
     }
 
     /// What a process has read since it last looked.

@@ -50,9 +50,10 @@ impl<C: Clock, S: BlockMap + Send> Testbed<'_, C, S> {
         // Read while nobody else acts, so that times never decrease.
         let now = self.clock.now();
         machine.turn(now);
-        for (disk, request) in machine.take_orders() {
-            self.disks[disk.index()].order(now, request);
-            self.clock.wake(disk.index());
+        for request in machine.take_requests() {
+            let disk = request.disk.index();
+            self.disks[disk].order(now, request);
+            self.clock.wake(disk);
         }
         for process in machine.wakes.drain(..) {
             self.clock.wake(self.worker(process));

@@ -1,42 +1,13 @@
 //! The machine for one export: one level and its coordinator over a mailbox (`headstart_engine`).
 
-use std::collections::VecDeque;
-
-use headstart_engine::{
-    Counts, Devices, Ended, From, IoRequest, IssueMode, Kind, Level, NoSupply, Stack, System, Tier, What,
-};
+use headstart_engine::{Counts, IssueMode, Level, NoSupply, Stack, System, Tier, What};
+use headstart_host::mailbox::{Mailbox, Request};
 use headstart_policy::coordinator::SentUp;
 use headstart_policy::readahead::Asked;
 use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos};
 
 use crate::pages::Pages;
-
-/// What is between the machine and the backing.
-#[derive(Debug, Default)]
-struct Mailbox {
-    orders: Vec<(Kind, Vec<Block>)>,
-    ended: VecDeque<(Ended, Block)>,
-}
-
-impl Devices<Pages> for Mailbox {
-    fn submit(&mut self, _now: Nanos, _from: From, order: IoRequest<'_>, _space: &Pages) -> u32 {
-        self.orders.push((order.kind, order.blocks.to_vec()));
-        1
-    }
-
-    fn start(&mut self, _now: Nanos) {}
-
-    fn next_event(&self) -> Option<Nanos> {
-        None
-    }
-
-    fn ended(&mut self, _now: Nanos, _space: &Pages, into: &mut Vec<Block>) -> Option<Ended> {
-        let (ended, block) = self.ended.pop_front()?;
-        into.push(block);
-        Some(ended)
-    }
-}
 
 /// A level under a coordinator, asked by clients.
 pub struct Machine {
@@ -96,8 +67,7 @@ impl Machine {
 
     /// `block` has been fetched, after `service`: at the next turn.
     pub fn fetched(&mut self, block: Block, service: Nanos) {
-        let what = What::Fetched(service);
-        self.system.stack.devices.ended.push_back((Ended { level: 0, what }, block));
+        self.system.stack.devices.end(0, What::Fetched(service), block);
     }
 
     /// Begins the instant `now`: what has ended arrives, and the policy decides.
@@ -122,10 +92,10 @@ impl Machine {
 
     /// Gives the blocks that have been evicted, the requests that are done, and the fetches that the policy wants, since it
     /// was last asked. Evictions come before the fetches that they make room for.
-    pub fn take(&mut self, evicted: &mut Vec<Block>, replied: &mut Vec<u64>, orders: &mut Vec<(Kind, Vec<Block>)>) {
+    pub fn take(&mut self, evicted: &mut Vec<Block>, replied: &mut Vec<u64>, orders: &mut Vec<Request>) {
         self.system.stack.take_left(evicted);
         self.system.take_replied(replied);
-        orders.append(&mut self.system.stack.devices.orders);
+        orders.append(&mut self.system.stack.devices.requests);
     }
 
     /// The page that `block` stands for.

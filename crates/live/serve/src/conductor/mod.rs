@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use headstart_engine::{Counts, Kind, Level, Tier};
 use headstart_hints::{FollowReport, Follower};
+use headstart_host::mailbox::Request;
 use headstart_nbd::Errno;
 use headstart_policy::readahead::Asked;
 use headstart_policy::BlockMap;
@@ -353,7 +354,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         self.machine.take(&mut evicted, &mut replied, &mut orders);
         evicted.iter().for_each(|block| self.leave(*block, actions));
         let pages_max = (self.setting.read_bytes_max / self.setting.page_bytes).max(1) as usize;
-        for (kind, blocks) in orders {
+        for Request { kind, blocks, .. } in orders {
             let demand = kind == Kind::Demand;
             for blocks in blocks.chunks(pages_max) {
                 let first = self.machine.page(blocks[0]);
