@@ -10,11 +10,8 @@ use toml::Table;
 
 use super::geometry::{Access, Zone};
 use super::rotation::Tick;
+use super::{at_rate, PER_SECTOR};
 use crate::time::Time;
-use crate::SECTOR_BYTES;
-
-/// Time of a sector at one byte per second, in nanoseconds.
-const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
 
 /// Maximum rate in bytes per second: keeps [`Bus::time`] within its arithmetic.
 const RATE_MAX: u64 = u64::MAX >> 20;
@@ -130,11 +127,9 @@ impl Bus {
     /// Bus time of `sectors` sectors.
     #[inline]
     pub fn time(&self, sectors: u32, write: bool) -> Nanos {
-        // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits in 64.
         match *self {
             Bus::Sector(times) => times[usize::from(write)] * u64::from(sectors),
-            Bus::Rate(rate) if sectors < 1 << 24 => Nanos((u64::from(sectors) * PER_SECTOR).div_ceil(rate)),
-            Bus::Rate(rate) => Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(rate)) as u64),
+            Bus::Rate(rate) => at_rate(sectors.into(), rate),
         }
     }
 }

@@ -35,6 +35,7 @@ use headstart_types::{KeyError, Nanos};
 
 use self::streams::Streams;
 use self::writes::WriteBuffer;
+use super::at_rate;
 use super::flash_blocks::Blocks;
 use super::flash_channels::{Channels, Passage};
 use super::flash_keys::FlashKeys;
@@ -125,14 +126,7 @@ impl Flash {
     /// Time of `sectors` sectors on the link, rounded up, without the command.
     #[inline]
     fn span(&self, sectors: u64) -> Nanos {
-        // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits in 64.
-        const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
-        let rate = self.parameters.link_bytes_per_second;
-        if sectors < 1 << 24 {
-            Nanos((sectors * PER_SECTOR).div_ceil(rate))
-        } else {
-            Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(rate)) as u64)
-        }
+        at_rate(sectors, self.parameters.link_bytes_per_second)
     }
 
     /// First and last page of a request.

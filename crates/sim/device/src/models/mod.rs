@@ -21,3 +21,21 @@ mod single;
 mod sparing;
 pub mod stream;
 pub mod uniform;
+
+use headstart_types::Nanos;
+
+use crate::SECTOR_BYTES;
+
+/// Time of a sector at one byte per second, in nanoseconds.
+const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
+
+/// Time of at most 2^32 sectors at a rate, rounded up.
+#[inline]
+fn at_rate(sectors: u64, bytes_per_second: u64) -> Nanos {
+    // At most 2^32 * 512e9, which needs 128 bits; below 2^24 sectors it fits in 64.
+    if sectors < 1 << 24 {
+        Nanos((sectors * PER_SECTOR).div_ceil(bytes_per_second))
+    } else {
+        Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(bytes_per_second)) as u64)
+    }
+}

@@ -20,6 +20,7 @@ use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::{at_rate, PER_SECTOR};
 use crate::driver_cost;
 use crate::limits::TIME_MAX;
 use crate::row::Model;
@@ -32,9 +33,6 @@ const NORMAL_P99: f64 = 2.326_347_874_040_840_8;
 const NORMAL_MAX: f64 = 8.58;
 
 const SECOND: Nanos = Nanos(1_000_000_000);
-
-/// Time of a sector at one byte per second, in nanoseconds.
-const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;
 
 pub const ROW: Model = Model {
     name: "object-store",
@@ -100,7 +98,7 @@ impl ObjectStore {
     /// Time of `sectors` sectors on a connection, rounded up.
     #[inline]
     fn transfer(&self, sectors: u32) -> Nanos {
-        Nanos((u128::from(sectors) * u128::from(PER_SECTOR)).div_ceil(u128::from(self.bytes_per_second)) as u64)
+        at_rate(sectors.into(), self.bytes_per_second)
     }
 }
 
