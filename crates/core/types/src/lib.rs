@@ -17,7 +17,7 @@ mod openmetrics;
 mod printable;
 mod program;
 mod reference;
-mod seed;
+pub mod seed;
 mod size;
 mod spread;
 mod time;
@@ -32,7 +32,7 @@ pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;
 pub use keys::{
     absent_in_words, as_text, as_text_if_any, defaults_of, one_of, optional, property_names, read_keys, read_table,
-    schema_of, take_key, toml_problem, within_range, KeySchema, KeyTable, Keys, NoKeys,
+    schema_of, take_key, toml_problem, within_range, Chosen, KeySchema, KeyTable, Keys, NoKeys, Row, TypedKeys,
 };
 pub use openmetrics::{escaped, OpenMetrics};
 pub use printable::{printable, printable_path};

@@ -18,11 +18,20 @@ pub fn stream_seed(seed: u64, role: &str, index: u64) -> u64 {
     mix(of_role ^ index)
 }
 
-/// One step of splitmix64: advances the state and mixes it.
-const fn mix(state: u64) -> u64 {
-    let mut mixed = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+/// The distance of two states of splitmix64: 2^64 over the golden ratio, odd.
+pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// One step of splitmix64: advances the state by [`GOLDEN`] and mixes it.
+#[must_use]
+pub const fn mix(state: u64) -> u64 {
+    finalise(state.wrapping_add(GOLDEN))
+}
+
+/// The output of splitmix64 in a state: a permutation of the 64-bit numbers.
+#[must_use]
+pub const fn finalise(state: u64) -> u64 {
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
 

@@ -281,6 +281,7 @@ fn line_through(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headstart_types::seed::GOLDEN;
     use headstart_types::Nanos;
 
     fn of(blocks: impl Iterator<Item = u64>, most: usize) -> Analysis {
@@ -330,7 +331,7 @@ mod tests {
     fn zipf() -> impl Iterator<Item = u64> {
         let mut all: Vec<u64> =
             (1..=2000u64).flat_map(|rank| std::iter::repeat_n(rank, (20_000 / rank) as usize)).collect();
-        all.sort_by_key(|rank| rank.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        all.sort_by_key(|rank| rank.wrapping_mul(GOLDEN));
         let count = all.len();
         (0..count).map(move |index| all[index * 7919 % count])
     }

@@ -66,6 +66,20 @@ pub struct Carries {
     pub objects: bool,
 }
 
+impl Carries {
+    /// No field.
+    pub const NOTHING: Self = Self {
+        time: false,
+        duration: false,
+        think: false,
+        processes: false,
+        files: false,
+        writes: false,
+        addresses: false,
+        objects: false,
+    };
+}
+
 /// One row of a trace's file table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {

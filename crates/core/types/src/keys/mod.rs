@@ -6,6 +6,7 @@
 //! [`reader`] checks types, [`ranges`] checks ranges against the struct's schema, and [`Keys::check`] checks
 //! combinations of keys.
 
+mod chosen;
 mod ranges;
 mod reader;
 mod refusal;
@@ -20,6 +21,7 @@ use toml::{Table, Value};
 
 use crate::KeyError;
 
+pub use chosen::{Chosen, Row, TypedKeys};
 pub use schema::{absent_in_words, one_of, optional, property_names, schema_of};
 pub use toml_text::toml_problem;
 
@@ -93,6 +95,7 @@ pub struct KeyTable {
     schema: fn() -> &'static Json,
     /// Defaults and schema of a second struct whose keys are allowed beside these.
     beside: Option<Beside>,
+    read: fn(Table) -> Result<TypedKeys, KeyError>,
 }
 
 impl KeyTable {
@@ -101,14 +104,21 @@ impl KeyTable {
 
     /// The keys of a struct that has defaults.
     #[must_use]
-    pub const fn of<K: Keys + Default + Serialize>() -> Self {
-        Self { defaults: defaults_of::<K>, over: "", schema: K::schema, beside: None }
+    pub const fn of<K: Keys + Default + Serialize + Send + Sync + 'static>() -> Self {
+        let read = |table| read_keys::<K>(table).map(TypedKeys::new);
+        Self { defaults: defaults_of::<K>, over: "", schema: K::schema, beside: None, read }
     }
 
-    /// The keys of a struct whose defaults are given as TOML text, such as a shipped profile.
+    /// Any keys, which are read into a table, with defaults given as TOML text; for rows that are not written in Rust.
+    #[must_use]
+    pub const fn any(defaults: &'static str) -> Self {
+        Self { over: defaults, read: |table| Ok(TypedKeys::new(table)), ..Self::NONE }
+    }
+
+    /// The keys of a struct whose defaults are given as TOML text, such as a shipped profile; they are read into a table.
     #[must_use]
     pub const fn with_text<K: Keys>(defaults: &'static str) -> Self {
-        Self { defaults: Table::new, over: defaults, schema: K::schema, beside: None }
+        Self { schema: K::schema, ..Self::any(defaults) }
     }
 
     /// The same keys with other defaults, given as TOML text; for a row that shares its struct with others.
@@ -133,6 +143,16 @@ impl KeyTable {
         defaults.extend(self.over.parse::<Table>().expect("defaults are TOML"));
         defaults.extend(self.beside.map_or_else(Table::new, |(defaults, _)| defaults()));
         defaults
+    }
+
+    /// Reads the keys that were given, and the defaults of the others, into the struct.
+    ///
+    /// # Errors
+    /// The first key that is unknown, missing, of the wrong type or out of range.
+    pub fn read(&self, given: Table) -> Result<TypedKeys, KeyError> {
+        let mut table = self.defaults();
+        table.extend(given);
+        (self.read)(table)
     }
 
     /// Whether there is a key of that name.

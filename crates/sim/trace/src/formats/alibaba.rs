@@ -26,16 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "alibaba",
     summary: "CSV device_id, opcode, offset, length, timestamp; bytes, us; the device is the file",
     source: "Li et al., Alibaba Cloud block traces, IISWC 2020",
-    carries: Carries {
-        time: true,
-        duration: false,
-        think: false,
-        processes: false,
-        files: true,
-        writes: true,
-        addresses: true,
-        objects: false,
-    },
+    carries: Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
     detect,
     open: |source| LAYOUT.open(source),
 };

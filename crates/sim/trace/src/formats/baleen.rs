@@ -63,16 +63,7 @@ fn record(fields: &[&[u8]; 7], known: &mut Known) -> Result<Repeated, String> {
     Repeated::counted(record, if count.is_empty() { 1 } else { whole(count, "op_count")? }, "op_count")
 }
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: true,
-    writes: true,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries = Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "baleen",

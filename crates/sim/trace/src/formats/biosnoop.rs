@@ -36,12 +36,11 @@ const BEFORE_FIRST_NS: u64 = 3_600 * SECOND_NS;
 const CARRIES: Carries = Carries {
     time: true,
     duration: true,
-    think: false,
     processes: true,
     files: true,
     writes: true,
     addresses: true,
-    objects: false,
+    ..Carries::NOTHING
 };
 
 pub(crate) const FORMAT: Format = Format {

@@ -51,12 +51,11 @@ pub(crate) const FORMAT: Format = Format {
     carries: Carries {
         time: true,
         duration: true,
-        think: false,
         processes: true,
         files: true,
         writes: true,
         addresses: true,
-        objects: false,
+        ..Carries::NOTHING
     },
     detect: |head| {
         Evidence::mark(

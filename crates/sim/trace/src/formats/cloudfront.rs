@@ -18,16 +18,8 @@ use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole};
 use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    think: false,
-    processes: false,
-    files: true,
-    writes: true,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries =
+    Carries { time: true, duration: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "cloudfront",

@@ -24,12 +24,11 @@ use crate::{Carries, Evidence, FileEntry, Format, Record};
 const CARRIES: Carries = Carries {
     time: true,
     duration: true,
-    think: false,
     processes: true,
     files: true,
     writes: true,
     addresses: true,
-    objects: false,
+    ..Carries::NOTHING
 };
 
 pub(crate) const FORMAT: Format = Format {

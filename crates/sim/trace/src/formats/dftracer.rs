@@ -23,12 +23,11 @@ use crate::{Carries, Evidence, FileEntry, Format, Record};
 const CARRIES: Carries = Carries {
     time: true,
     duration: true,
-    think: false,
     processes: true,
     files: true,
     writes: true,
     addresses: true,
-    objects: false,
+    ..Carries::NOTHING
 };
 
 /// O_APPEND of Linux.

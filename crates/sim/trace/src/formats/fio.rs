@@ -31,16 +31,7 @@ const TIME_UNIT_NS: u64 = 1_000;
 /// Waits of version 2 are in milliseconds.
 const WAIT_UNIT_NS: u64 = 1_000_000;
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: true,
-    writes: true,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries = Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "fio",

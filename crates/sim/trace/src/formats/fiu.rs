@@ -14,16 +14,8 @@ use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole, whole_u32};
 use crate::{Carries, Evidence, Format, Record};
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: true,
-    files: true,
-    writes: true,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries =
+    Carries { time: true, processes: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "fiu",

@@ -33,12 +33,11 @@ pub(crate) const FORMAT: Format = Format {
     carries: Carries {
         time: true,
         duration: true,
-        think: false,
         processes: true,
         files: true,
         writes: true,
         addresses: true,
-        objects: false,
+        ..Carries::NOTHING
     },
     detect,
     open: |source| Ok(Box::new(Blkparse::open(source, parse, NO_EVENTS)?)),

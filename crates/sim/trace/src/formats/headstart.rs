@@ -15,12 +15,11 @@ pub(crate) const HEADER: &str = "time,op,pid,file,offset,size,dur_us";
 pub(crate) const CARRIES: Carries = Carries {
     time: true,
     duration: true,
-    think: false,
     processes: true,
     files: true,
     writes: true,
     addresses: true,
-    objects: false,
+    ..Carries::NOTHING
 };
 
 pub(crate) const FORMAT: Format = Format {

@@ -13,16 +13,8 @@ use crate::checks::EMPTY;
 use crate::hints::{resembles, Read, RecordedProcess, Recording};
 use crate::{Carries, Evidence, FileEntry, Format, Place, ProcessEntry, Record, RecordReader, TraceError, BATCH};
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    think: false,
-    processes: true,
-    files: true,
-    writes: false,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries =
+    Carries { time: true, duration: true, processes: true, files: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "hints",

@@ -16,16 +16,7 @@ use crate::{Carries, Evidence, FileEntry, Format, Record};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: true,
-    writes: true,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries = Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "ibm-cos",

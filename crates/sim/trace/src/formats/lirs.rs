@@ -12,16 +12,7 @@ use crate::{Carries, Evidence, Format, Record};
 
 const BLOCK_BYTES: u64 = 8192;
 
-const CARRIES: Carries = Carries {
-    time: false,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: false,
-    addresses: false,
-    objects: true,
-};
+const CARRIES: Carries = Carries { objects: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "lirs",

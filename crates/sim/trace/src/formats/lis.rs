@@ -15,16 +15,7 @@ use crate::{Carries, Evidence, Format, Record};
 
 const PAGE_BYTES: u64 = 512;
 
-const CARRIES: Carries = Carries {
-    time: false,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: false,
-    addresses: true,
-    objects: true,
-};
+const CARRIES: Carries = Carries { addresses: true, objects: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "lis",

@@ -21,16 +21,8 @@ use crate::{Carries, Evidence, Format, Record};
 /// Times are in microseconds.
 const TIME_UNIT_NS: u64 = 1_000;
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    think: true,
-    processes: false,
-    files: false,
-    writes: true,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries =
+    Carries { time: true, duration: true, think: true, writes: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "measured",

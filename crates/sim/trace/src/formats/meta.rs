@@ -54,16 +54,7 @@ fn operation(op: &[u8]) -> Option<(bool, bool)> {
     Some((at > 1, at != 6))
 }
 
-const KEY_VALUE_CARRIES: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: true,
-    addresses: false,
-    objects: true,
-};
+const KEY_VALUE_CARRIES: Carries = Carries { time: true, writes: true, objects: true, ..Carries::NOTHING };
 
 pub(crate) const KEY_VALUE_FORMAT: Format = Format {
     name: "meta-kv",
@@ -125,16 +116,7 @@ static CDN: Table<8> = Table {
     },
 };
 
-const CDN_CARRIES: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: true,
-    writes: false,
-    addresses: true,
-    objects: false,
-};
+const CDN_CARRIES: Carries = Carries { time: true, files: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const CDN_FORMAT: Format = Format {
     name: "meta-cdn",

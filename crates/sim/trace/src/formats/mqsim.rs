@@ -29,16 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "mqsim",
     summary: "\"time device sector sectors read\" per line, whole ns, 512-byte sectors; the device is the file",
     source: "Tavakkol et al., MQSim, FAST 2018; Hu et al., SSDsim, ICS 2011",
-    carries: Carries {
-        time: true,
-        duration: false,
-        think: false,
-        processes: false,
-        files: true,
-        writes: true,
-        addresses: true,
-        objects: false,
-    },
+    carries: Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
     detect,
     open: |source| LAYOUT.open(source),
 };

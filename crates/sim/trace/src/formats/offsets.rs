@@ -9,16 +9,7 @@ use crate::checks::EMPTY;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError};
 
-const CARRIES: Carries = Carries {
-    time: false,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: false,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries = Carries { addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "offsets",

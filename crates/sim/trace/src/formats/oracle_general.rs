@@ -16,16 +16,7 @@ pub(crate) const RECORD_BYTES: usize = 24;
 /// Objects have individual sizes; this nominal size converts counts to bytes.
 const OBJECT_BYTES_NOMINAL: u64 = 4096;
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: false,
-    addresses: false,
-    objects: true,
-};
+const CARRIES: Carries = Carries { time: true, objects: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "oracleGeneral",

@@ -29,12 +29,11 @@ static TABLE: Table<8> = Table {
 const CARRIES: Carries = Carries {
     time: true,
     duration: true,
-    think: false,
     processes: true,
     files: true,
     writes: true,
     addresses: true,
-    objects: false,
+    ..Carries::NOTHING
 };
 
 pub(crate) const FORMAT: Format = Format {

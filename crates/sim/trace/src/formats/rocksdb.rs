@@ -34,16 +34,7 @@ static TABLE: Table<3> = Table {
     },
 };
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: false,
-    addresses: false,
-    objects: true,
-};
+const CARRIES: Carries = Carries { time: true, objects: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "rocksdb",

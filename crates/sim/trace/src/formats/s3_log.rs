@@ -26,16 +26,8 @@ const MILLISECOND_NS: u64 = 1_000_000;
 const PARTS: &str =
     "S3 does not log which part of an object a request with status 206 read: parts are placed one after another";
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    think: false,
-    processes: false,
-    files: true,
-    writes: true,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries =
+    Carries { time: true, duration: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "s3-log",

@@ -25,16 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "spc",
     summary: "CSV ASU, LBA, size, opcode, timestamp; 512-byte sectors, s; the ASU is the file",
     source: "Storage Performance Council, trace file format 1.0.1",
-    carries: Carries {
-        time: true,
-        duration: false,
-        think: false,
-        processes: false,
-        files: true,
-        writes: true,
-        addresses: true,
-        objects: false,
-    },
+    carries: Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
     detect,
     open: |source| LAYOUT.open(source),
 };

@@ -40,16 +40,8 @@ static TABLE: Table<6> = Table {
     },
 };
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    think: false,
-    processes: false,
-    files: true,
-    writes: true,
-    addresses: true,
-    objects: false,
-};
+const CARRIES: Carries =
+    Carries { time: true, duration: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "thesios",

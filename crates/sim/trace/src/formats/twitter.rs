@@ -53,16 +53,7 @@ fn operation(op: &[u8]) -> Option<(bool, bool)> {
     Some((at > 2, at != 2))
 }
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: true,
-    addresses: false,
-    objects: true,
-};
+const CARRIES: Carries = Carries { time: true, writes: true, objects: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "twitter",

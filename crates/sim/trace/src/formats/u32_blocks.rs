@@ -17,16 +17,7 @@ const BLOCK_MAX: u32 = 1 << 28;
 /// The format of shorter files must be named. A guess.
 const RECOGNISED_MIN: usize = 64;
 
-const CARRIES: Carries = Carries {
-    time: false,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: false,
-    addresses: false,
-    objects: true,
-};
+const CARRIES: Carries = Carries { objects: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "u32",

@@ -37,16 +37,7 @@ const V2: Place = Place { version: 2, record_bytes: 40, command: 0, bytes: 8, se
 
 /// The fields that a version carries.
 const fn carries(duration: bool) -> Carries {
-    Carries {
-        time: true,
-        duration,
-        think: false,
-        processes: false,
-        files: false,
-        writes: true,
-        addresses: true,
-        objects: false,
-    }
+    Carries { time: true, duration, writes: true, addresses: true, ..Carries::NOTHING }
 }
 
 pub(crate) const FORMAT: Format = Format {

@@ -10,16 +10,7 @@ use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{shown, whole};
 use crate::{Carries, Evidence, Format, Record};
 
-const CARRIES: Carries = Carries {
-    time: false,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: false,
-    addresses: false,
-    objects: true,
-};
+const CARRIES: Carries = Carries { objects: true, ..Carries::NOTHING };
 
 pub(crate) const FORMAT: Format = Format {
     name: "webcachesim",

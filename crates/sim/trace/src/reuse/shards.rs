@@ -11,6 +11,8 @@
 
 use std::collections::BinaryHeap;
 
+use headstart_types::seed::{finalise, mix, GOLDEN};
+
 use super::{Key, LruStack};
 
 /// Which blocks are sampled.
@@ -202,14 +204,8 @@ impl Shards {
 /// The hash of a block, the same on every machine and uniform over 64 bits: two finalisers of SplitMix64.
 #[must_use]
 pub fn hash((file, at): Key, seed: u64) -> u64 {
-    let mixed = mix(at ^ (u64::from(file) << 32 | u64::from(file)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    mix(mixed ^ mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)))
-}
-
-fn mix(mut value: u64) -> u64 {
-    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
+    let mixed = finalise(at ^ (u64::from(file) << 32 | u64::from(file)).wrapping_mul(GOLDEN));
+    finalise(mixed ^ mix(seed))
 }
 
 fn limit_of(rate: f64) -> u64 {

@@ -1,5 +1,6 @@
 //! Common draws of the generators: uniform numbers, and sizes spread evenly over files.
 
+use headstart_types::seed::GOLDEN;
 use rand_chacha::rand_core::RngCore;
 use rand_chacha::ChaCha8Rng;
 
@@ -16,7 +17,7 @@ pub(super) fn happens(probability: f64, rng: &mut ChaCha8Rng) -> bool {
 /// Element `index` of a sequence that fills 0..1 evenly at every length: the fractional part of multiples of the golden
 /// ratio, in units of 2^-64. Sizes that are a function of it need no table, and their mean is almost exact.
 pub(super) fn even(index: u64) -> u64 {
-    index.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    index.wrapping_mul(GOLDEN)
 }
 
 /// `part` * 2^-64 of `whole`, rounded down.

@@ -66,7 +66,7 @@ impl Files {
 
 impl RecordReader for Files {
     fn carries(&self) -> Carries {
-        Carries { think: true, processes: true, files: true, addresses: true, ..Carries::default() }
+        Carries { think: true, processes: true, files: true, addresses: true, ..Carries::NOTHING }
     }
 
     fn unit_bytes(&self) -> u64 {

@@ -73,7 +73,7 @@ impl Dealt {
 
 impl RecordReader for Dealt {
     fn carries(&self) -> Carries {
-        Carries { think: true, processes: true, addresses: true, ..Carries::default() }
+        Carries { think: true, processes: true, addresses: true, ..Carries::NOTHING }
     }
 
     fn unit_bytes(&self) -> u64 {

@@ -152,7 +152,7 @@ impl Runs {
 
 impl RecordReader for Runs {
     fn carries(&self) -> Carries {
-        Carries { time: true, think: true, addresses: true, ..Carries::default() }
+        Carries { time: true, think: true, addresses: true, ..Carries::NOTHING }
     }
 
     fn unit_bytes(&self) -> u64 {

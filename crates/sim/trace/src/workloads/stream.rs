@@ -64,7 +64,7 @@ impl<P: Pattern + 'static> Stream<P> {
 
 impl<P: Pattern> RecordReader for Stream<P> {
     fn carries(&self) -> Carries {
-        Carries { think: true, addresses: true, writes: self.writes.is_some(), ..Carries::default() }
+        Carries { think: true, addresses: true, writes: self.writes.is_some(), ..Carries::NOTHING }
     }
 
     fn unit_bytes(&self) -> u64 {

@@ -6,16 +6,7 @@ use headstart_types::Nanos;
 use crate::common::{drain, file, records, scratch, vscsi_1, vscsi_2};
 
 /// The fields that every block trace carries.
-pub const BLOCKS: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: true,
-    addresses: true,
-    objects: false,
-};
+pub const BLOCKS: Carries = Carries { time: true, writes: true, addresses: true, ..Carries::NOTHING };
 
 /// Reads `content`, both detected and by name, and returns the records, the fields that they carry, the unit and the
 /// number of skipped records.

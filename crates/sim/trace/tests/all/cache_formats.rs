@@ -8,16 +8,7 @@ use crate::common::{drain, file, records, scratch};
 const S: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 /// The fields that traces of objects carry.
-const OBJECTS: Carries = Carries {
-    time: true,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: true,
-    addresses: false,
-    objects: true,
-};
+const OBJECTS: Carries = Carries { time: true, writes: true, objects: true, ..Carries::NOTHING };
 /// The fields that traces of parts of named objects carry.
 const STORE: Carries = Carries { files: true, addresses: true, objects: false, ..OBJECTS };
 

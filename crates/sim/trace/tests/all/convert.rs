@@ -103,7 +103,7 @@ proptest! {
         let directory = scratch("next_accesses");
         let path = directory.join("t.oracleGeneral");
         let records: Vec<Record> = ids.iter().map(|&offset| Record { offset, size: 10, ..Record::default() }).collect();
-        let mut reader = Given { carries: Carries { objects: true, ..Carries::default() }, files: Vec::new(), records };
+        let mut reader = Given { carries: Carries { objects: true, ..Carries::NOTHING }, files: Vec::new(), records };
         convert(&mut reader, "oracleGeneral", &path, 8192).unwrap();
         let expected: Vec<u8> = (0..ids.len()).flat_map(|at| {
             let later = ids[at + 1..].iter().position(|id| *id == ids[at]);

@@ -163,7 +163,7 @@ fn lirs_blocks_are_objects_of_8_kib() {
     let block = |offset| Record { offset, size: 8192, ..Record::default() };
     assert_eq!(records(&path, "auto").unwrap(), [block(0), block(18), block(0)]);
     let reader = open(&path, "lirs").unwrap();
-    assert_eq!(reader.carries(), Carries { objects: true, ..Carries::default() });
+    assert_eq!(reader.carries(), Carries { objects: true, ..Carries::NOTHING });
     assert_eq!(reader.unit_bytes(), 8192);
     assert!(reader.note().unwrap().contains("first touch"));
 }
@@ -175,7 +175,7 @@ fn lis_lines_are_runs_of_pages() {
     let run = |start: u64, pages: u64| Record { offset: start * 512, size: pages * 512, ..Record::default() };
     assert_eq!(records(&path, "auto").unwrap(), [run(110_765, 64), run(7, 1)]);
     let reader = open(&path, "lis").unwrap();
-    assert_eq!(reader.carries(), Carries { addresses: true, ..Carries::default() });
+    assert_eq!(reader.carries(), Carries { addresses: true, ..Carries::NOTHING });
     assert_eq!(reader.unit_bytes(), 512);
 }
 
@@ -186,7 +186,7 @@ fn lis_lines_of_one_page_each_are_objects() {
     let object = |number: u64| Record { offset: number, size: 512, ..Record::default() };
     assert_eq!(records(&path, "auto").unwrap(), [object(9), object(7), object(9)]);
     let reader = open(&path, "lis").unwrap();
-    assert_eq!(reader.carries(), Carries { objects: true, ..Carries::default() });
+    assert_eq!(reader.carries(), Carries { objects: true, ..Carries::NOTHING });
     assert!(reader.note().unwrap().contains("taken as objects"));
 }
 
@@ -216,7 +216,7 @@ fn measured_requests_follow_the_one_before_by_service_and_think_time() {
     assert_eq!(records(&path, "auto").unwrap(), expected);
     let reader = open(&path, "measured").unwrap();
     let carries =
-        Carries { time: true, duration: true, think: true, writes: true, addresses: true, ..Carries::default() };
+        Carries { time: true, duration: true, think: true, writes: true, addresses: true, ..Carries::NOTHING };
     assert_eq!((reader.carries(), reader.unit_bytes()), (carries, 512));
 }
 
@@ -255,9 +255,9 @@ fn csv_declares_what_its_columns_carry() {
     let directory = scratch("csv_carries");
     let open = |content: &str| open(&file(&directory, "t.csv", content), "csv").unwrap();
     let reader = open("id,size\n3,7\n4,8\n");
-    assert_eq!(reader.carries(), Carries { objects: true, ..Carries::default() });
+    assert_eq!(reader.carries(), Carries { objects: true, ..Carries::NOTHING });
     assert_eq!(reader.unit_bytes(), 7, "that of the first object");
     let reader = open("time_ns,lba,op\n1,2,R\n");
-    assert_eq!(reader.carries(), Carries { time: true, writes: true, addresses: true, ..Carries::default() });
+    assert_eq!(reader.carries(), Carries { time: true, writes: true, addresses: true, ..Carries::NOTHING });
     assert_eq!(reader.unit_bytes(), 512);
 }

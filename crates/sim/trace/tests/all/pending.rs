@@ -19,7 +19,7 @@ struct Endless(std::sync::mpsc::Sender<()>);
 
 impl RecordReader for Endless {
     fn carries(&self) -> Carries {
-        Carries { objects: true, ..Carries::default() }
+        Carries { objects: true, ..Carries::NOTHING }
     }
 
     fn unit_bytes(&self) -> u64 {

@@ -24,12 +24,11 @@ const TIME_UNIT_NS: u64 = 1_000_000;
 const CARRIES: Carries = Carries {
     time: true,
     duration: true,
-    think: false,
     processes: true,
     files: true,
     writes: true,
     addresses: true,
-    objects: false,
+    ..Carries::NOTHING
 };
 
 pub(crate) const FORMAT: Format = Format {

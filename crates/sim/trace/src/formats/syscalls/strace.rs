@@ -37,12 +37,11 @@ pub(crate) const FORMAT: Format = Format {
     carries: Carries {
         time: true,
         duration: true,
-        think: false,
         processes: true,
         files: true,
         writes: true,
         addresses: true,
-        objects: false,
+        ..Carries::NOTHING
     },
     detect: |head| Evidence::mark(looks_like_strace(head), "most lines are system calls as strace prints them"),
     open,

@@ -164,7 +164,7 @@ impl<S: Server> Closed<S> {
 impl<S: Server> RecordReader for Closed<S> {
     fn carries(&self) -> Carries {
         let writes = self.server.writes();
-        Carries { think: true, processes: true, files: true, addresses: true, writes, ..Carries::default() }
+        Carries { think: true, processes: true, files: true, addresses: true, writes, ..Carries::NOTHING }
     }
 
     fn unit_bytes(&self) -> u64 {
