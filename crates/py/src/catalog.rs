@@ -47,7 +47,7 @@ fn registries() -> String {
             value["hinted"] = json!(each.is_hinted());
             value["gathers"] = json!(each.gathers());
             value["open_replacement"] = json!(each.has_open_replacement());
-            value["by_position"] = json!(each.is_by_position(&each.keys.defaults()));
+            value["by_position"] = json!(each.is_by_position(&Chosen::plain(*each).keys));
             if let Some(reads_ahead) = each.reads_ahead() {
                 value["needs"] = json!(reads_ahead.needs);
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use headstart_policy::registry;
 use headstart_sim::{CurveKeys, CurveSize};
 use headstart_trace::reuse::Sample;
-use headstart_types::{Bytes, KeyError};
+use headstart_types::{Bytes, Chosen, KeyError};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use toml::Table;
@@ -63,7 +63,8 @@ impl Asked {
         };
         let sizes = self.sizes.iter().map(|text| size(text)).collect::<Result<_, _>>()?;
         let replacements = self.replacements.into_iter();
-        let replacements = replacements.map(|(name, keys)| registry::replacement(&name).map(|row| (row, keys)));
+        let replacements =
+            replacements.map(|(name, keys)| registry::replacement(&name).and_then(|row| Chosen::read(row, keys)));
         Ok(CurveKeys {
             sizes,
             sample,

@@ -139,10 +139,10 @@ pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<Strin
     let source = source(path, json);
     let scenario = guarded(described(&source, &overrides), || {
         let scenario = read_with_python(&source, &overrides)?;
-        headstart_sim::check_keys(&scenario).map(|()| scenario)
+        headstart_sim::check_devices(&scenario).map(|()| scenario)
     })?
     .map_err(to_python)?;
-    let mut text = toml::to_string(&scenario.resolved).map_err(to_python)?;
+    let mut text = toml::to_string(&scenario.table()).map_err(to_python)?;
     for (key, default) in scenario.computed_defaults() {
         text.push_str(&format!("# {key}: {default}\n"));
     }

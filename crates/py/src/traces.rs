@@ -173,11 +173,11 @@ pub fn trace_filter(
         let problem = format!("{replacement} knows the future");
         return Err(to_python(KeyError::new("replacement", problem, "a replacement without hints, such as lru")));
     }
-    let keys = table(keys).map_err(to_python)?;
+    let replacement = table(keys).and_then(|keys| Chosen::read(row, keys)).map_err(to_python)?;
     let what = || format!("trace {} behind a cache of {blocks} blocks", path.display());
     let open = || opened(&path, format, request_bytes, &selection);
     let (summary, references, misses) = reading(py, what, on_progress.as_ref(), open, |reader| {
-        let mut filtered = Filtered::try_new(reader, (row, &keys), blocks, block_bytes)?;
+        let mut filtered = Filtered::try_new(reader, &replacement, blocks, block_bytes)?;
         let summary = convert(&mut filtered, to, &target, block_bytes)?;
         Ok((summary, filtered.references, filtered.misses))
     })?;

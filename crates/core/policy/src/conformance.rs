@@ -41,6 +41,7 @@
 
 use std::collections::BTreeSet;
 
+use headstart_types::seed::{mix, GOLDEN};
 use headstart_types::{Block, Nanos, Outcome};
 
 use crate::readahead::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run};
@@ -57,7 +58,7 @@ pub struct System {
     pub blocks: usize,
 }
 
-/// Random numbers from a seed (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
+/// Random numbers from a seed.
 #[derive(Debug, Clone)]
 pub struct Draws(u64);
 
@@ -70,11 +71,9 @@ impl Draws {
 
     /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound.max(1)
+        let drawn = mix(self.0);
+        self.0 = self.0.wrapping_add(GOLDEN);
+        drawn % bound.max(1)
     }
 }
 
@@ -266,9 +265,10 @@ fn answers(make: &impl Fn(&ReadAheadContext) -> Box<dyn ReadAhead>, seed: u64, o
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readahead::{BuildReadAhead, Needs};
+    use crate::readahead::Needs;
     use crate::registry::read_aheads;
     use crate::registry::{Context, REPLACEMENTS};
+    use headstart_types::Chosen;
     use std::panic::catch_unwind;
     use std::sync::Arc;
 
@@ -277,7 +277,7 @@ mod tests {
         for row in REPLACEMENTS.iter().copied().filter(|row| !row.hinted) {
             replacement(|system| {
                 let context = Context::plain(row, system.frames, system.initial.clone(), system.blocks);
-                (row.build)(row.keys.defaults(), &context).expect(row.name)
+                (row.build)(&context.replacement.keys, &context).expect(row.name)
             });
         }
     }
@@ -287,10 +287,7 @@ mod tests {
         for row in read_aheads().filter(|row| row.needs() != Needs::Drive) {
             let make = |context: &ReadAheadContext| -> Box<dyn ReadAhead> {
                 let context = ReadAheadContext { future: Some(Arc::new([])), ..context.clone() };
-                match row.reads_ahead().expect("it is one").build {
-                    BuildReadAhead::Separate(build) => build(row.keys.defaults(), &context).expect(row.name),
-                    BuildReadAhead::WithReplacement(build) => build(row.keys.defaults(), &context).expect(row.name),
-                }
+                row.build_read_ahead(&Chosen::plain(row).keys, &context).expect(row.name)
             };
             if row.is_predictor() {
                 predictor(make)

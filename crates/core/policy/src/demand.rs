@@ -1,6 +1,6 @@
 //! Demand fetching: a missing block is fetched when it is referenced; a replacement chooses the victim.
 
-use headstart_types::{read_keys, KeyTable, NoKeys};
+use headstart_types::KeyTable;
 
 use crate::row::{Beside, Family, PolicyRow};
 
@@ -11,9 +11,5 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "kimbrel96, section 4.1 (with replacement min)",
     keys: KeyTable::NONE,
     default_replacement: Some("lru"),
-    family: Family::Demand(&|keys, context| {
-        read_keys::<NoKeys>(keys)?;
-        (context.replacement.join)(context.replacement_keys.clone(), context, Beside::Blocks)
-            .map_err(|error| error.within("replacement"))
-    }),
+    family: Family::Demand(&|_, context| context.join(Beside::Blocks)),
 };

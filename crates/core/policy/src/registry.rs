@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 
 use headstart_types::KeyError;
 
-use crate::readahead::ReadsAhead;
 use crate::replacement::{arc, clock, fifo, lfu, lirs, lru, min, mru, ru_set, s3_fifo, sieve, two_q};
 use crate::{demand, hinted, parallel, predictor, readahead};
 
@@ -122,13 +121,4 @@ pub fn policy_among(rows: &dyn Rows, name: &str) -> Result<&'static PolicyRow, K
 /// All read-aheads and predictors.
 pub fn read_aheads() -> impl Iterator<Item = &'static PolicyRow> {
     POLICIES.iter().copied().filter(|row| row.reads_ahead().is_some())
-}
-
-/// The read-ahead part of the row of policy `name`.
-///
-/// # Errors
-/// There is no read-ahead of that name; the error lists the names.
-pub fn read_ahead(name: &str) -> Result<&'static ReadsAhead, KeyError> {
-    let found = read_aheads().find(|row| row.name == name).and_then(PolicyRow::reads_ahead);
-    found.ok_or_else(|| KeyError::unknown("name", "read-ahead", name, read_aheads().map(|row| row.name)))
 }

@@ -3,16 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use toml::Table;
-
-use headstart_types::{Block, Disk, KeyError, KeyTable, Nanos, Position, Program};
+use headstart_types::{Block, Chosen, Disk, KeyError, KeyTable, Nanos, Position, Program, Row, TypedKeys};
 
 use crate::hinted::{Hinted, Knowledge, Strategy};
-use crate::readahead::{Needs, ReadsAhead};
+use crate::readahead::{BuildReadAhead, Needs, ReadAheadContext, ReadsAhead};
 use crate::{Hints, OnLine, Policy, ReadAhead, Replacement, RequestPolicy, SeparateReadAhead};
 
 /// Builds a row's replacement. A reference to a closure, so that a host's row can carry data.
-pub type BuildReplacement = &'static (dyn Fn(Table, &Context) -> Result<Box<dyn Replacement>, KeyError> + Sync);
+pub type BuildReplacement = &'static (dyn Fn(&TypedKeys, &Context) -> Result<Box<dyn Replacement>, KeyError> + Sync);
 
 /// A replacement's row.
 pub struct ReplacementRow {
@@ -26,10 +24,10 @@ pub struct ReplacementRow {
     pub hinted: bool,
     /// Its keys.
     pub keys: KeyTable,
-    /// Builds it from its keys (without `name`).
+    /// Builds it from its keys.
     ///
     /// # Errors
-    /// An unknown key or a value out of range.
+    /// A key that does not fit the level.
     pub build: BuildReplacement,
     /// Combines it with the part that decides on fetches. Each row gets its own monomorphic policy, so calls are
     /// inlined.
@@ -40,7 +38,7 @@ pub struct ReplacementRow {
 }
 
 /// Combines a row's replacement with the part that decides on fetches.
-pub type Join = &'static (dyn Fn(Table, &Context, Beside) -> Result<Box<dyn Policy>, KeyError> + Sync);
+pub type Join = &'static (dyn Fn(&TypedKeys, &Context, Beside) -> Result<Box<dyn Policy>, KeyError> + Sync);
 
 /// The part of a policy that decides on fetches, beside a replacement.
 pub enum Beside {
@@ -74,9 +72,7 @@ pub struct Context {
     /// The disk of each block known so far.
     pub disk_of: Arc<[Disk]>,
     /// The replacement, for policies that leave it open.
-    pub replacement: &'static ReplacementRow,
-    /// Its keys.
-    pub replacement_keys: Table,
+    pub replacement: Chosen<ReplacementRow>,
     /// Disclosed references; `None` if the row does not need them.
     pub hints: Option<Arc<Hints>>,
     /// The reference strings of the processes of a parallel program; `None` for a single process that discloses
@@ -117,8 +113,7 @@ impl Context {
             initial,
             disks: 1,
             disk_of: vec![Disk(0); blocks].into(),
-            replacement,
-            replacement_keys: replacement.keys.defaults(),
+            replacement: Chosen::plain(replacement),
             hints: None,
             program: None,
             disclosed_by: Arc::new([]),
@@ -141,6 +136,15 @@ impl Context {
     #[must_use]
     pub fn hints_of_row(&self) -> Arc<Hints> {
         self.hints.clone().expect("the host gives hints to rows that are hinted")
+    }
+
+    /// The replacement, combined with the part that decides on fetches.
+    ///
+    /// # Errors
+    /// A key of the replacement that does not fit the level.
+    pub fn join(&self, beside: Beside) -> Result<Box<dyn Policy>, KeyError> {
+        let Chosen { row, keys } = &self.replacement;
+        (row.join)(keys, self, beside).map_err(|error| error.within("replacement"))
     }
 
     /// A hinted policy with this strategy.
@@ -181,9 +185,9 @@ impl Context {
 }
 
 /// Builds a row's policy.
-pub type Build = &'static (dyn Fn(Table, &Context) -> Result<Box<dyn Policy>, KeyError> + Sync);
+pub type Build = &'static (dyn Fn(&TypedKeys, &Context) -> Result<Box<dyn Policy>, KeyError> + Sync);
 
-/// The information that a policy uses, and how it is built from its keys (without `name`, `hints` and `replacement`).
+/// The information that a policy uses, and how it is built from its keys.
 pub enum Family {
     /// Current references only.
     Demand(Build),
@@ -200,7 +204,7 @@ pub enum Family {
 }
 
 /// Whether a predictor with these keys treats consecutive numbers as neighbouring places, as every read-ahead does.
-pub type ByPosition = fn(&Table) -> bool;
+pub type ByPosition = fn(&TypedKeys) -> bool;
 
 /// A policy's row.
 pub struct PolicyRow {
@@ -276,6 +280,22 @@ impl PolicyRow {
         }
     }
 
+    /// Builds the read-ahead part alone, from its keys.
+    ///
+    /// # Errors
+    /// A key that does not fit the level, or that the row is not a read-ahead.
+    pub fn build_read_ahead(
+        &self,
+        keys: &TypedKeys,
+        context: &ReadAheadContext,
+    ) -> Result<Box<dyn ReadAhead>, KeyError> {
+        match self.reads_ahead().map(|reads_ahead| reads_ahead.build) {
+            Some(BuildReadAhead::Separate(build)) => build(keys, context),
+            Some(BuildReadAhead::WithReplacement(build)) => Ok(build(keys, context)?),
+            None => Err(KeyError::new("name", format!("{} is no read-ahead", self.name), "a read-ahead")),
+        }
+    }
+
     /// What it needs to know besides what a level knows.
     #[must_use]
     pub fn needs(&self) -> Needs {
@@ -284,7 +304,7 @@ impl PolicyRow {
 
     /// Whether it prefetches by position with these keys, which needs a trace with addresses.
     #[must_use]
-    pub fn is_by_position(&self, keys: &Table) -> bool {
+    pub fn is_by_position(&self, keys: &TypedKeys) -> bool {
         match &self.family {
             Family::ReadAhead(_) => true,
             Family::Predictor(_, by_position) => by_position(keys),
@@ -292,11 +312,11 @@ impl PolicyRow {
         }
     }
 
-    /// Builds the policy. Read-aheads and predictors are built from their parts instead.
+    /// Builds the policy from its keys. Read-aheads and predictors are built from their parts instead.
     ///
     /// # Errors
-    /// An unknown key, a value out of range, or a read-ahead.
-    pub fn build(&self, keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    /// A key that does not fit the level, or a read-ahead.
+    pub fn build(&self, keys: &TypedKeys, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
         match self.family {
             Family::Demand(build) | Family::Hinted(build) | Family::Gathering(build) | Family::Parallel(build) => {
                 build(keys, context)
@@ -307,6 +327,26 @@ impl PolicyRow {
                 "a policy that is not a read-ahead",
             )),
         }
+    }
+}
+
+impl Row for PolicyRow {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn keys(&self) -> &KeyTable {
+        &self.keys
+    }
+}
+
+impl Row for ReplacementRow {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn keys(&self) -> &KeyTable {
+        &self.keys
     }
 }
 

@@ -120,7 +120,7 @@ impl Machine {
             constant_compute: false,
             ..Context::plain(replacement("lru")?, setting.frames_max, Vec::new(), disk_of.len())
         };
-        let policy = setting.row.build(setting.keys, &context)?;
+        let policy = setting.row.build(&setting.row.keys.read(setting.keys)?, &context)?;
         let frames = setting.frames_min.min(setting.frames_max);
         let mut level = Level::new(policy, frames, &[], &disk_of, setting.disks);
         // What is demanded is there; a prefetch that left in the same order would count as there too, and no disk would read it.

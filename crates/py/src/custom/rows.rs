@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use headstart_policy::readahead::{BuildReadAhead, Integrated, Needs, ReadAheadContext, ReadsAhead};
 use headstart_policy::registry::{Beside, Context, Family, PolicyRow, ReplacementRow, Rows};
 use headstart_policy::{Policy, ReadAhead, Replacement};
-use headstart_types::{KeyError, KeyTable};
+use headstart_types::{KeyError, KeyTable, TypedKeys};
 use pyo3::prelude::*;
 use toml::Table;
 
@@ -57,7 +57,7 @@ impl PythonRows {
         let key = (class.as_ptr() as usize, name.to_owned());
         let made = rows.entry(key).or_insert_with(|| {
             let class = Class { name: leak(name), class: Box::leak(Box::new(class)) };
-            class.rows(&kind, KeyTable::NONE.with(leak(&toml_of(&defaults))), leak(&summary))
+            class.rows(&kind, KeyTable::any(leak(&toml_of(&defaults))), leak(&summary))
         });
         Ok(*made)
     }
@@ -175,23 +175,23 @@ impl Class {
         };
         match &*kind {
             "policy" => {
-                let build = Box::leak(Box::new(move |keys: Table, context: &Context| self.policy(&keys, context)));
-                policy(None, Family::Hinted(build))
+                let build = move |keys: &TypedKeys, context: &Context| self.policy(keys.get(), context);
+                policy(None, Family::Hinted(Box::leak(Box::new(build))))
             }
             "read-ahead" => {
-                let build = move |keys: Table, context: &ReadAheadContext| self.read_ahead(&keys, context);
+                let build = move |keys: &TypedKeys, context: &ReadAheadContext| self.read_ahead(keys.get(), context);
                 policy(Some("lru"), reads_ahead(BuildReadAhead::Separate(Box::leak(Box::new(build)))))
             }
             "read-ahead with replacement" => {
-                let build = move |keys: Table, context: &ReadAheadContext| self.integrated(&keys, context);
+                let build = move |keys: &TypedKeys, context: &ReadAheadContext| self.integrated(keys.get(), context);
                 policy(None, reads_ahead(BuildReadAhead::WithReplacement(Box::leak(Box::new(build)))))
             }
             _ => {
-                let build = move |keys: Table, context: &Context| {
-                    self.replacement(&keys, context).map(|made| Box::new(made) as Box<dyn Replacement>)
+                let build = move |keys: &TypedKeys, context: &Context| {
+                    self.replacement(keys.get(), context).map(|made| Box::new(made) as Box<dyn Replacement>)
                 };
-                let join = move |keys: Table, context: &Context, beside: Beside| {
-                    self.replacement(&keys, context).map(|made| beside.join(made, context.frames))
+                let join = move |keys: &TypedKeys, context: &Context, beside: Beside| {
+                    self.replacement(keys.get(), context).map(|made| beside.join(made, context.frames))
                 };
                 Found::Replacement(Box::leak(Box::new(ReplacementRow {
                     name: self.name,

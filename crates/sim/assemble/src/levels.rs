@@ -1,13 +1,12 @@
 //! Levels and their policies, from a scenario's keys.
 
 use headstart_engine::{Clusters, Level, Share, Tier};
-use headstart_policy::coordinator::registry::coordinator;
 use headstart_policy::coordinator::CoordinatorContext;
 use headstart_policy::readahead::{BuildReadAhead, ReadAheadContext};
 use headstart_policy::registry::{Beside, Context};
 use headstart_policy::{Policy, RequestPolicy};
 use headstart_scenario::{share_of, CacheSize, LowerKeys, LowerSize, PolicyKeys, Scenario};
-use headstart_types::KeyError;
+use headstart_types::{Chosen, KeyError};
 
 use crate::ReadAheadEnv;
 
@@ -21,22 +20,21 @@ pub fn policy(
     env: &ReadAheadEnv,
     asking: bool,
 ) -> Result<Box<dyn Policy>, KeyError> {
-    let by_blocks = !asking || keys.name != "demand";
+    let Chosen { row, keys: own } = &keys.policy;
+    let context = &Context { replacement: keys.replacement.clone(), ..context.clone() };
+    let by_blocks = !asking || row.name != "demand";
     if !keys.takes_requests() && by_blocks {
-        return keys.row().build(keys.keys.clone(), context);
+        return row.build(own, context);
     }
-    let with_replacement = |read_ahead| {
-        let joined = (keys.replacement.join)(keys.replacement_keys.clone(), context, Beside::Requests(read_ahead));
-        joined.map_err(|error| error.within("replacement"))
-    };
+    let with_replacement = |read_ahead| context.join(Beside::Requests(read_ahead));
     let frames = context.frames;
-    let Some(reads_ahead) = keys.row().reads_ahead() else { return with_replacement(None) };
+    let Some(reads_ahead) = row.reads_ahead() else { return with_replacement(None) };
     let ReadAheadEnv { block_bytes, drive, future, initial_places } = env.clone();
     let read_ahead_context = ReadAheadContext { block_bytes, frames, drive, future };
     match reads_ahead.build {
-        BuildReadAhead::Separate(make) => with_replacement(Some(make(keys.keys.clone(), &read_ahead_context)?)),
+        BuildReadAhead::Separate(make) => with_replacement(Some(make(own, &read_ahead_context)?)),
         BuildReadAhead::WithReplacement(make) => {
-            let mut parts = make(keys.keys.clone(), &read_ahead_context)?;
+            let mut parts = make(own, &read_ahead_context)?;
             // A host's replacement has already learnt of them from the context.
             for (block, (file, index)) in context.initial.iter().zip(&*initial_places) {
                 parts.placed(*block, *file, *index);
@@ -50,7 +48,7 @@ pub fn policy(
 /// Number of first levels.
 #[must_use]
 pub fn first_levels(scenario: &Scenario) -> usize {
-    scenario.lower.iter().map(|level| level.clients as usize).product()
+    scenario.lower.iter().map(|level| level.section.clients as usize).product()
 }
 
 /// The levels, from the first levels to the one above the disks, and the frames of each.
@@ -65,7 +63,7 @@ pub fn tiers(
 ) -> Result<(Vec<Tier>, Vec<u32>), KeyError> {
     let mut tiers = Vec::new();
     let mut frames_of = Vec::new();
-    let mut sizes = vec![(scenario.cache.name.as_str(), context.frames)];
+    let mut sizes = vec![(scenario.cache.section.name.as_str(), context.frames)];
     let (mut begin, mut count, mut spread) = (0, first, None);
     for _ in 0..count {
         let policy = policy(&scenario.policy, context, env, asking).map_err(|error| error.within("policy"))?;
@@ -79,13 +77,13 @@ pub fn tiers(
     for (at, lower) in scenario.lower.iter().enumerate() {
         let within = |error: KeyError| error.within(&format!("level[{}]", at + 1));
         let frames = frames(&lower.size, &sizes, distinct);
-        sizes.push((lower.name.as_str(), frames));
+        sizes.push((lower.name(), frames));
         let above = begin;
         begin += count;
-        count /= lower.clients as usize;
-        for upper in 0..count * lower.clients as usize {
+        count /= lower.section.clients as usize;
+        for upper in 0..count * lower.section.clients as usize {
             let tier = &mut tiers[above + upper];
-            (tier.below, tier.spread) = (Some(begin + upper / lower.clients as usize), lower.spread);
+            (tier.below, tier.spread) = (Some(begin + upper / lower.section.clients as usize), lower.spread);
         }
         if let Some(of_level) = lower.spread {
             (count, spread) = (of_level.servers as usize, Some(of_level));
@@ -115,13 +113,13 @@ pub fn lower_tier(
 ) -> Result<Tier, KeyError> {
     let policy = policy(&keys.policy, context, env, true).map_err(|error| error.within("policy"))?;
     let mut level = Level::new(policy, frames, &[], &context.disk_of, disks);
-    if keys.separate_prefetch {
+    if keys.section.separate_prefetch {
         level.separate_prefetches();
     }
     let mut tier = Tier::new(level, frames > 0);
-    tier.link = keys.link;
-    let (name, own) = &keys.coordinator;
-    let made = (coordinator(name)?.build)(own.clone(), &CoordinatorContext { frames });
+    tier.link = keys.link();
+    let Chosen { row, keys: own } = &keys.coordinator;
+    let made = (row.build)(own, &CoordinatorContext { frames });
     tier.coordinator = made.map_err(|error| error.within("coordinator"))?;
     Ok(tier)
 }

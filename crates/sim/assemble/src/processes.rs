@@ -2,8 +2,9 @@
 
 use headstart_engine::parallel::{ActionSetup, Draws, Scope};
 use headstart_engine::Costs;
+use headstart_policy::replacement::RuSetKeys;
 use headstart_scenario::{ActionIssues, Issue, Meets, ProcessKeys, Scenario};
-use headstart_types::{Meetings, Program};
+use headstart_types::{Chosen, Meetings, Program};
 
 /// The costs charged to a process.
 #[must_use]
@@ -26,13 +27,13 @@ pub fn actions(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames
         Box::new(move || draws.next_action())
     };
     ActionSetup {
-        lengths: (0..processes as u32 + keys.io_processors).map(length).collect(),
-        io_processors: keys.io_processors,
-        issues_at_start: keys.issues == ActionIssues::Start,
-        idle_min: keys.min_time,
-        slack_min: keys.min_slack,
-        order: keys.order,
-        alike: keys.for_others,
+        lengths: (0..processes as u32 + keys.section.io_processors).map(length).collect(),
+        io_processors: keys.section.io_processors,
+        issues_at_start: keys.section.action_issues == ActionIssues::Start,
+        idle_min: keys.section.min_time,
+        slack_min: keys.section.min_slack,
+        order: keys.section.idle_order,
+        alike: keys.section.for_others,
         unused_max: unused_max(scenario, keys, processes, frames),
     }
 }
@@ -65,14 +66,16 @@ pub fn meetings(keys: &ProcessKeys, shared: bool, processes: u32) -> Meetings {
 /// process's list has, and takes those of prefetched blocks.
 pub fn unused_max(scenario: &Scenario, keys: &ProcessKeys, processes: usize, frames: u32) -> Option<u64> {
     let processes = processes as u64;
-    let buffers = if keys.buffers == 0 { processes } else { u64::from(keys.buffers) };
-    let size = scenario.policy.replacement_keys.get("size").and_then(toml::Value::as_integer).unwrap_or(1);
-    let kept = processes.saturating_mul(size.unsigned_abs()).saturating_add(buffers);
-    let by_blocks = scenario.workload.issue == Issue::Blocks;
+    let buffers = if keys.section.buffers == 0 { processes } else { u64::from(keys.section.buffers) };
+    let Chosen { row, keys: replacement } = &scenario.policy.replacement;
+    if row.name != "ru-set" {
+        return None;
+    }
+    let kept = processes.saturating_mul(replacement.get::<RuSetKeys>().size.into()).saturating_add(buffers);
+    let by_blocks = scenario.workload.section.issue == Issue::Blocks;
     // A wrongly predicted block leaves without having been used.
     let certain = keys.predictor.is_none();
-    (by_blocks && certain && scenario.policy.replacement.name == "ru-set" && kept <= u64::from(frames))
-        .then_some(buffers)
+    (by_blocks && certain && kept <= u64::from(frames)).then_some(buffers)
 }
 
 /// Whether several processes read one string.

@@ -39,23 +39,22 @@ pub fn served(mut section: Table, block_bytes: u64) -> Result<Served, KeyError> 
     if section.contains_key("servers") || section.contains_key("unit") {
         return Err(refused("servers", "there is only one backing", "no such key"));
     }
-    let (lower, mut keys) = read_level(section, 1, &[], block_bytes, &BuiltIn)?;
+    let lower = read_level(section, 1, &[], block_bytes, &BuiltIn)?;
+    let mut keys = lower.table();
     keys.remove("clients");
     let LowerSize::Own(CacheSize::Blocks(frames)) = lower.size else {
         return Err(refused("size", "the data that clients will use is not known", "a size in bytes or blocks"));
     };
     if lower.policy.needs() != Needs::Nothing || lower.policy.parallel() {
-        let problem = format!("{} needs to know the drive or the program", lower.policy.name);
+        let problem = format!("{} needs to know the drive or the program", lower.policy.name());
         return Err(refused("policy.name", &problem, "a read-ahead that only needs the requests"));
     }
-    let row = lower.policy.replacement;
     let context = Context {
-        replacement_keys: lower.policy.replacement_keys.clone(),
         nominal_service: SERVICE,
         uniform: false,
         constant_compute: false,
-        ..Context::plain(row, frames.max(1), Vec::new(), 0)
+        ..Context::plain(lower.policy.replacement.row, frames.max(1), Vec::new(), 0)
     };
     let env = ReadAheadEnv { block_bytes, drive: None, future: None, initial_places: [].into() };
-    Ok(Served { tier: lower_tier(&lower, frames, &context, &env, 1)?, link: lower.link, frames, keys })
+    Ok(Served { tier: lower_tier(&lower, frames, &context, &env, 1)?, link: lower.link(), frames, keys })
 }

@@ -3,6 +3,8 @@
 use headstart_types::{stream_seed, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The duration of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +39,12 @@ impl ActionDraws {
 }
 
 /// When the request of an action enters its disk's queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum ActionIssues {
     /// When the action begins.
     Start,
-    /// When it ends.
+    /// When the action ends.
     End,
 }
 

@@ -15,13 +15,9 @@ pub fn default_name(index: usize) -> String {
 /// Section `[cache]`.
 #[derive(Debug, Clone)]
 pub struct CacheKeys {
-    /// Its name, for display and for the sizes of levels below.
-    pub name: String,
+    /// The keys, with all defaults.
+    pub section: CacheSection,
     pub size: CacheSize,
-    /// Labels of the blocks that are resident at the start, least recently used first.
-    pub initial: Vec<String>,
-    /// How long a written block may stay dirty; `None` if writes do not stay in the cache.
-    pub write_delay: Option<Nanos>,
     /// Maximum number of consecutively written blocks that are written back together; `None` if each is written back
     /// separately.
     pub write_cluster: Option<u64>,
@@ -60,22 +56,22 @@ keys! {
     /// Section `[cache]`: one level. One of blocks, size and footprint gives its size; default: 1280 blocks.
     pub struct CacheSection {
         /// Name in the result, and for the sizes of levels below.
-        name: String = default_name(0),
+        pub name: String = default_name(0),
         /// Size in blocks.
         #[serde(skip_serializing_if = "Option::is_none")]
         blocks: Option<i64> = None,
         /// Size in bytes, such as "10MiB".
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
-        size: Option<Bytes> = None,
+        pub(crate) size: Option<Bytes> = None,
         /// Size as a share of the distinct blocks, such as 0.05.
         #[serde(skip_serializing_if = "Option::is_none")]
         footprint: Option<f64> = None,
         /// Blocks that are resident at the start, by label, least recently used first.
-        initial: Vec<String> = Vec::new(),
+        pub initial: Vec<String> = Vec::new(),
         /// With `workload.writes = "back"`, time after which a dirty block is written to its device.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "\"30s\" if workload.writes is \"back\""))]
-        write_delay: Option<Nanos> = None,
+        pub write_delay: Option<Nanos> = None,
         /// With `workload.writes = "back"`, blocks of a file that are written one after another, and that are
         /// contiguous on the disk, are written back together once they reach this size: "64KiB" in 4.4BSD's file
         /// system.
@@ -91,13 +87,10 @@ const DEFAULT_BLOCKS: i64 = 1280;
 /// The delay of the update daemon of Unix, and of Linux's `dirty_expire_centisecs`.
 const DEFAULT_WRITE_DELAY: &str = "30s";
 
-/// Reads the section; also returns it as a table with all defaults.
-pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), KeyError> {
+/// Reads the section.
+pub fn read(mut table: Table, workload: &WorkloadKeys) -> Result<CacheKeys, KeyError> {
     let block_bytes = workload.block_bytes();
-    let mut table = Table::from_iter([("name".to_owned(), default_name(0).into())]);
-    table.extend(user);
-    table.entry("initial").or_insert_with(|| Value::Array(Vec::new()));
-    if workload.writes == Writes::Back {
+    if workload.section.writes == Writes::Back {
         table.entry("write_delay").or_insert_with(|| DEFAULT_WRITE_DELAY.into());
     } else if table.contains_key("write_delay") {
         let allowed = "workload.writes = \"back\", or no write_delay";
@@ -113,12 +106,11 @@ pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), 
     if sized.is_empty() {
         table.insert("blocks".into(), Value::Integer(DEFAULT_BLOCKS));
     }
-    let resolved = table.clone();
-    let raw: CacheSection = read_keys(table)?;
-    if raw.write_delay.is_some_and(|delay| delay > TIME_MAX) {
+    let section: CacheSection = read_keys(table)?;
+    if section.write_delay.is_some_and(|delay| delay > TIME_MAX) {
         return Err(KeyError::new("write_delay", "is too long", "at most 146 years"));
     }
-    let (write_delay, write_cluster) = (raw.write_delay, raw.write_cluster.map(|bytes| bytes.0 / block_bytes));
+    let write_cluster = section.write_cluster.map(|bytes| bytes.0 / block_bytes);
     if write_cluster == Some(0) {
         let problem = format!("smaller than a block of {}", Bytes(block_bytes));
         return Err(KeyError::new("write_cluster", problem, "at least one block"));
@@ -130,11 +122,11 @@ pub fn read(user: Table, workload: &WorkloadKeys) -> Result<(CacheKeys, Table), 
             _ => Err(KeyError::new(key, format!("a cache of {blocks} blocks"), allowed)),
         }
     };
-    let size = match raw {
+    let size = match section {
         CacheSection { blocks: Some(count), .. } => blocks("blocks", i128::from(count))?,
         CacheSection { size: Some(size), .. } => blocks("size", i128::from(size.0 / block_bytes))?,
         CacheSection { footprint: Some(share), .. } if share > 0.0 && share.is_finite() => CacheSize::Footprint(share),
         _ => return Err(KeyError::new("footprint", "out of range", "a number above 0")),
     };
-    Ok((CacheKeys { name: raw.name, size, initial: raw.initial, write_delay, write_cluster }, resolved))
+    Ok(CacheKeys { section, size, write_cluster })
 }

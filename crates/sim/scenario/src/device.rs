@@ -194,8 +194,8 @@ keys! {
     }
 }
 
-/// Reads the section; also returns it as a table with all defaults.
-pub fn read(table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table), KeyError> {
+/// Reads the section.
+pub fn read(table: Table, workload: &WorkloadKeys) -> Result<DeviceKeys, KeyError> {
     let array = headstart_device::array(name_of(&table, "array").unwrap_or("stripe"))?;
     let row = name_of(&table, "model").and_then(headstart_device::model);
     let has_queue = row.is_some_and(|row| row.keys.has("queue_depth"));
@@ -220,7 +220,7 @@ pub fn read(table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table)
     let model = headstart_device::model(&raw.model.name).map_or(raw.model.name, |row| row.name.to_owned());
     let scheduler = raw.scheduler;
     let drive_scheduler = raw.drive_scheduler.unwrap_or_else(|| Named::bare("sptf"));
-    let keys = DeviceKeys {
+    Ok(DeviceKeys {
         count,
         servers: 1,
         array,
@@ -238,9 +238,7 @@ pub fn read(table: Table, workload: &WorkloadKeys) -> Result<(DeviceKeys, Table)
         array_keys,
         scheduler: scheduler.name,
         scheduler_keys: scheduler.keys,
-    };
-    let resolved = keys.resolved();
-    Ok((keys, resolved))
+    })
 }
 
 fn name_of<'a>(table: &'a Table, key: &str) -> Option<&'a str> {
@@ -288,7 +286,7 @@ impl DeviceSection {
 
 impl DeviceKeys {
     /// The section with all defaults.
-    fn resolved(&self) -> Table {
+    pub(crate) fn table(&self) -> Table {
         let row = headstart_device::model(&self.model);
         let defaults = row.map_or_else(Table::new, |row| row.keys.defaults());
         let mut model = headstart_device::overlay(defaults, self.model_keys.clone());

@@ -53,8 +53,3 @@ pub fn read(mut table: Table, workload: &WorkloadKeys, device: &DeviceKeys) -> R
     table.entry("driver_overhead").or_insert_with(default);
     read_keys(table)
 }
-
-/// The section as a table with all defaults.
-pub fn table(host: &HostKeys) -> Table {
-    Table::try_from(host).expect("keys are plain values")
-}

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use headstart_policy::coordinator::registry as coordinators;
+use headstart_policy::coordinator::{registry as coordinators, CoordinatorRow};
 use headstart_policy::readahead::Needs;
 use headstart_policy::registry::Rows;
-use headstart_types::{as_text, keys, read_keys, Bytes, KeyError, Nanos, Spread};
+use headstart_types::{as_text, keys, read_keys, Bytes, Chosen, KeyError, Nanos, Spread};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, IntoDeserializer, MapAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::{Table, Value};
 
 use super::cache::{default_name, CacheSize};
@@ -27,21 +27,42 @@ const SIZES: &str = "one of blocks, size, footprint";
 /// A level below the first.
 #[derive(Debug, Clone)]
 pub struct LowerKeys {
-    /// Its name, for display and for the sizes of others.
-    pub name: String,
-    /// Number of levels of the tier above that share one.
-    pub clients: u32,
+    /// The keys, with all defaults.
+    pub section: LevelSection,
     /// How the blocks of all levels above are distributed to several servers; `None`: each level above has one.
     pub spread: Option<Spread>,
     /// Size of one such level; a level without blocks forwards every request.
     pub size: LowerSize,
     pub policy: PolicyKeys,
-    /// Whether prefetches are sent as separate requests, and not with the preceding demand request.
-    pub separate_prefetch: bool,
+    /// The coordinator between it and the levels above.
+    pub coordinator: Chosen<CoordinatorRow>,
+}
+
+impl LowerKeys {
+    /// Its name, for display and for the sizes of others.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.section.name.as_deref().unwrap_or_default()
+    }
+
     /// The link to the level above.
-    pub link: Link,
-    /// The name of the coordinator between it and the levels above, and its keys.
-    pub coordinator: (&'static str, Table),
+    #[must_use]
+    pub fn link(&self) -> Link {
+        let LinkKeys { alpha, beta } = self.section.link;
+        Link { alpha, beta }
+    }
+
+    /// The section with all defaults.
+    #[must_use]
+    pub fn table(&self) -> Table {
+        let mut table = Table::try_from(&self.section).expect("plain values");
+        let below = ["separate_prefetch", "link"];
+        let below = below.map(|key| (key.to_owned(), table.remove(key).expect("it has a default")));
+        table.insert("policy".into(), self.policy.table().into());
+        table.extend(below);
+        table.insert("coordinator".into(), self.coordinator.table().into());
+        table
+    }
 }
 
 /// The size of a level below the first.
@@ -72,15 +93,15 @@ keys! {
         /// Number of levels of the tier above that share one; more than one needs `workload.processes = "per-pid"` or
         /// `"dealt"`.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
-        clients: u32 = 1,
+        pub clients: u32 = 1,
         /// Number of servers among which the blocks of all levels above are divided: each block belongs to one server,
         /// and each server has its own devices as given in `[device]`. Only one level of a scenario may have servers.
-        #[serde(skip_serializing)]
+        #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = SERVERS_MAX), extend("x-absent" = "1: the levels above share one"))]
         servers: Option<u32> = None,
         /// How servers share files: a size such as `"64KiB"`, the stripe unit in which a file is distributed
         /// round-robin, or `"file"`: whole files are distributed round-robin.
-        #[serde(skip_serializing)]
+        #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "\"64KiB\" beside servers"))]
         unit: Option<UnitKey> = None,
         /// Size in blocks; 0: the level forwards every request. One of blocks, size and footprint is needed.
@@ -88,8 +109,8 @@ keys! {
         #[schemars(range(max = BLOCKS_MAX))]
         blocks: Option<u32> = None,
         /// `"10MiB"`, or `{level = "L1", ratio = 2}`: relative to the blocks of a level above.
-        #[serde(skip_serializing)]
-        size: Option<SizeKey> = None,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub(crate) size: Option<SizeKey> = None,
         /// Size as a share of the distinct blocks, such as 0.05.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("exclusiveMinimum" = 0))]
@@ -104,10 +125,10 @@ keys! {
         replacement: Option<Value> = None,
         /// Whether prefetches are sent as separate requests; otherwise a prefetch that follows a demanded block joins
         /// its request, and the demand waits for both.
-        separate_prefetch: bool = false,
+        pub separate_prefetch: bool = false,
         /// `{alpha = "6ms", beta = "30us"}`, the link to the level above: `alpha` per request, `beta` per page of 4
         /// KiB.
-        link: LinkKeys = LinkKeys::default(),
+        pub link: LinkKeys = LinkKeys::default(),
         /// A name of `headstart list coordinators`, or `{name = "pfc", queue = 0.1}` with its keys.
         #[serde(skip_serializing)]
         #[schemars(with = "serde_json::Value")]
@@ -142,9 +163,11 @@ keys! {
 }
 
 /// The key `size` of a level.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
 pub enum SizeKey {
     /// In bytes.
+    #[serde(serialize_with = "as_text")]
     Own(Bytes),
     /// Relative to a level above.
     Ratio(RatioKeys),
@@ -200,6 +223,15 @@ impl<'de> Deserialize<'de> for UnitKey {
     }
 }
 
+impl Serialize for UnitKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            UnitKey::Stripe(bytes) => serializer.collect_str(bytes),
+            UnitKey::File => serializer.serialize_str("file"),
+        }
+    }
+}
+
 impl JsonSchema for UnitKey {
     fn schema_name() -> Cow<'static, str> {
         "UnitKey".into()
@@ -222,13 +254,13 @@ impl JsonSchema for SizeKey {
     }
 }
 
-/// Reads the levels below the first, whose name is `first`; also returns them as tables with all defaults.
+/// Reads the levels below the first, whose name is `first`.
 pub fn read(
     levels: Vec<Value>,
     first: &str,
     workload: &WorkloadKeys,
     rows: &dyn Rows,
-) -> Result<Vec<(LowerKeys, Table)>, KeyError> {
+) -> Result<Vec<LowerKeys>, KeyError> {
     let mut names = vec![first.to_owned()];
     let mut all = Vec::with_capacity(levels.len());
     for (at, level) in levels.into_iter().enumerate() {
@@ -236,9 +268,9 @@ pub fn read(
         let Value::Table(table) = level else {
             return Err(within(KeyError::new("", "is not a table", "a table of keys")));
         };
-        let (keys, resolved) = read_one(table, at + 1, &names, workload.block_bytes(), rows).map_err(within)?;
-        names.push(keys.name.clone());
-        all.push((keys, resolved));
+        let keys = read_one(table, at + 1, &names, workload.block_bytes(), rows).map_err(within)?;
+        names.push(keys.name().to_owned());
+        all.push(keys);
     }
     Ok(all)
 }
@@ -250,47 +282,24 @@ pub fn read_one(
     above: &[String],
     block_bytes: u64,
     rows: &dyn Rows,
-) -> Result<(LowerKeys, Table), KeyError> {
-    let raw: LevelSection = read_keys(table)?;
-    let name = raw.name.clone().unwrap_or_else(|| default_name(index));
-    if above.contains(&name) {
+) -> Result<LowerKeys, KeyError> {
+    let mut section: LevelSection = read_keys(table)?;
+    let name = section.name.get_or_insert_with(|| default_name(index));
+    if above.contains(name) {
         return Err(KeyError::new("name", format!("\"{name}\" is the name of another level"), "a unique name"));
     }
-    let spread = raw.spread(block_bytes)?;
-    let (size, (size_key, size_value)) = raw.size(above, block_bytes)?;
-    let policy = policy_of(raw.policy.clone(), raw.replacement.clone())?;
-    let (policy, policy_table) = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
+    let spread = section.spread(block_bytes)?;
+    let size = section.size(above, block_bytes)?;
+    let policy = policy_of(section.policy.take(), section.replacement.take())?;
+    let policy = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
     if policy.needs_hints() || policy.needs() == Needs::Future {
         let problem = "the future references of a lower level are not known";
         return Err(KeyError::new("policy", problem, "a policy and a replacement without hints"));
     }
-    let (coordinator, given) = named_value(raw.coordinator.clone(), "coordinator", "none")?;
-    let row = coordinators::coordinator(&coordinator).map_err(|error| error.within("coordinator"))?;
-    let coordinator: Table = row.keys.defaults().into_iter().chain(given).collect();
-    let mut resolved = Table::from_iter([("name".to_owned(), Value::from(name.clone()))]);
-    resolved.insert("clients".into(), i64::from(raw.clients).into());
-    if let Some(spread) = &spread {
-        let unit = spread.unit.map_or("file".to_owned(), |blocks| Bytes(blocks * block_bytes).to_string());
-        resolved.insert("servers".into(), i64::from(spread.servers).into());
-        resolved.insert("unit".into(), unit.into());
-    }
-    resolved.insert(size_key.into(), size_value);
-    resolved.insert("policy".into(), policy_table.into());
-    resolved.insert("separate_prefetch".into(), raw.separate_prefetch.into());
-    resolved.insert("link".into(), Value::try_from(&raw.link).expect("two times"));
-    let named = [("name".to_owned(), Value::from(row.name))].into_iter().chain(coordinator.clone());
-    resolved.insert("coordinator".into(), Table::from_iter(named).into());
-    let keys = LowerKeys {
-        name,
-        clients: raw.clients,
-        spread,
-        size,
-        policy,
-        separate_prefetch: raw.separate_prefetch,
-        link: Link { alpha: raw.link.alpha, beta: raw.link.beta },
-        coordinator: (row.name, coordinator),
-    };
-    Ok((keys, resolved))
+    let (name, given) = named_value(section.coordinator.take(), "coordinator", "none")?;
+    let coordinator = coordinators::coordinator(&name).and_then(|row| Chosen::read(row, given));
+    let coordinator = coordinator.map_err(|error| error.within("coordinator"))?;
+    Ok(LowerKeys { section, spread, size, policy, coordinator })
 }
 
 /// The keys of a level's policy, with the replacement that may be given next to it.
@@ -311,8 +320,8 @@ pub fn policy_of(policy: Option<Value>, replacement: Option<Value>) -> Result<Ta
 
 impl LevelSection {
     /// How blocks are distributed to servers, if there are several.
-    fn spread(&self, block_bytes: u64) -> Result<Option<Spread>, KeyError> {
-        let servers = self.servers.unwrap_or(1);
+    fn spread(&mut self, block_bytes: u64) -> Result<Option<Spread>, KeyError> {
+        let servers = self.servers.take().unwrap_or(1);
         if servers == 1 {
             return match self.unit {
                 None => Ok(None),
@@ -321,42 +330,36 @@ impl LevelSection {
                 }
             };
         }
-        let unit = match self.unit {
-            Some(UnitKey::File) => None,
-            Some(UnitKey::Stripe(unit)) if unit.0 == 0 || unit.0 % block_bytes != 0 => {
+        self.servers = Some(servers);
+        let unit = match *self.unit.get_or_insert(UnitKey::Stripe(Bytes((UNIT.0 / block_bytes).max(1) * block_bytes))) {
+            UnitKey::File => None,
+            UnitKey::Stripe(unit) if unit.0 == 0 || unit.0 % block_bytes != 0 => {
                 let allowed = format!("a multiple of the block size, {}, or \"file\"", Bytes(block_bytes));
                 return Err(KeyError::new("unit", format!("{unit} is not a multiple of the block size"), allowed));
             }
-            Some(UnitKey::Stripe(unit)) => Some(unit.0 / block_bytes),
-            None => Some((UNIT.0 / block_bytes).max(1)),
+            UnitKey::Stripe(unit) => Some(unit.0 / block_bytes),
         };
         Ok(Some(Spread { servers, unit }))
     }
 
-    /// The level's size, and the key that gives it with its defaults.
-    fn size(&self, above: &[String], block_bytes: u64) -> Result<(LowerSize, (&'static str, Value)), KeyError> {
+    /// The level's size.
+    fn size(&mut self, above: &[String], block_bytes: u64) -> Result<LowerSize, KeyError> {
         let blocks = |blocks: u64| match u32::try_from(blocks) {
             Ok(blocks) if blocks <= BLOCKS_MAX => Ok(LowerSize::Own(CacheSize::Blocks(blocks))),
             _ => Err(KeyError::new("size", format!("a cache of {blocks} blocks"), "fewer than 4294967295 blocks")),
         };
-        match (self.blocks, &self.size, self.footprint) {
-            (Some(count), None, None) => Ok((blocks(count.into())?, ("blocks", i64::from(count).into()))),
-            (None, Some(SizeKey::Own(size)), None) => {
-                Ok((blocks(size.0 / block_bytes)?, ("size", size.to_string().into())))
-            }
+        match (self.blocks, &mut self.size, self.footprint) {
+            (Some(count), None, None) => blocks(count.into()),
+            (None, Some(SizeKey::Own(size)), None) => blocks(size.0 / block_bytes),
             (None, Some(SizeKey::Ratio(RatioKeys { level, ratio })), None) => {
-                let level = level.as_ref().unwrap_or(&above[above.len() - 1]);
+                let level = level.get_or_insert_with(|| above[above.len() - 1].clone());
                 if !above.contains(level) {
                     let names = above.iter().map(String::as_str);
                     return Err(KeyError::unknown("level", "level above", level, names).within("size"));
                 }
-                let resolved = RatioKeys { level: Some(level.clone()), ratio: *ratio };
-                let resolved = Value::try_from(resolved).expect("a name and a number");
-                Ok((LowerSize::Ratio(level.clone(), *ratio), ("size", resolved)))
+                Ok(LowerSize::Ratio(level.clone(), *ratio))
             }
-            (None, None, Some(share)) if share.is_finite() => {
-                Ok((LowerSize::Own(CacheSize::Footprint(share)), ("footprint", share.into())))
-            }
+            (None, None, Some(share)) if share.is_finite() => Ok(LowerSize::Own(CacheSize::Footprint(share))),
             (None, None, Some(share)) => {
                 Err(KeyError::new("footprint", format!("{share} is out of range"), "a number above 0"))
             }

@@ -1,9 +1,9 @@
 //! Scenarios: what to simulate, as a TOML table.
 //!
-//! A scenario is read in three steps: short forms are expanded (in `normal`), the user's keys override the defaults,
-//! and each section is parsed into typed keys, so that an unknown key, a wrong type or a value out of range is an error
-//! that names the key and what is allowed. The table with all defaults is part of the result, and `--explain` prints
-//! it.
+//! A scenario is read in two steps: short forms are expanded (in `normal`), and each section is read into typed keys
+//! with defaults, so that an unknown key, a wrong type or a value out of range is an error that names the key and what
+//! is allowed. The typed keys serialise as a scenario with all defaults, which is part of the result, and which
+//! `--explain` prints.
 
 mod action;
 mod cache;
@@ -38,11 +38,13 @@ pub use cache::{share_of, CacheKeys, CacheSize};
 pub use device::{CacheSegments, CommandKeys, DeviceKeys};
 pub use error::Error;
 pub use host::HostKeys;
+use level::SizeKey;
 pub use level::{read_one as read_level, LowerKeys, LowerSize};
 pub use limits::{too_long, COST_MAX, TIME_MAX};
 use policy::is_parallel;
-pub use policy::{HintsKeys, PolicyKeys, Shown};
-pub use process::{Meets, PatternKeys, ProcessKeys};
+pub use policy::{HintsKeys, PolicyKeys};
+pub use process::{Contends, Meets, PatternKeys, ProcessKeys};
+use process::{ACTION_KEYS, POLICY_KEYS};
 pub use sample::SampleKeys;
 pub use schema::schema;
 pub use select::read as read_selection;
@@ -67,8 +69,6 @@ pub struct Scenario {
     pub host: HostKeys,
     /// Keys of a parallel program; `None` if the processes are independent.
     pub process: Option<ProcessKeys>,
-    /// The scenario with every default.
-    pub resolved: Table,
     /// Traces shared with other runs; by default none.
     pub traces: Traces,
     /// Whether it was written with `[[level]]`.
@@ -135,49 +135,45 @@ impl Scenario {
             true => None,
             false => Some(process::read(process).map_err(|error| error.within("process"))?),
         };
-        let (process, process_table) = process.unzip();
         let pattern = process.as_ref().is_some_and(|process: &ProcessKeys| process.pattern.is_some());
-        let (mut policy, mut policy_table) = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
-        let (workload, workload_table) = workload::read(workload, pattern).map_err(|error| error.within("workload"))?;
-        let (cache, cache_table) = cache::read(cache, &workload).map_err(|error| error.within("cache"))?;
+        let mut policy = policy::read(policy, rows).map_err(|error| error.within("policy"))?;
+        let workload = workload::read(workload, pattern).map_err(|error| error.within("workload"))?;
+        let cache = cache::read(cache, &workload).map_err(|error| error.within("cache"))?;
         if let (true, Some(process)) = (policy.parallel(), &process) {
-            policy.keys.extend(process.policy_keys(workload.block_bytes()));
-            POLICY_KEYS.iter().for_each(|key| {
-                policy_table.remove(*key);
-            });
+            policy.policy.keys = process.policy_keys(workload.block_bytes());
         }
-        let lower = level::read(lower, &cache.name, &workload, rows)?;
-        let (lower, lower_tables): (Vec<_>, Vec<_>) = lower.into_iter().unzip();
-        let (mut device, device_table) = device::read(device, &workload).map_err(|error| error.within("device"))?;
+        let lower = level::read(lower, &cache.section.name, &workload, rows)?;
+        let mut device = device::read(device, &workload).map_err(|error| error.within("device"))?;
         device.servers = lower.iter().filter_map(|level| level.spread).map(|spread| spread.servers).max().unwrap_or(1);
         let host = host::read(host, &workload, &device).map_err(|error| error.within("host"))?;
-        let mut resolved = Table::new();
-        resolved.insert("seed".into(), Value::Integer(seed as i64));
-        resolved.insert("workload".into(), workload_table.into());
-        if lower.is_empty() {
-            resolved.insert("cache".into(), cache_table.into());
-            resolved.insert("policy".into(), policy_table.into());
-        } else {
-            let mut first = cache_table;
-            first.insert("policy".into(), policy_table.into());
-            let levels = std::iter::once(first).chain(lower_tables).map(Value::from).collect();
-            resolved.insert("level".into(), Value::Array(levels));
-        }
-        resolved.insert("device".into(), device_table.into());
-        resolved.insert("host".into(), host::table(&host).into());
-        if let Some(mut table) = process_table {
-            if !policy.parallel() {
-                // They would be refused: a resolved scenario can be run again.
-                ACTION_KEYS.iter().for_each(|key| drop(table.remove(*key)));
-            }
-            resolved.insert("process".into(), table.into());
-        }
         let traces = Traces::default();
-        let scenario =
-            Self { seed, workload, cache, policy, lower, device, host, process, resolved, traces, in_levels };
+        let scenario = Self { seed, workload, cache, policy, lower, device, host, process, traces, in_levels };
         scenario.fits_together()?;
         scenario.makes_a_program(actions)?;
         Ok(scenario)
+    }
+
+    /// The scenario with all defaults, as its author could have written it.
+    #[must_use]
+    pub fn table(&self) -> Table {
+        let mut table = Table::from_iter([("seed".to_owned(), Value::Integer(self.seed as i64))]);
+        let mut add = |section: &str, keys: Value| table.insert(section.to_owned(), keys);
+        add("workload", self.workload.table().into());
+        let mut first = Table::try_from(&self.cache.section).expect("plain values");
+        if self.lower.is_empty() {
+            add("cache", first.into());
+            add("policy", self.policy.table().into());
+        } else {
+            first.insert("policy".into(), self.policy.table().into());
+            let levels = std::iter::once(first).chain(self.lower.iter().map(LowerKeys::table)).map(Value::from);
+            add("level", levels.collect::<Vec<_>>().into());
+        }
+        add("device", self.device.table().into());
+        add("host", Value::try_from(self.host).expect("plain values"));
+        if let Some(process) = &self.process {
+            add("process", process.table(self.has_actions()).into());
+        }
+        table
     }
 
     /// Whether blocks must be found by their position in files, as needed by policies that act on requests, levels
@@ -188,8 +184,8 @@ impl Scenario {
         self.process.is_some()
             || !self.lower.is_empty()
             || self.workload.arrival != Arrival::Closed
-            || self.workload.processes.are_several()
-            || self.workload.issue == Issue::Whole
+            || self.workload.section.processes.are_several()
+            || self.workload.section.issue == Issue::Whole
             || self.policy.takes_requests()
             || self.device.cache_segments == Some(CacheSegments::OpenFiles)
             || self.cache.write_cluster.is_some()
@@ -247,9 +243,8 @@ impl Scenario {
     /// Whether a level's size is given in bytes.
     #[must_use]
     pub fn sizes_in_bytes(&self) -> bool {
-        let in_bytes = |keys: &Value| keys.get("size").is_some_and(Value::is_str);
-        let levels = self.resolved.get("level").and_then(Value::as_array);
-        self.resolved.get("cache").is_some_and(in_bytes) || levels.is_some_and(|levels| levels.iter().any(in_bytes))
+        let lower = |level: &LowerKeys| matches!(level.section.size, Some(SizeKey::Own(_)));
+        self.cache.section.size.is_some() || self.lower.iter().any(lower)
     }
 
     /// Translates an error of a run of this scenario to the key that the user wrote.
@@ -277,22 +272,3 @@ impl Scenario {
         }
     }
 }
-
-/// Keys of `[process]` that belong to the policy.
-const POLICY_KEYS: [&str; 5] = ["min_lead", "buffers", "for_others", "prefetch_for", "predictor"];
-
-/// Keys of `[process]` about prefetch actions.
-const ACTION_KEYS: [&str; 12] = [
-    "prefetch_action",
-    "action_issues",
-    "min_time",
-    "min_lead",
-    "buffers",
-    "for_others",
-    "prefetch_for",
-    "predictor",
-    "idle_order",
-    "min_slack",
-    "io_processors",
-    "contention_scope",
-];

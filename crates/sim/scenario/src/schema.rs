@@ -15,7 +15,7 @@ use super::cache::CacheSection;
 use super::device::DeviceSection;
 use super::host::HostKeys;
 use super::level::LevelSection;
-use super::policy::RawHints;
+use super::policy::HintsKeys;
 use super::process::{BarrierSection, ProcessSection};
 use super::workload::WorkloadSection;
 
@@ -94,7 +94,7 @@ fn replacement(default: Option<&str>) -> Json {
 }
 
 fn policy() -> Json {
-    let hints = KeyTable::of::<RawHints>().schema();
+    let hints = KeyTable::of::<HintsKeys>().schema();
     let keys = |row: &&PolicyRow| {
         let mut keys = properties(&row.keys.schema());
         if row.has_open_replacement() {

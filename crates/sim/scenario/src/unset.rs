@@ -2,7 +2,7 @@
 //! Describes what applies instead.
 
 use headstart_types::{absent_in_words, Keys};
-use toml::{Table, Value};
+use toml::Table;
 
 use super::cache::CacheSection;
 use super::device::DeviceSection;
@@ -10,7 +10,7 @@ use super::workload::WorkloadSection;
 use super::{Input, Scenario, Writes};
 
 impl Scenario {
-    /// Keys that are absent from [`Scenario::resolved`], and what applies instead.
+    /// Keys that are absent from [`Scenario::table`], and what applies instead.
     #[must_use]
     pub fn computed_defaults(&self) -> Vec<(String, String)> {
         let (cache, policy) = match self.lower.is_empty() {
@@ -30,21 +30,17 @@ impl Scenario {
     }
 
     fn unset_of_workload(&self) -> Vec<(String, String)> {
-        let Some(given) = self.resolved.get("workload").and_then(Value::as_table) else { return Vec::new() };
         let mut found = match self.workload.input {
             Input::Pattern => Vec::new(),
-            _ => absent_in_words(WorkloadSection::schema(), given),
+            _ => absent_in_words(WorkloadSection::schema(), &self.workload.table()),
         };
         found.retain(|(key, _)| key != "placement" || !self.is_inline());
         found
     }
 
     fn unset_of_cache(&self) -> Vec<(String, String)> {
-        let mut given = Table::new();
-        if self.workload.writes == Writes::Back {
-            given.insert("write_delay".to_owned(), true.into());
-        }
-        if self.workload.writes != Writes::Back || self.cache.write_cluster.is_some() {
+        let mut given = Table::try_from(&self.cache.section).expect("plain values");
+        if self.workload.section.writes != Writes::Back {
             given.insert("write_cluster".to_owned(), true.into());
         }
         absent_in_words(CacheSection::schema(), &given)
@@ -52,7 +48,7 @@ impl Scenario {
 
     fn unset_of_policy(&self) -> Vec<(String, String)> {
         let policy = &self.policy;
-        let mut found = policy.row().keys.absent(&policy.keys);
+        let mut found = policy.row().keys.absent(&policy.policy.keys.table());
         if policy.needs_hints() && policy.hints.is_none() {
             found.push(absent("hints", "none: every reference is disclosed"));
         }
@@ -70,8 +66,8 @@ impl Scenario {
         found.extend(unset.map(|(key, words)| (format!("array.{key}"), words)));
         // Some models have their own queue with that key.
         let own_queue = model.is_some_and(|row| row.keys.has("queue_depth"));
-        let keys = self.resolved.get("device").and_then(Value::as_table);
-        let buffer = keys.and_then(|keys| keys.get("model")?.get("buffer"));
+        let given = device.table();
+        let buffer = given.get("model").and_then(|model| model.get("buffer"));
         let segments = buffer.is_some_and(|buffer| buffer.get("segments").is_some());
         let means_something = |key: &str| match key {
             "queue_depth" | "drive_scheduler" => device.array.is_independent() && !own_queue,
@@ -79,7 +75,6 @@ impl Scenario {
             "layout" => self.is_inline(),
             _ => true,
         };
-        let given = keys.cloned().unwrap_or_default();
         let unset = absent_in_words(DeviceSection::schema(), &given).into_iter();
         found.extend(unset.filter(|(key, _)| means_something(key)));
         found

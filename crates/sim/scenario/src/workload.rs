@@ -17,7 +17,7 @@ use headstart_layout::{placement_schema, Addresses, Placement, DEFAULT_CHUNK};
 pub enum Input {
     /// A trace file and the name of its format.
     Trace(PathBuf, String),
-    /// A generator and its keys.
+    /// A generator and its keys, with all defaults.
     Generator(String, Table),
     /// Block labels in the scenario itself.
     References(Vec<String>),
@@ -72,30 +72,18 @@ impl Writes {
 /// The workload.
 #[derive(Debug, Clone)]
 pub struct WorkloadKeys {
+    /// The keys, with all defaults.
+    pub section: WorkloadSection,
     /// The source of the references.
     pub input: Input,
     pub block_size: BlockSize,
     pub compute: ComputeKey,
-    /// Factor on think times, 0 or more.
-    pub compute_scale: f64,
-    /// Think times are scaled to this sum.
-    pub compute_total: Option<Nanos>,
     /// When requests are issued.
     pub arrival: Arrival,
-    /// Which processes issue them.
-    pub processes: Processes,
-    /// How their blocks are issued.
-    pub issue: Issue,
-    /// The treatment of writes.
-    pub writes: Writes,
     /// Where files lie; `None`: by address, or in table order if the trace distinguishes files.
     pub placement: Option<Placement>,
     /// The treatment of addresses beyond the device.
     pub addresses: Addresses,
-    /// Maximum number of requests; `None`: all.
-    pub limit: Option<u64>,
-    /// Request size for a trace that carries offsets without sizes.
-    pub request_bytes: Option<u64>,
     /// Restricts reading to a sample of extents.
     pub sample: Option<SampleKeys>,
     /// Restricts reading to some files and processes.
@@ -113,6 +101,24 @@ impl WorkloadKeys {
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         self.block_size.bytes()
+    }
+
+    /// The section with all defaults: keys without one come after the others, then a generator's own.
+    pub(crate) fn table(&self) -> Table {
+        let defaults = defaults_of::<WorkloadSection>();
+        let all = Table::try_from(&self.section).expect("plain values").into_iter();
+        let (mut table, given): (Table, Table) = all.partition(|(key, _)| defaults.contains_key(key));
+        table.extend(given);
+        match &self.input {
+            // A resolved scenario can be run again.
+            Input::Pattern => of_input().iter().for_each(|key| drop(table.remove(key))),
+            Input::Generator(_, keys) => table.extend(keys.clone()),
+            _ => {}
+        }
+        if let Some(placement) = &self.placement {
+            table.insert("placement".into(), placement.value());
+        }
+        table
     }
 }
 
@@ -149,7 +155,7 @@ keys! {
         /// Request size for a trace that carries offsets without sizes: `"4KiB"`.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "none: the trace carries sizes", "x-of-input" = true))]
-        request_size: Option<Bytes> = None,
+        pub request_size: Option<Bytes> = None,
         /// A request of several blocks is several references; `"object"`: the trace's own units are the blocks.
         block_size: String = "8KiB".to_owned(),
         /// Think time after each reference: as recorded, `"gaps"` (the whole time between two requests of the trace,
@@ -161,14 +167,14 @@ keys! {
         arrival: RawArrival = RawArrival::Closed,
         /// Which process issues which requests.
         #[schemars(extend("x-of-input" = true))]
-        processes: Processes = Processes::Merged,
+        pub processes: Processes = Processes::Merged,
         /// How the blocks of a request are issued. Default: `"whole"`; `"blocks"` with `placement = "ffs"`, and if
         /// every request is one block: inline references and `block_size = "object"`.
         #[schemars(extend("x-of-input" = true))]
-        issue: Issue = Issue::Blocks,
+        pub issue: Issue = Issue::Blocks,
         /// How writes are treated.
         #[schemars(extend("x-of-input" = true))]
-        writes: Writes = Writes::AsRead,
+        pub writes: Writes = Writes::AsRead,
         /// Where files lie: `"address"`: the trace's numbers are addresses; `"table-order"`: files one after another,
         /// in the order of the file table; `"random-groups"`: each file at a random position within a group of 8550
         /// blocks; `"ffs"`, or `{name = "ffs", ...}`: as laid out by a Fast File System, with its metadata
@@ -186,11 +192,11 @@ keys! {
         chunk_blocks: Option<u64> = None,
         /// Factor on think times.
         #[schemars(range(min = 0.0, max = f64::MAX), extend("x-allowed" = "a number from 0"))]
-        compute_scale: f64 = DEFAULT_SCALE,
+        pub compute_scale: f64 = DEFAULT_SCALE,
         /// Think times are scaled to this sum.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "none: think times are not scaled to a sum", "x-of-input" = true))]
-        compute_total: Option<Nanos> = None,
+        pub compute_total: Option<Nanos> = None,
         /// Factor on the trace's times, for open arrivals: 2 is half as fast.
         #[schemars(range(min = 0.0, max = f64::MAX), extend("x-allowed" = "a number from 0"))]
         #[schemars(extend("x-of-input" = true))]
@@ -199,7 +205,7 @@ keys! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1))]
         #[schemars(extend("x-absent" = "none: all requests", "x-of-input" = true))]
-        limit: Option<u64> = None,
+        pub limit: Option<u64> = None,
         /// Restricts reading to a sample of the extents, `{rate = 0.1}`, drawn by a hash of file and position: `extent
         /// = "1MiB"`, or "file" for whole files; `seed = 1`. Requests are reduced to their parts in the sample. Counts
         /// represent all; times do not.
@@ -291,26 +297,14 @@ fn of_input() -> Vec<String> {
 /// Longer chunks would not compact anything; keeps addresses within 64 bits.
 const CHUNK_MAX: u64 = 1 << 31;
 
-/// Reads the section; also returns it as a table with all defaults. With a `pattern` of the processes it names no
-/// input.
-pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyError> {
+/// Reads the section. With a `pattern` of the processes it names no input.
+pub fn read(user: Table, pattern: bool) -> Result<WorkloadKeys, KeyError> {
     let (defaults, of_input) = (defaults_of::<WorkloadSection>(), of_input());
     let other = |key: &&String| user.get(*key).is_some_and(|value| defaults.get(*key) != Some(value));
     if let (true, Some(key)) = (pattern, of_input.iter().find(other)) {
         return Err(KeyError::new(key, "given together with process.pattern", "a pattern without it, or no pattern"));
     }
-    // TOML distinguishes 1 from 1.0; users need not.
-    let user: Table = user
-        .into_iter()
-        .map(|(key, value)| {
-            let value = match value {
-                Value::Integer(number) if key == "compute_scale" || key == "time_scale" => Value::Float(number as f64),
-                other => other,
-            };
-            (key, value)
-        })
-        .collect();
-    let (mut common, mut own) = (defaults, Table::new());
+    let (mut common, mut own) = (Table::new(), Table::new());
     let known = property_names(WorkloadSection::schema());
     let placement =
         user.get("placement").and_then(|placement| placement.as_str().or_else(|| placement.get("name")?.as_str()));
@@ -329,62 +323,48 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
             own.insert(key, value);
         }
     }
-    let raw: WorkloadSection = read_keys(common.clone())?;
+    let mut section: WorkloadSection = read_keys(common)?;
     if let (Some(name), Some(compute)) = (&generator, given_compute) {
         // A generator makes its own think times, which the key overrides.
         let knows = WORKLOADS
             .iter()
             .find(|row| row.name == *name)
             .is_some_and(|row| row.keys.defaults().contains_key("compute"));
-        if knows && raw.compute != "trace" {
+        if knows && section.compute != "trace" {
             own.insert("compute".into(), compute);
-            common.insert("compute".into(), "trace".into());
+            section.compute = "trace".to_owned();
         }
     }
     let made = own.contains_key("compute");
-    let mut resolved = common;
-    if pattern {
-        // A resolved scenario can be run again.
-        of_input.iter().for_each(|key| {
-            resolved.remove(key);
-        });
-    }
     if let Some(row) = generator.as_ref().and_then(|name| WORKLOADS.iter().find(|row| row.name == *name)) {
-        let mut keys = row.keys.defaults();
-        keys.extend(own.clone());
-        resolved.extend(keys);
+        own = row.keys.defaults().into_iter().chain(own).collect();
     }
-    let input = match (raw.trace, raw.generator, raw.references) {
-        (Some(path), None, None) => Input::Trace(PathBuf::from(path), raw.format),
-        (None, Some(name), None) => Input::Generator(name, own),
-        (None, None, Some(references)) => Input::References(references),
+    let input = match (&section.trace, &section.generator, &section.references) {
+        (Some(path), None, None) => Input::Trace(PathBuf::from(path), section.format.clone()),
+        (None, Some(name), None) => Input::Generator(name.clone(), own),
+        (None, None, Some(references)) => Input::References(references.clone()),
         (None, None, None) if pattern => Input::Pattern,
         (None, None, None) => {
             return Err(KeyError::new("trace", "nothing to run", "one of trace, generator, references"));
         }
         _ => return Err(KeyError::new("trace", "more than one input", "one of trace, generator, references")),
     };
-    let block_size = block_size(&raw.block_size)?;
-    let placement = raw.placement.map(|value| Placement::read(value, block_size.bytes())).transpose()?;
-    if let Some(placement) = &placement {
-        resolved.insert("placement".into(), placement.value());
+    let block_size = block_size(&section.block_size)?;
+    let placement = section.placement.take().map(|value| Placement::read(value, block_size.bytes())).transpose()?;
+    let addresses = addresses(section.addresses, section.chunk_blocks)?;
+    if section.addresses == RawAddresses::CompactChunks {
+        section.chunk_blocks.get_or_insert(DEFAULT_CHUNK);
     }
     let keys = WorkloadKeys {
         input,
         block_size,
-        compute: if made { ComputeKey::Trace } else { compute(&raw.compute)? },
-        compute_scale: raw.compute_scale,
-        compute_total: raw.compute_total,
-        arrival: arrival(&raw.arrival, raw.time_scale)?,
-        processes: raw.processes,
-        issue: raw.issue,
-        writes: raw.writes,
+        compute: if made { ComputeKey::Trace } else { compute(&section.compute)? },
+        arrival: arrival(&section.arrival, section.time_scale)?,
         placement,
-        addresses: addresses(raw.addresses, raw.chunk_blocks)?,
-        limit: raw.limit,
-        request_bytes: raw.request_size.map(|Bytes(bytes)| bytes),
-        sample: raw.sample.map(sample::read).transpose()?,
-        selection: raw.select.map(select::read).transpose()?.unwrap_or_default(),
+        addresses,
+        sample: section.sample.clone().map(sample::read).transpose()?,
+        selection: section.select.clone().map(select::read).transpose()?.unwrap_or_default(),
+        section,
     };
     if !keys.selection.is_all() && !matches!(keys.input, Input::Trace(..)) {
         return Err(KeyError::new("select", "the workload is not a trace", "a trace, or no select"));
@@ -392,17 +372,14 @@ pub fn read(user: Table, pattern: bool) -> Result<(WorkloadKeys, Table), KeyErro
     if keys.sample.is_some() && !matches!(keys.input, Input::Trace(..) | Input::Generator(..)) {
         return Err(KeyError::new("sample", "the workload is not a trace", "a trace or a generator, or no sample"));
     }
-    if keys.request_bytes.is_some() && !matches!(keys.input, Input::Trace(..)) {
+    if keys.section.request_size.is_some() && !matches!(keys.input, Input::Trace(..)) {
         return Err(KeyError::new("request_size", "the workload is not a trace", "a trace, or no request_size"));
     }
-    if raw.addresses == RawAddresses::CompactChunks {
-        resolved.entry("chunk_blocks").or_insert(Value::Integer(DEFAULT_CHUNK as i64));
-    }
-    if keys.compute_total.is_some() && keys.compute_scale != DEFAULT_SCALE {
+    if keys.section.compute_total.is_some() && keys.section.compute_scale != DEFAULT_SCALE {
         let problem = "given together with compute_total, which scales too";
         return Err(KeyError::new("compute_scale", problem, "one of compute_scale, compute_total"));
     }
-    Ok((keys, resolved))
+    Ok(keys)
 }
 
 fn arrival(arrival: &RawArrival, time_scale: f64) -> Result<Arrival, KeyError> {

@@ -1,12 +1,12 @@
 //! Builds a machine from a scenario's sections.
 
-use headstart_assemble::{actions, barrier, costs, first_levels, shares, tiers, ReadAheadEnv};
-use headstart_engine::parallel::{Barrier, Draws, Strings};
-use headstart_engine::{Actions, Client, Cursor, IssueMode, Parallel, Process, Reads, Stack, System};
+use headstart_assemble::{self as assemble, costs, first_levels, system, ReadAheadEnv};
+use headstart_engine::parallel::Draws;
+use headstart_engine::{Client, Cursor, Process, Reads};
 use headstart_layout::Places;
 use headstart_policy::registry::Context;
-use headstart_scenario::{Arrival, Issue, Processes, Scenario};
-use headstart_types::{Chunk, KeyError, Position};
+use headstart_scenario::{Processes, Scenario};
+use headstart_types::{Chunk, Position};
 
 use crate::run::Machine;
 use crate::storage::Storage;
@@ -41,43 +41,13 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
             storage.stand_at(disk, sector);
         }
     }
-    let distinct = references.distinct;
-    let first = first_levels(scenario);
-    let manner = IssueMode {
-        whole: scenario.workload.issue == Issue::Whole,
-        open: scenario.workload.arrival != Arrival::Closed,
-        write_delay: scenario.cache.write_delay,
-    };
-    let shared = context.program.as_ref().is_some_and(|program| shares(program));
-    let (hinted, program) = (context.hints.is_some(), context.program.clone());
-    let objects = !references.carries.addresses;
-    let mut clients = clients(scenario, references, chunks, first)?;
-    let processes = clients.len();
-    let io_processors =
-        scenario.process.as_ref().filter(|_| scenario.has_actions()).map_or(0, |keys| keys.io_processors);
-    clients.extend((0..io_processors).map(|_| idle_client(scenario)));
+    let (distinct, addresses, disks) = (references.distinct, references.carries.addresses, storage.drives().len());
+    let mut clients = clients(scenario, references, chunks, first_levels(scenario))?;
     for (client, positions) in clients.iter_mut().zip(positions) {
         client.positions = Some(positions);
     }
-    let parallel = scenario.process.as_ref().map(|keys| {
-        let barrier = barrier(keys, shared).map(|scope| Barrier::new(scope, processes as u32));
-        let actions = scenario.has_actions().then(|| Actions::new(actions(scenario, keys, processes, context.frames)));
-        let strings = program.filter(|_| keys.pattern.is_some()).map(Strings::new);
-        let buffers = keys.buffers_of(processes);
-        Parallel::new(clients.len(), strings, barrier, actions, keys.contends(), buffers)
-    });
-    // Several processes on one level, parallel programs, and whole requests need policies that act on requests.
-    let asking = manner.whole || manner.open || clients.len() > first || (parallel.is_some() && !hinted);
-    let (mut tiers, frames) = tiers(scenario, (&context, &env), (first, asking), (storage.drives().len(), distinct))?;
-    if objects {
-        tiers.iter_mut().for_each(|tier| tier.level.order_singly());
-    }
-    if clients.len() > first && !tiers[0].level.takes_requests() {
-        let problem = format!("{} follows one process", scenario.policy.name);
-        return Err(KeyError::new("policy.name", problem, "another policy, or workload.processes = \"merged\"").into());
-    }
-    let stack = Stack::new(tiers, first, storage, places, scenario.workload.block_bytes());
-    Ok((System::try_new(stack, clients, manner, parallel)?, frames))
+    let devices = storage;
+    system(scenario, assemble::Parts { clients, devices, disks, places, distinct, addresses, context, env })
 }
 
 /// Think times of a process that takes its references from a string.
@@ -109,7 +79,7 @@ fn clients(
         };
         return Ok(chunks.into_iter().enumerate().map(known).collect());
     }
-    if scenario.workload.processes == Processes::Merged {
+    if scenario.workload.section.processes == Processes::Merged {
         return Ok(vec![Client::new(
             process(),
             0,
@@ -121,9 +91,4 @@ fn clients(
         Ok(Client::new(process(), index % first, Reads::Own(Cursor::reading(supply))))
     };
     references.pids.iter().enumerate().map(each).collect()
-}
-
-/// A processor that runs no process: it has no references.
-fn idle_client(scenario: &Scenario) -> Client<Supplied> {
-    Client::new(Process::new(costs(scenario)), 0, Reads::Own(Cursor::known(Chunk::empty())))
 }

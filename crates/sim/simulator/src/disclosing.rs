@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use headstart_policy::{Disclosure, Hints};
-use headstart_scenario::{HintsKeys, Shown};
+use headstart_scenario::HintsKeys;
 use headstart_types::{stream_seed, Block, Chunk, KeyError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -17,14 +17,14 @@ pub fn disclose(chunk: &Chunk, keys: Option<&HintsKeys>) -> Result<Hints, KeyErr
     let stream = |seed, role| ChaCha8Rng::seed_from_u64(stream_seed(seed, role, 0));
     let reads = || (0..chunk.blocks.len()).map(|at| !chunk.is_write(at));
     let disclosure = match keys {
-        Some(HintsKeys { shown: Shown::Window(_), .. }) if !chunk.writes.is_empty() => {
+        Some(HintsKeys { window: Some(_), .. }) if !chunk.writes.is_empty() => {
             let problem = "no window where writes reach the devices";
             return Err(KeyError::new("policy.hints.window", problem, "fraction, or workload.writes = \"as-read\""));
         }
-        Some(HintsKeys { shown: Shown::Window(window), .. }) => Disclosure::Window(*window),
-        Some(keys @ HintsKeys { shown: Shown::Fraction(share), .. }) if !keys.are_perfect() => {
-            let mut rng = stream(keys.seed, "hints");
-            Disclosure::Subset(reads().map(|read| rng.random_bool(*share) && read).collect())
+        Some(HintsKeys { window: Some(window), .. }) => Disclosure::Window(*window),
+        Some(keys) if !keys.are_perfect() => {
+            let mut rng = stream(keys.seed(), "hints");
+            Disclosure::Subset(reads().map(|read| rng.random_bool(keys.share()) && read).collect())
         }
         _ if !chunk.writes.is_empty() => Disclosure::Subset(reads().collect()),
         _ => Disclosure::All,
@@ -34,25 +34,32 @@ pub fn disclose(chunk: &Chunk, keys: Option<&HintsKeys>) -> Result<Hints, KeyErr
             Disclosure::Subset(disclosed) => disclosed[at],
             Disclosure::All | Disclosure::Window(_) => true,
         };
-        reorder(&mut blocks, keys, &mut stream(keys.seed, "hints reordered"), is_disclosed);
-        mislead(&mut blocks, &chunk.blocks, keys.wrong, &mut stream(keys.seed, "hints wrong"), is_disclosed);
+        let (seed, (wrong, reordered)) = (keys.seed(), keys.errors());
+        let distance = keys.distance.unwrap_or_default() as usize;
+        reorder(&mut blocks, (reordered, distance), &mut stream(seed, "hints reordered"), is_disclosed);
+        mislead(&mut blocks, &chunk.blocks, wrong, &mut stream(seed, "hints wrong"), is_disclosed);
     }
     Ok(Hints { blocks: blocks.into(), disclosure })
 }
 
-/// Exchanges a share r of the hints in pairs. Both hints of a pair are displaced, so r / 2 of all hints must be the
+/// Exchanges a share r of the hints in pairs of up to a distance. Both hints of a pair are displaced, so r / 2 of all hints must be the
 /// first of their pair, chosen among the 1 - r / 2 that are not the second of one.
-fn reorder(blocks: &mut [Block], keys: &HintsKeys, rng: &mut ChaCha8Rng, is_disclosed: impl Fn(usize) -> bool) {
-    if keys.reordered == 0.0 {
+fn reorder(
+    blocks: &mut [Block],
+    (share, distance): (f64, usize),
+    rng: &mut ChaCha8Rng,
+    is_disclosed: impl Fn(usize) -> bool,
+) {
+    if share == 0.0 {
         return;
     }
-    let first_share = keys.reordered / (2.0 - keys.reordered);
+    let first_share = share / (2.0 - share);
     let mut moved = vec![false; blocks.len()];
     for at in 0..blocks.len() {
         if moved[at] || !is_disclosed(at) || !rng.random_bool(first_share) {
             continue;
         }
-        let near: Range<usize> = at + 1..(at + 1).saturating_add(keys.distance as usize).min(blocks.len());
+        let near: Range<usize> = at + 1..(at + 1).saturating_add(distance).min(blocks.len());
         let may = |other: &usize| !moved[*other] && is_disclosed(*other) && blocks[*other] != blocks[at];
         let others: Vec<usize> = near.filter(may).collect();
         if !others.is_empty() {

@@ -18,7 +18,7 @@ pub fn disclosed(
     references: &mut References,
     places: &Places,
 ) -> Result<(Option<Arc<Program>>, Vec<Chunk>), Error> {
-    let chunks = match scenario.workload.processes {
+    let chunks = match scenario.workload.section.processes {
         Processes::Merged => vec![references.reading.rest(places)?],
         Processes::PerPid | Processes::Dealt => each(scenario, references, places)?,
     };

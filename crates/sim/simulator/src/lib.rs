@@ -8,7 +8,6 @@ mod checked;
 mod curve;
 mod disclosing;
 mod journal;
-mod key_check;
 mod known;
 mod live;
 pub mod model;
@@ -25,9 +24,9 @@ mod workload;
 
 pub use checked::checked;
 pub use curve::{curve, Cache, Curve, CurveKeys, CurveSize, Filtered, Line, Point, SizeOf, OF_BYTES};
+pub use headstart_assemble::check_devices;
 pub use headstart_scenario::{read_selection, schema, Error, Scenario, Source, Traces};
 pub use journal::Event;
-pub use key_check::check_keys;
 pub use live::{playable, played, Description};
 pub use progress::{OnProgress, Progress};
 pub use report::{IntervalReport, PeriodsReport, ProcessReport, Report};

@@ -9,7 +9,7 @@ use headstart_device::Statistics;
 use headstart_engine::parallel::{DiskTimes, Member, Outcome as Played, Setup};
 use headstart_engine::Counts;
 use headstart_layout::Places;
-use headstart_scenario::{Input, ProcessKeys, Scenario};
+use headstart_scenario::{Contends, Input, ProcessKeys, Scenario};
 use headstart_types::{Bytes, KeyError, Nanos};
 
 use crate::build::{self, Parts};
@@ -69,8 +69,8 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
         barrier: headstart_assemble::barrier(keys, headstart_assemble::shares(&program)),
         thinks: (0..processes).map(|process| build::thinks(scenario, process)).collect(),
         costs: headstart_assemble::costs(scenario),
-        contention: keys.contention,
-        actions_contend: keys.actions_contend,
+        contention: keys.section.contention,
+        actions_contend: keys.section.contention_scope == Contends::All,
         actions: scenario
             .has_actions()
             .then(|| headstart_assemble::actions(scenario, keys, processes as usize, context.frames)),
@@ -104,10 +104,10 @@ fn can_be_played(scenario: &Scenario) -> Result<&ProcessKeys, KeyError> {
         let problem = format!("\"{}\" cannot be played", device.array.name);
         return Err(refused("device.array", problem, "\"stripe\" or \"concat\""));
     }
-    if keys.io_processors > 0 {
+    if keys.section.io_processors > 0 {
         return Err(refused("process.io_processors", "I/O processors cannot be played", "0"));
     }
-    if keys.remote_cost > Nanos::ZERO {
+    if keys.section.remote_cost > Nanos::ZERO {
         return Err(refused("process.remote_cost", "memory is uniform", "0s"));
     }
     if scenario.spread().is_some() {

@@ -92,10 +92,10 @@ pub fn names(scenario: &Scenario, first: usize) -> Vec<String> {
         let numbered = (1..=count).map(|number| if count > 1 { format!("{name}.{number}") } else { name.to_owned() });
         names.extend(numbered);
     };
-    tier(&scenario.cache.name, count);
+    tier(&scenario.cache.section.name, count);
     for lower in &scenario.lower {
-        count = lower.spread.map_or(count / lower.clients as usize, |spread| spread.servers as usize);
-        tier(&lower.name, count);
+        count = lower.spread.map_or(count / lower.section.clients as usize, |spread| spread.servers as usize);
+        tier(lower.name(), count);
     }
     names
 }

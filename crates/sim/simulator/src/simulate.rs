@@ -10,9 +10,7 @@ use headstart_device::{Device, Drive, Wanted};
 use headstart_engine::Process;
 use headstart_layout::{FfsKeys, Opens, Placement, Places};
 use headstart_policy::registry::Context;
-use headstart_scenario::{
-    Arrival, CacheSegments, ComputeKey, HintsKeys, HostKeys, Input, Issue, Processes, Scenario, WorkloadKeys,
-};
+use headstart_scenario::{Arrival, CacheSegments, ComputeKey, HintsKeys, HostKeys, Input, Issue, Processes, Scenario};
 use headstart_trace::{AtOnce, Carries};
 use headstart_types::{Block, Chunk, KeyError, Nanos, Position, Think};
 use sha2::{Digest, Sha256};
@@ -20,7 +18,6 @@ use toml::{Table, Value};
 
 use crate::build::{self, Parts};
 use crate::disclosing::disclose;
-use crate::key_check::check_keys;
 use crate::known::{disclosed, each, mean, merge};
 use crate::outcome::Outcome;
 use crate::progress::OnProgress;
@@ -54,7 +51,6 @@ pub(crate) fn report_with(
     finish: &mut dyn FnMut(&mut run::Machine) -> Result<Nanos, Error>,
     end: &mut dyn FnMut(&mut run::Machine),
 ) -> Result<Report, Error> {
-    check_keys(scenario)?;
     // The trace is hashed on another core while it is simulated on this one.
     let hashing = match &scenario.workload.input {
         Input::Trace(path, _) => {
@@ -85,12 +81,14 @@ pub(crate) struct Prepared {
 
 pub(crate) fn prepare(scenario: &Scenario) -> Result<Prepared, Error> {
     let mut storage = Storage::try_new(&scenario.device, scenario.workload.block_bytes(), scenario.seed)?;
-    let (references, places) = References::try_new(scenario, storage.drives()[0].device())?;
     match scenario.device.cache_segments {
-        None => {}
         Some(CacheSegments::Count(count)) => storage.divide_buffers(count)?,
-        Some(CacheSegments::Streams) => storage.divide_buffers(processes(scenario, &references))?,
         Some(CacheSegments::OpenFiles) => storage.follow_open_files()?,
+        Some(CacheSegments::Streams) | None => {}
+    }
+    let (references, places) = References::try_new(scenario, storage.drives()[0].device())?;
+    if scenario.device.cache_segments == Some(CacheSegments::Streams) {
+        storage.divide_buffers(processes(scenario, &references))?;
     }
     Ok(Prepared { references, places, storage })
 }
@@ -228,7 +226,7 @@ fn runs_to_read(initial: &[Block], places: &Places, storage: &Storage, blocks: &
 /// The blocks of a request that is issued whole are served in any order. For any order, a cache with room for one more
 /// request can serve them in the trace's order with the same fetches; the result is the largest request in blocks.
 fn in_any_order(scenario: &Scenario, chunk: &Chunk) -> u32 {
-    if scenario.workload.issue != Issue::Whole {
+    if scenario.workload.section.issue != Issue::Whole {
         return 0;
     }
     let (mut largest, mut blocks) = (0u32, 0u32);
@@ -265,7 +263,7 @@ fn one_process_on_one_level(scenario: &Scenario) -> Result<(), KeyError> {
     if scenario.workload.arrival != Arrival::Closed {
         return refused("workload.arrival", "the bound holds for a process that waits", "\"closed\"");
     }
-    if scenario.workload.processes != Processes::Merged {
+    if scenario.workload.section.processes != Processes::Merged {
         return refused("workload.processes", "the bound holds for one process", "\"merged\"");
     }
     Ok(())
@@ -297,8 +295,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         initial: references.initial.clone(),
         disks: scenario.device.disks() as usize,
         disk_of: places.universe().disk_of.as_slice().into(),
-        replacement: scenario.policy.replacement,
-        replacement_keys: scenario.policy.replacement_keys.clone(),
+        replacement: scenario.policy.replacement.clone(),
         hints: None,
         program: references.program.clone(),
         disclosed_by: Arc::new([]),
@@ -319,7 +316,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         context.disk_of = places.universe().disk_of.as_slice().into();
     }
     let mut positions = Vec::new();
-    if hinted && scenario.workload.processes.are_several() {
+    if hinted && scenario.workload.section.processes.are_several() {
         chunks = each(scenario, &references, &places)?;
         let keys = scenario.policy.hints.as_ref();
         there_are(keys, chunks.len())?;
@@ -341,14 +338,14 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         context.mean_compute = mean_think(&all);
         // The processes of a parallel program wait for one another too.
         let only_thinks = scenario.host == HostKeys::default() && scenario.process.is_none();
-        context.whole = scenario.workload.issue == Issue::Whole && !all.request_ends.is_empty();
+        context.whole = scenario.workload.section.issue == Issue::Whole && !all.request_ends.is_empty();
         context.constant_compute = thinks_alike(&all) && only_thinks && plain && !context.whole;
         context.disk_of = places.universe().disk_of.as_slice().into();
         context.hints = Some(Arc::new(disclose(&all, scenario.policy.hints.as_ref())?));
         chunks.push(all);
     }
     if needs_future(scenario) {
-        chunks = match scenario.workload.processes.are_several() {
+        chunks = match scenario.workload.section.processes.are_several() {
             true => each(scenario, &references, &places)?,
             false => vec![references.reading.rest(&places)?],
         };
@@ -391,14 +388,14 @@ fn block_transfer(device: &dyn Device, sectors: u32) -> Nanos {
 fn only_fetches(scenario: &Scenario) -> bool {
     let Scenario { workload, lower, .. } = scenario;
     let inodes = matches!(workload.placement, Some(Placement::Ffs(FfsKeys { opens: Opens::Read, .. })));
-    lower.is_empty() && !workload.writes.reach_devices() && !inodes
+    lower.is_empty() && !workload.section.writes.reach_devices() && !inodes
 }
 
 fn notes(scenario: &Scenario, references: &References, hinted: bool) -> Vec<String> {
     let mut notes = references.notes.clone();
     notes.extend(note_of_think_times(scenario, references));
     if hinted && scenario.policy.hints.is_none() {
-        let what = if scenario.workload.writes.reach_devices() { "read" } else { "reference" };
+        let what = if scenario.workload.section.writes.reach_devices() { "read" } else { "reference" };
         notes.push(format!("every {what} is disclosed in advance"));
     }
     notes
@@ -470,9 +467,9 @@ pub(crate) fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> S
     let mut digest = Sha256::new();
     digest.update(format!("seed = {}\n", scenario.seed));
     let resolved = resolved(scenario, placement);
-    let Scenario { workload: WorkloadKeys { issue, arrival, .. }, .. } = scenario;
+    let (issue, arrival) = (scenario.workload.section.issue, scenario.workload.arrival);
     let unlisted = |key: &str| match key {
-        "issue" => *issue == Issue::Blocks || *arrival != Arrival::Closed,
+        "issue" => issue == Issue::Blocks || arrival != Arrival::Closed,
         "time_scale" => matches!(arrival, Arrival::Closed | Arrival::Open(1.0)),
         _ => false,
     };
@@ -521,9 +518,7 @@ pub(crate) fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace
 
 /// The scenario with every default, including those that depend on the trace.
 fn resolved(scenario: &Scenario, placement: Option<Placement>) -> Table {
-    let mut table = scenario.resolved.clone();
-    if let (Some(Value::Table(workload)), Some(placement)) = (table.get_mut("workload"), placement) {
-        workload.insert("placement".into(), placement.value());
-    }
-    table
+    let mut scenario = scenario.clone();
+    scenario.workload.placement = placement.or(scenario.workload.placement);
+    scenario.table()
 }

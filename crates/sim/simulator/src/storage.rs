@@ -3,15 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use headstart_device::{
-    build_array, build_device, build_scheduler, on_shared_bus, CommandQueue, Drive, Finished, Request, Started,
-    SECTOR_BYTES,
-};
+use headstart_device::{Drive, Finished, Request, Started};
 use headstart_engine::{Devices, Ended, From, IoRequest, Kind, Pieces, What};
 use headstart_layout::{Places, METADATA};
 use headstart_policy::BlockMap;
 use headstart_scenario::DeviceKeys;
-use headstart_types::{stream_seed, Block, Disk, Earliest, Nanos};
+use headstart_types::{Block, Disk, Earliest, Nanos};
 
 use crate::journal::DiskJournal;
 use crate::open_files::OpenFiles;
@@ -54,33 +51,7 @@ impl Storage {
     /// # Errors
     /// The offending key or profile.
     pub fn try_new(keys: &DeviceKeys, block_bytes: u64, seed: u64) -> Result<Self, Error> {
-        // A profile is parsed once.
-        let mut device = build_device(&keys.model, keys.model_keys.clone())?;
-        if !keys.array.is_independent() {
-            let unit = keys.stripe_unit.0.div_ceil(SECTOR_BYTES);
-            let joined = build_array(keys.array.name, keys.count, device, unit, keys.array_keys.clone());
-            device = joined.map_err(|error| error.within("device"))?;
-        }
-        let scheduler = || build_scheduler(&keys.scheduler, keys.scheduler_keys.clone());
-        let mut drives = Vec::with_capacity(keys.disks() as usize);
-        let own = device.clone();
-        for disk in 0..keys.disks() {
-            if let Some(bus) = &keys.shared_bus {
-                // The next disks share a new one, as do those of each server.
-                if (disk % keys.disks_of_server()) % bus.disks.unwrap_or(u32::MAX) == 0 {
-                    device = on_shared_bus(own.clone(), bus);
-                }
-            }
-            let mut device = device.clone();
-            device.reseed(stream_seed(seed, "disk", disk.into()));
-            let mut drive = Drive::new(device, scheduler().map_err(|error| error.within("device.scheduler"))?);
-            if let Some(commands) = &keys.commands {
-                let inner = build_scheduler(&commands.scheduler, commands.scheduler_keys.clone());
-                let inner = inner.map_err(|error| error.within("device.drive_scheduler"))?;
-                drive = drive.with_commands(CommandQueue::new(inner, commands.depth));
-            }
-            drives.push(drive);
-        }
+        let drives = headstart_assemble::drives(keys, seed)?;
         let sectors = headstart_device::sectors_of(block_bytes).max(1) as u32;
         Ok(Self {
             wakes_at: vec![Nanos::ZERO; drives.len()],
@@ -103,9 +74,7 @@ impl Storage {
     /// # Errors
     /// At `device.cache_segments`, if the disks have no segments, or cannot have as many.
     pub fn divide_buffers(&mut self, segments: u64) -> Result<(), Error> {
-        let mut drives = self.drives.iter_mut();
-        let divided = drives.try_for_each(|drive| drive.divide_buffer(segments));
-        divided.map_err(|error| error.within("device.cache_segments").into())
+        Ok(headstart_assemble::divide_buffers(&mut self.drives, segments)?)
     }
 
     /// From now on the buffer of each disk has as many segments as files are open on it.
@@ -114,10 +83,7 @@ impl Storage {
     /// At `device.cache_segments`, if the disks have no segments, or cannot change their number.
     pub fn follow_open_files(&mut self) -> Result<(), Error> {
         let device = self.drives[0].device();
-        // A segment for all writes is not available to reads.
-        let divides = |segments: u64| device.clone_box().divide_buffer(segments);
-        let least = if divides(1).is_ok() { 1 } else { 2 };
-        divides(least.into()).map_err(|error| error.within("device.cache_segments"))?;
+        let least = headstart_assemble::segments_min(device)?;
         let segments = device.mechanics().map_or(least, |mechanics| mechanics.segments + least - 1);
         self.open_files = Some(Box::new(OpenFiles::new(self.drives.len(), segments, least)));
         Ok(())

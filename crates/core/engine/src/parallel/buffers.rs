@@ -8,16 +8,21 @@
 //! Cost: constant per block of a request, 4 bytes per block.
 
 use headstart_types::{Block, Disk, Nanos};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The node that holds a block's buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum BufferPlace {
-    /// Any node: round robin (their alternative 1).
+    // The alternatives 1, 2 and 3 of the source.
+    /// Round-robin over all.
     #[default]
     Shared,
-    /// The node of the processor that first requests the block, for its process or ahead (their alternative 2).
+    /// The processor that fetches it, for its process or ahead.
     Requester,
-    /// The node of the processor to which its disk is attached (their alternative 3).
+    /// The processor that its disk is attached to: disk d to number d mod processors, of the I/O processors if there
+    /// are any.
     Disk,
 }
 

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 
 use headstart_types::Nanos;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Structures that lookups, and optionally prefetch actions, hold exclusively for a time, in FIFO order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,16 +52,17 @@ impl Contention {
 
 /// Which of several idle processors performs the next prefetch action. If buffers are scarce, this decides whose blocks
 /// are prefetched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum IdleOrder {
-    /// The one that has been idle longest.
+    /// The one with the longest expected idle time.
     #[default]
     Longest,
-    /// The one that has been idle for the shortest time.
+    /// The one with the shortest expected idle time.
     Shortest,
     /// The one with the lowest number.
     Number,
-    /// The one whose process has the fewest reads before its next synchronisation: its overrun delays no other process.
+    /// The one whose process has the fewest reads left before its next barrier.
     Slack,
 }
 

@@ -4,7 +4,7 @@
 
 use headstart_policy::registry::{policy, replacement, Context};
 use headstart_policy::{Disclosure, Event, Fetch, Policy, View};
-use headstart_types::{Block, Nanos};
+use headstart_types::{Block, Chosen, Nanos};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -306,7 +306,7 @@ fn decisions_equal_those_of_the_naive_policy() {
                 context.block_transfer = Nanos((system.service_ns_max / part).max(1));
                 context.concurrency = concurrency;
                 let naive = JustInTime::new(&said, &context, &disclosure);
-                let fast = run(&system, row.build(row.keys.defaults(), &context).expect("it builds"));
+                let fast = run(&system, row.build(&Chosen::plain(row).keys, &context).expect("it builds"));
                 let naive = run(&system, Box::new(naive));
                 let what = format!("seed {seed}, {disclosure:?}, {part}, {concurrency}\n{:?}\n{system:?}", said.refs);
                 let differ = fast.decisions.iter().zip(&naive.decisions).find(|(fast, naive)| fast != naive);

@@ -16,7 +16,7 @@
 
 use headstart_types::{KeyTable, Nanos};
 
-use super::{without_keys, Coordinator, CoordinatorRow, Plan, SentUp};
+use super::{Coordinator, CoordinatorRow, Plan, SentUp};
 use crate::readahead::{Asked, Cached};
 
 /// Its row in the registry.
@@ -26,7 +26,7 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     source: "Wong and Wilkes, USENIX 2002",
     keys: KeyTable::NONE,
     by_position: |_| false,
-    build: |keys, _| without_keys(keys, Demote),
+    build: |_, _| Ok(Box::new(Demote)),
 };
 
 /// The `demote` coordinator.

@@ -17,7 +17,7 @@
 
 use headstart_types::{KeyTable, Nanos};
 
-use super::{without_keys, Coordinator, CoordinatorRow, Plan, SentUp};
+use super::{Coordinator, CoordinatorRow, Plan, SentUp};
 use crate::readahead::{Asked, Cached};
 
 /// Its row in the registry.
@@ -27,7 +27,7 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     source: "zhang-pfc, section 4.3; Chen et al., SIGMETRICS 2005",
     keys: KeyTable::NONE,
     by_position: |_| false,
-    build: |keys, _| without_keys(keys, Du),
+    build: |_, _| Ok(Box::new(Du)),
 };
 
 /// The `du` coordinator.

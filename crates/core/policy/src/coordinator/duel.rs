@@ -26,9 +26,10 @@
 //! Not for a level that gets fewer than a few hundred requests: it decides too late. Not for workloads that change
 //! faster than its window.
 
+use headstart_types::seed::mix;
 use headstart_types::{KeyTable, Nanos};
 
-use super::{without_keys, Coordinator, CoordinatorRow, Plan};
+use super::{Coordinator, CoordinatorRow, Plan};
 use crate::readahead::recent::Recent;
 use crate::readahead::{Asked, Cached};
 
@@ -67,7 +68,7 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     source: "ours; set dueling of Qureshi et al., ISCA 2007",
     keys: KeyTable::NONE,
     by_position: |_| false,
-    build: |keys, context| without_keys(keys, Duel::new(context.frames)),
+    build: |_, context| Ok(Box::new(Duel::new(context.frames))),
 };
 
 /// One duel per client.
@@ -138,14 +139,8 @@ fn class(blocks: u32) -> usize {
     (blocks.max(1).ilog2() as usize).min(SIZES - 1)
 }
 
-/// The part that a block's region belongs to: two rounds of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// The part that a block's region belongs to.
 fn part(file: u32, index: u64) -> u64 {
-    let mix = |value: u64| {
-        let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
-    };
     mix(mix(u64::from(file)) ^ (index / REGION_BLOCKS)) % PARTS
 }
 

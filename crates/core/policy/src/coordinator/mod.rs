@@ -23,7 +23,6 @@ pub use demote::Demote;
 pub use du::Du;
 pub use duel::Duel;
 pub use pfc::{Actions, Contexts, Pfc, PfcSetting, PfcState, Start, Update};
-use row::without_keys;
 pub use row::{BuildCoordinator, CoordinatorContext, CoordinatorRow};
 pub use uncoordinated::Uncoordinated;
 

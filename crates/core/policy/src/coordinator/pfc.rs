@@ -41,8 +41,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
-use toml::Value;
+use headstart_types::{keys, KeyError, KeyTable, Nanos};
 
 use super::queue::BlockQueue;
 use super::{Average, Coordinator, CoordinatorContext, CoordinatorRow, Plan, Share};
@@ -55,8 +54,8 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     summary: "lets requests bypass the lower level or makes it read more, guided by two queues of block names",
     source: "zhang-pfc, section 3, Algorithms 1 and 2",
     keys: KeyTable::of::<PfcKeys>(),
-    by_position: |keys| keys.get("actions").and_then(Value::as_str) != Some("bypass"),
-    build: |keys, context| Ok(Box::new(Pfc::new(read_keys::<PfcKeys>(keys)?.setting(context)?))),
+    by_position: |keys| keys.get::<PfcKeys>().actions != Actions::Bypass,
+    build: |keys, context| Ok(Box::new(Pfc::new(keys.get::<PfcKeys>().setting(context)?))),
 };
 
 keys! {
@@ -85,7 +84,7 @@ keys! {
 }
 
 impl PfcKeys {
-    fn setting(self, context: &CoordinatorContext) -> Result<PfcSetting, KeyError> {
+    fn setting(&self, context: &CoordinatorContext) -> Result<PfcSetting, KeyError> {
         let share = |key: &str, value: f64| {
             let problem = format!("{value} is out of range");
             Share::try_new(value).ok_or_else(|| KeyError::new(key, problem, "a number from 0 to 1000"))

@@ -1,8 +1,6 @@
 //! What a coordinator's file declares about it.
 
-use toml::Table;
-
-use headstart_types::{read_keys, KeyError, KeyTable, NoKeys};
+use headstart_types::{KeyError, KeyTable, Row, TypedKeys};
 
 use super::Coordinator;
 use crate::row::ByPosition;
@@ -15,7 +13,7 @@ pub struct CoordinatorContext {
 }
 
 /// Builds a row's coordinator.
-pub type BuildCoordinator = fn(Table, &CoordinatorContext) -> Result<Box<dyn Coordinator>, KeyError>;
+pub type BuildCoordinator = fn(&TypedKeys, &CoordinatorContext) -> Result<Box<dyn Coordinator>, KeyError>;
 
 /// A coordinator's row.
 pub struct CoordinatorRow {
@@ -29,17 +27,19 @@ pub struct CoordinatorRow {
     pub keys: KeyTable,
     /// Whether the lower level prefetches by position with these keys, which needs a trace with addresses.
     pub by_position: ByPosition,
-    /// Builds the coordinator from its keys (without `name`).
+    /// Builds the coordinator from its keys.
     ///
     /// # Errors
-    /// An unknown key or a value out of range.
+    /// A key that does not fit the level.
     pub build: BuildCoordinator,
 }
 
-pub(super) fn without_keys<C: Coordinator + 'static>(
-    keys: Table,
-    coordinator: C,
-) -> Result<Box<dyn Coordinator>, KeyError> {
-    read_keys::<NoKeys>(keys)?;
-    Ok(Box::new(coordinator))
+impl Row for CoordinatorRow {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn keys(&self) -> &KeyTable {
+        &self.keys
+    }
 }

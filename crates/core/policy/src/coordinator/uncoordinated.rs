@@ -2,7 +2,7 @@
 
 use headstart_types::{KeyTable, Nanos};
 
-use super::{without_keys, Coordinator, CoordinatorRow, Plan};
+use super::{Coordinator, CoordinatorRow, Plan};
 use crate::readahead::{Asked, Cached};
 
 /// Its row in the registry.
@@ -12,7 +12,7 @@ pub static ROW: CoordinatorRow = CoordinatorRow {
     source: "the base case of zhang-pfc, section 4",
     keys: KeyTable::NONE,
     by_position: |_| false,
-    build: |keys, _| without_keys(keys, Uncoordinated),
+    build: |_, _| Ok(Box::new(Uncoordinated)),
 };
 
 /// The coordinator `none`.

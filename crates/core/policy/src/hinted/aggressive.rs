@@ -13,7 +13,7 @@
 //!
 //! Cost: a few words per fetch, one comparison per disk per event.
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos, NEVER};
+use headstart_types::{keys, KeyTable, Nanos, NEVER};
 
 use super::batch::Batches;
 use super::{BatchSize, Knowledge, Round, Strategy};
@@ -27,7 +27,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: KeyTable::of::<AggressiveKeys>(),
     default_replacement: None,
     family: Family::Hinted(&|keys, context| {
-        let keys: AggressiveKeys = read_keys(keys)?;
+        let keys: &AggressiveKeys = keys.get();
         Ok(context.hinted(Aggressive::new(keys.batch_size.on(context))))
     }),
 };

@@ -14,7 +14,7 @@
 //!
 //! Cost: constant per event with few disks (the minimum of one number per disk).
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos, Position, NEVER};
+use headstart_types::{keys, KeyTable, Nanos, Position, NEVER};
 
 use super::{from_device, Knowledge, References, Round, Strategy};
 use crate::row::{Family, PolicyRow};
@@ -27,7 +27,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: KeyTable::of::<FixedHorizonKeys>(),
     default_replacement: None,
     family: Family::Hinted(&|keys, context| {
-        let keys: FixedHorizonKeys = read_keys(keys)?;
+        let keys: &FixedHorizonKeys = keys.get();
         let horizon = keys.horizon.or_else(|| from_device::horizon(context));
         Ok(context.hinted(FixedHorizon { horizon }))
     }),

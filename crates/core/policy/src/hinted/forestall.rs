@@ -23,7 +23,7 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use headstart_types::{keys, read_keys, Disk, KeyTable, Nanos, Position, NEVER};
+use headstart_types::{keys, Disk, KeyTable, Nanos, Position, NEVER};
 
 use super::batch::Batches;
 use super::fixed_horizon::{fetch_within, misses_within};
@@ -40,7 +40,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: KeyTable::of::<ForestallKeys>(),
     default_replacement: None,
     family: Family::Hinted(&|keys, context| {
-        let keys: ForestallKeys = read_keys(keys)?;
+        let keys: &ForestallKeys = keys.get();
         let lookahead = match keys.lookahead {
             None => context.frames.saturating_mul(2),
             Some(lookahead) => {

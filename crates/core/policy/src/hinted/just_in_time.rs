@@ -45,7 +45,7 @@
 //! Cost: constant per event and disk, and a scan of the window once per part of a chunk, which the chunk's share of the
 //! frames keeps constant per reference.
 
-use headstart_types::{read_keys, Disk, KeyTable, Nanos, NoKeys, Position, NEVER};
+use headstart_types::{Disk, KeyTable, Nanos, Position, NEVER};
 
 use super::recent::Recent;
 use super::{Knowledge, Round, Strategy};
@@ -58,10 +58,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "ours; kimbrel96, sections 2.3 and 5",
     keys: KeyTable::NONE,
     default_replacement: None,
-    family: Family::Gathering(&|keys, context| {
-        read_keys::<NoKeys>(keys)?;
-        Ok(context.hinted(JustInTime::new(context)))
-    }),
+    family: Family::Gathering(&|_, context| Ok(context.hinted(JustInTime::new(context)))),
 };
 
 // Found by scanning a part of the grid of examples/hints_grid.py; none of the optima is sharp.

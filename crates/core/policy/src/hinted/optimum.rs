@@ -10,13 +10,11 @@
 //! [`CHOICES_MAX`] choices. A single state of four disks and 19 frames has about 10^9 choices, so choices are counted
 //! while a state is expanded.
 
-use toml::Table;
-
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-use headstart_types::{read_keys, Block, Disk, KeyError, KeyTable, Nanos, NoKeys};
+use headstart_types::{Block, Disk, KeyError, KeyTable, Nanos, TypedKeys};
 
 use super::{Round, Strategy};
 use crate::row::{Context, Family, PolicyRow};
@@ -32,8 +30,7 @@ pub static ROW: PolicyRow = PolicyRow {
     family: Family::Hinted(&build),
 };
 
-fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
-    read_keys::<NoKeys>(keys)?;
+fn build(_: &TypedKeys, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
     context.for_one_process("optimum")?;
     let hints = context.hints_of_row();
     let refused = |problem: &str, allowed: &str| Err(KeyError::new("name", problem, allowed));

@@ -16,11 +16,9 @@
 //! Cost: that of planning; then constant per event and disk. Memory: 40 bytes per planned fetch.
 
 use schemars::JsonSchema;
-use toml::Table;
-
 use std::collections::VecDeque;
 
-use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Position, NEVER};
+use headstart_types::{keys, Block, KeyError, KeyTable, Nanos, Position, TypedKeys, NEVER};
 
 use super::fixed_horizon::{fetch_within, misses_within};
 use super::plan::{plan, Operation, Task};
@@ -62,8 +60,8 @@ keys! {
     }
 }
 
-fn build(keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
-    let keys: ReverseAggressiveKeys = read_keys(keys)?;
+fn build(keys: &TypedKeys, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    let keys: &ReverseAggressiveKeys = keys.get();
     context.for_one_process("reverse-aggressive")?;
     let theory = context.uniform;
     let whole = context.hints_of_row().disclosure == Disclosure::All;

@@ -36,15 +36,13 @@
 
 use std::collections::VecDeque;
 
-use toml::{Table, Value};
-
-use headstart_types::{keys, read_keys, Block, Disk, KeyError, KeyTable, Nanos, Position};
+use headstart_types::{keys, Block, Chosen, Disk, KeyError, KeyTable, Nanos, Position, TypedKeys};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Ahead, Predicted};
-use crate::predictor;
+use crate::readahead::ReadAheadContext;
 use crate::row::{Context, Family, PolicyRow};
 use crate::{BlockMap, Event, Fetch, Policy, Replacement, RequestPolicy, SeparateReadAhead, View};
 
@@ -69,6 +67,9 @@ keys! {
         pub for_others: bool = true,
         /// Which process's blocks come first.
         pub prefetch_for: PrefetchFor = PrefetchFor::Own,
+        /// The predictor of the blocks that are prefetched, and the bytes of a block; `None`: they are known in advance.
+        #[serde(skip)]
+        pub predictor: Option<(Chosen<PolicyRow>, u64)> = None,
     }
 }
 
@@ -82,42 +83,33 @@ pub enum PrefetchFor {
     Critical,
 }
 
-impl PrefetchFor {
-    /// The name in scenarios.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            PrefetchFor::Own => "own",
-            PrefetchFor::Critical => "critical",
-        }
-    }
-}
-
 /// Requests per process, on average, after which an unused block named by a predictor gives up its buffer. A guess.
 const UNUSED_REQUESTS: u64 = 10;
 
-fn build(mut keys: Table, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
-    let named = keys.remove("predictor");
-    let keys: RapidTransitKeys = read_keys(keys)?;
+fn build(keys: &TypedKeys, context: &Context) -> Result<Box<dyn Policy>, KeyError> {
+    let keys: &RapidTransitKeys = keys.get();
     let Some(program) = context.program.clone() else {
         let problem = "rapid-transit needs to know what the processes of a parallel program will read";
         return Err(KeyError::new("name", problem, "[process] with a pattern, or another policy"));
     };
-    if context.replacement.hinted {
-        let problem = format!("{} cannot be used with rapid-transit, which prefetches", context.replacement.name);
+    let Chosen { row: replacement, keys: replacement_keys } = &context.replacement;
+    if replacement.hinted {
+        let problem = format!("{} cannot be used with rapid-transit, which prefetches", replacement.name);
         return Err(KeyError::new("replacement", problem, "a replacement without hints"));
     }
-    let replacement = (context.replacement.build)(context.replacement_keys.clone(), context)
-        .map_err(|error| error.within("replacement"))?;
+    let replacement = (replacement.build)(replacement_keys, context).map_err(|error| error.within("replacement"))?;
     let buffers = if keys.buffers == 0 { program.string_of.len() as u32 } else { keys.buffers };
     let setting = Setting { buffers, min_lead: keys.min_lead, for_others: keys.for_others, first: keys.prefetch_for };
     let asking = RequestPolicy::new(Box::new(SeparateReadAhead(replacement, None)), context.frames);
     let processes = program.string_of.len();
-    let knowledge = match named.as_ref().and_then(Value::as_table) {
+    let knowledge = match &keys.predictor {
         None => Knowledge::Strings(Ahead::new(program, setting.min_lead)),
-        Some(table) => {
-            let predictor = predictor::named(table, context.frames).map_err(|error| error.within("predictor"))?;
-            Knowledge::Predicted(Box::new(Predicted::new(predictor, processes, context.frames)))
+        Some((predictor, block_bytes)) => {
+            let (block_bytes, frames) = (*block_bytes, context.frames);
+            let context = ReadAheadContext { block_bytes, frames, drive: None, future: None };
+            let predictor = predictor.row.build_read_ahead(&predictor.keys, &context);
+            let predictor = predictor.map_err(|error| error.within("predictor"))?;
+            Knowledge::Predicted(Box::new(Predicted::new(predictor, processes, frames)))
         }
     };
     Ok(Box::new(RapidTransit::new(asking, knowledge, setting)))

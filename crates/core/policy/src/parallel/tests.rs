@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headstart_types::{Block, Disk, Meetings, Nanos, Outcome, Position, Program};
+use headstart_types::{Block, Chosen, Disk, Meetings, Nanos, Outcome, Position, Program};
 use proptest::prelude::*;
 
 use crate::readahead::{Asked, Found};
@@ -41,8 +41,7 @@ fn context(program: Option<Arc<Program>>, frames: u32) -> Context {
         initial: vec![],
         disks: 1,
         disk_of: vec![Disk(0); BLOCKS as usize].into(),
-        replacement: replacement("ru-set").unwrap(),
-        replacement_keys: toml::Table::new(),
+        replacement: Chosen::plain(replacement("ru-set").unwrap()),
         hints: program.as_ref().map(|program| Arc::new(Hints::all(program.blocks.clone()))),
         program,
         disclosed_by: Arc::new([]),
@@ -71,7 +70,8 @@ struct Host {
 impl Host {
     fn new(program: &Arc<Program>, frames: u32, keys: &str) -> Self {
         let row = policy("rapid-transit").unwrap();
-        let mut policy = row.build(keys.parse().unwrap(), &context(Some(program.clone()), frames)).unwrap();
+        let mut policy =
+            row.build(&row.keys.read(keys.parse().unwrap()).unwrap(), &context(Some(program.clone()), frames)).unwrap();
         policy.grow(BLOCKS as usize);
         let waiters = vec![vec![]; BLOCKS as usize];
         let states = vec![BlockState::ABSENT; BLOCKS as usize];
@@ -302,7 +302,9 @@ fn what_was_named_for_a_process_is_fetched_by_its_own_processor_first() {
 
 /// The error of `name` for a context that it rejects.
 fn refusal(name: &str, context: &Context, keys: &str) -> String {
-    policy(name).unwrap().build(keys.parse().unwrap(), context).err().unwrap().to_string()
+    let row = policy(name).unwrap();
+    let built = row.keys.read(keys.parse().unwrap()).and_then(|keys| row.build(&keys, context));
+    built.err().unwrap().to_string()
 }
 
 #[test]
@@ -314,7 +316,7 @@ fn a_program_is_needed() {
     assert!(error(&context, "").starts_with("name: rapid-transit needs to know what the processes"));
     context.program = Some(program(&[0], &[1], &[1], &[0], true));
     assert!(error(&context, "buffer = 1").starts_with("buffer: unknown"), "{}", error(&context, "buffer = 1"));
-    context.replacement = replacement("min").unwrap();
+    context.replacement = Chosen::plain(replacement("min").unwrap());
     assert!(error(&context, "").starts_with("replacement: min cannot be used with rapid-transit"));
 }
 
@@ -325,13 +327,13 @@ fn plans_for_one_process_are_refused_to_several() {
         let error = refusal(name, &shared(2), "");
         assert!(error.starts_with(&format!("name: {name} plans for one process")), "{error}");
         // The optimum finds this instance too large, but accepts its single process.
-        let alone = policy(name).unwrap().build(toml::Table::new(), &shared(1)).err();
+        let alone = policy(name).unwrap().build(&Chosen::plain(policy(name).unwrap()).keys, &shared(1)).err();
         assert!(alone.is_none_or(|error| !error.to_string().contains("plans for one process")));
     }
     for name in ["fixed-horizon", "aggressive", "forestall"] {
         let asks = |processes| {
             let row = policy(name).unwrap();
-            row.build(row.keys.defaults(), &shared(processes)).unwrap().takes_requests()
+            row.build(&Chosen::plain(row).keys, &shared(processes)).unwrap().takes_requests()
         };
         assert_eq!((asks(1), asks(2)), (false, true), "{name}");
     }

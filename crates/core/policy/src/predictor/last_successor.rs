@@ -11,7 +11,7 @@
 //! Cost: constant per block, plus `depth` lookups per request; about 50 bytes per block, for at most `entries` blocks,
 //! the least recently used forgotten first. Not for references that never repeat: nothing is predicted on a first pass.
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::{family, name, places, Place, CLIENTS, ENTRIES};
 use crate::readahead::recent::Recent;
@@ -29,7 +29,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: KeyTable::of::<LastSuccessorKeys>(),
     default_replacement: Some("lru"),
     family: family(&|keys, _| {
-        let keys: LastSuccessorKeys = read_keys(keys)?;
+        let keys: &LastSuccessorKeys = keys.get();
         Ok(Box::new(Successors::new(keys.depth, 1, keys.entries as usize)))
     }),
 };

@@ -21,7 +21,7 @@
 //! Cost: `history` steps per miss; 8 bytes per distance for each of `files` open files, the least recently read
 //! forgotten first. Not for streams that alternate regularly, because no distance has a majority.
 
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{keys, KeyError, KeyTable, Nanos};
 use std::collections::VecDeque;
 
 use super::family_with;
@@ -36,7 +36,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Al Maruf and Chowdhury, USENIX ATC 2020",
     keys: KeyTable::of::<LeapKeys>(),
     default_replacement: Some("lru"),
-    family: family_with(&|keys, _| Ok(Box::new(Leap::new(read_keys(keys)?))), |_| true),
+    family: family_with(&|keys, _| Ok(Box::new(Leap::new(keys.get()))), |_| true),
 };
 
 keys! {
@@ -104,8 +104,8 @@ pub struct Leap {
 impl Leap {
     /// A predictor with these keys.
     #[must_use]
-    pub fn new(keys: LeapKeys) -> Self {
-        Self { files: Recent::new(keys.files as usize), keys }
+    pub fn new(keys: &LeapKeys) -> Self {
+        Self { files: Recent::new(keys.files as usize), keys: keys.clone() }
     }
 }
 

@@ -24,16 +24,14 @@
 //! `lookahead` after it, once per as many recorded blocks. Memory: `metadata` of the cache's size. Not for frequent
 //! blocks, nor for first passes.
 
-use hashbrown::HashMap;
-use headstart_types::{read_keys, KeyTable, Nanos};
-use rustc_hash::FxBuildHasher;
-use toml::Value;
-
 use super::mithril_keys::{MithrilKeys, Record};
 use super::mithril_tables::{Mining, Rules, Targets};
 use super::{family_with, name, places, Place, Version};
 use crate::readahead::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run};
 use crate::row::PolicyRow;
+use hashbrown::HashMap;
+use headstart_types::{KeyTable, Nanos};
+use rustc_hash::FxBuildHasher;
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
@@ -44,11 +42,11 @@ pub static ROW: PolicyRow = PolicyRow {
     default_replacement: Some("lru"),
     family: family_with(
         &|keys, context| {
-            let keys: MithrilKeys = read_keys(keys)?;
-            Ok(Box::new(Mithril::new(&keys, context)))
+            let keys: &MithrilKeys = keys.get();
+            Ok(Box::new(Mithril::new(keys, context)))
         },
         // With `sequential` it also fetches the next block.
-        |keys| keys.get("sequential").and_then(Value::as_integer).is_some_and(|blocks| blocks > 0),
+        |keys| keys.get::<MithrilKeys>().sequential > 0,
     ),
 };
 

@@ -18,12 +18,12 @@ pub(crate) mod ppm;
 pub(crate) mod probability_graph;
 pub(crate) mod stable_successor;
 
-use headstart_types::KeyError;
+use headstart_types::{Chosen, KeyError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use toml::Table;
 
-use crate::readahead::{Asked, BuildReadAhead, Make, Needs, ReadAheadContext, ReadsAhead, Run};
+use crate::readahead::{Asked, BuildReadAhead, Make, Needs, ReadsAhead, Run};
 use crate::row::{ByPosition, Family, PolicyRow};
 use crate::ReadAhead;
 
@@ -96,21 +96,13 @@ pub(crate) const fn family_with(make: Make<dyn ReadAhead>, by_position: ByPositi
     Family::Predictor(reads_ahead, by_position)
 }
 
-/// Builds the predictor described by `table` (`name`, `keys`, and `block_bytes` of the level) for `frames` frames.
+/// The predictor of that name, with the keys that were given.
 ///
 /// # Errors
 /// The predictor is unknown, or one of its keys is wrong.
-pub fn named(table: &Table, frames: u32) -> Result<Box<dyn ReadAhead>, KeyError> {
-    let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
-    let keys = table.get("keys").and_then(Value::as_table).cloned().unwrap_or_default();
-    let block_bytes = table.get("block_bytes").and_then(Value::as_integer).unwrap_or(4096).unsigned_abs();
+pub fn named(name: &str, given: Table) -> Result<Chosen<PolicyRow>, KeyError> {
     let unknown = || KeyError::unknown("name", "predictor", name, ROWS.iter().map(|row| row.name));
-    let row = ROWS.iter().find(|row| row.name == name).ok_or_else(unknown)?;
-    let context = ReadAheadContext { block_bytes, frames, drive: None, future: None };
-    match row.reads_ahead().map(|reads_ahead| &reads_ahead.build) {
-        Some(BuildReadAhead::Separate(make)) => make(keys, &context),
-        _ => Err(unknown()),
-    }
+    Chosen::read(ROWS.iter().find(|row| row.name == name).ok_or_else(unknown)?, given)
 }
 
 /// The blocks of a request, in order.

@@ -20,7 +20,7 @@
 //! open files, and for each of as many files, the least recently read forgotten first. Not for random references, where
 //! it does nothing, nor for patterns that repeat without being regular: see `last-successor` and related predictors.
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::family_with;
 use crate::readahead::recent::Recent;
@@ -34,7 +34,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "our detector for the patterns of Kotz and Ellis, RAPID Transit",
     keys: KeyTable::of::<PatternsKeys>(),
     default_replacement: Some("lru"),
-    family: family_with(&|keys, _| Ok(Box::new(Patterns::new(read_keys(keys)?))), |_| true),
+    family: family_with(&|keys, _| Ok(Box::new(Patterns::new(keys.get()))), |_| true),
 };
 
 keys! {
@@ -118,7 +118,7 @@ pub struct Patterns {
 impl Patterns {
     /// A detector with these keys.
     #[must_use]
-    pub fn new(keys: PatternsKeys) -> Self {
+    pub fn new(keys: &PatternsKeys) -> Self {
         let (local, global) = (Recent::new(keys.files as usize), Recent::new(keys.files as usize));
         Self { degree: keys.degree, slack: keys.slack, local, global }
     }

@@ -17,7 +17,7 @@
 //! request. Memory: about 40 bytes for each of `entries` nodes; the least recently used partition is forgotten first.
 //! Not for references that never repeat, nor where a first repetition must be hit: the chain grows with each pass.
 
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{keys, KeyError, KeyTable, Nanos};
 
 use super::{family, name, places, Place, CLIENTS, ENTRIES};
 use crate::readahead::recent::Recent;
@@ -31,7 +31,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Kroeger and Long, USENIX 2001 (EPCM)",
     keys: KeyTable::of::<PpmKeys>(),
     default_replacement: Some("lru"),
-    family: family(&|keys, _| Ok(Box::new(Ppm::new(read_keys(keys)?)))),
+    family: family(&|keys, _| Ok(Box::new(Ppm::new(keys.get())))),
 };
 
 keys! {
@@ -143,9 +143,9 @@ pub struct Ppm {
 impl Ppm {
     /// A predictor with these keys.
     #[must_use]
-    pub fn new(keys: PpmKeys) -> Self {
+    pub fn new(keys: &PpmKeys) -> Self {
         let partitions = Recent::new((keys.entries / keys.nodes) as usize);
-        Self { partitions, contexts: Recent::new(CLIENTS), begun: 0, keys }
+        Self { partitions, contexts: Recent::new(CLIENTS), begun: 0, keys: keys.clone() }
     }
 
     fn learn(&mut self, block: Place, client: u32) {

@@ -18,7 +18,7 @@
 //! `entries` nodes and arcs. Not for long loops over many blocks, where each arc predicts one block a moment ahead.
 
 use hashbrown::HashMap;
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{keys, KeyError, KeyTable, Nanos};
 use rustc_hash::FxBuildHasher;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,9 +38,9 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: KeyTable::of::<ProbabilityGraphKeys>(),
     default_replacement: Some("lru"),
     family: family(&|keys, context| {
-        let keys: ProbabilityGraphKeys = read_keys(keys)?;
+        let keys: &ProbabilityGraphKeys = keys.get();
         Ok(match keys.version {
-            Version::Paper => Box::new(ProbabilityGraph::new(&keys)),
+            Version::Paper => Box::new(ProbabilityGraph::new(keys)),
             version => {
                 let block_bytes = keys.block_bytes.unwrap_or(context.block_bytes);
                 let metadata_bytes =

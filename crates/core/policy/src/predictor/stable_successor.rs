@@ -9,7 +9,7 @@
 //!
 //! Cost: as `last-successor`. Not for references that repeat once: the third pass is the first to gain.
 
-use headstart_types::{keys, read_keys, KeyTable};
+use headstart_types::{keys, KeyTable};
 
 use super::last_successor::{Successors, DEPTH_MAX};
 use super::{family, ENTRIES};
@@ -23,7 +23,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: KeyTable::of::<StableSuccessorKeys>(),
     default_replacement: Some("lru"),
     family: family(&|keys, _| {
-        let keys: StableSuccessorKeys = read_keys(keys)?;
+        let keys: &StableSuccessorKeys = keys.get();
         Ok(Box::new(Successors::new(keys.depth, keys.stability, keys.entries as usize)))
     }),
 };

@@ -25,7 +25,7 @@
 //! Cost: constant per block and per prefetched block; about 90 bytes for each of at most 2 * frames + 1024 blocks. Not
 //! for sequences shorter than a few requests: each starts with p of one request.
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size};
@@ -43,8 +43,8 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: AmpKeys = read_keys(keys)?;
-            let max_degree = keys.max_degree.some_blocks("max_degree", context.block_bytes)?;
+            let keys: &AmpKeys = keys.get();
+            let max_degree = keys.max_degree.blocks(context.block_bytes);
             Ok(Box::new(Amp::new(context.frames, u64::from(keys.threshold), max_degree)))
         }),
     }),
@@ -56,6 +56,7 @@ keys! {
         /// APT: streams with a larger p have a trigger.
         pub threshold: u32 = 4,
         /// Maximum p.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub max_degree: Size = Size::Blocks(256),
     }
 }

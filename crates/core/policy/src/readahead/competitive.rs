@@ -38,7 +38,7 @@
 //! Cost: that of `fixed-depth`, plus a constant per arriving block. Memory: that of `fixed-depth`, plus a name per
 //! frame. Not for devices without an arm, which have no switch time to weigh.
 
-use headstart_types::{keys, read_keys, Block, Disk, DriveFacts, KeyError, KeyTable, Nanos, SECTOR_BYTES};
+use headstart_types::{keys, Block, Disk, DriveFacts, KeyError, KeyTable, Nanos, SECTOR_BYTES};
 
 use super::depth::{CompetitiveDepth, SeekWatch, Seeks};
 use super::linux::{Ramp, Windows};
@@ -61,7 +61,7 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Drive,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let setting = read_keys::<CompetitiveKeys>(keys)?.setting(context)?;
+            let setting = keys.get::<CompetitiveKeys>().setting(context);
             let drive = context.drive.as_ref().ok_or_else(|| {
                 let problem = "competitive weighs seeks against transfers, but the device has no arm";
                 KeyError::new("name", problem, "fixed-depth or another policy, or a drive with an arm")
@@ -75,6 +75,7 @@ keys! {
     /// Keys of `competitive`. The largest window is computed from the drive, which must have an arm.
     pub struct CompetitiveKeys {
         /// The first window, as in `fixed-depth`.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub start: Size = Size::kib(64),
         /// Weight of the latest seek in the average of past seeks (ours: the paper prints none).
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
@@ -92,9 +93,9 @@ keys! {
 }
 
 impl CompetitiveKeys {
-    fn setting(self, context: &ReadAheadContext) -> Result<CompetitiveSetting, KeyError> {
-        Ok(CompetitiveSetting {
-            first: self.start.some_blocks("start", context.block_bytes)?,
+    fn setting(&self, context: &ReadAheadContext) -> CompetitiveSetting {
+        CompetitiveSetting {
+            first: self.start.blocks(context.block_bytes),
             weight: self.weight,
             seeks: self.seeks,
             shrink: self.shrink,
@@ -102,7 +103,7 @@ impl CompetitiveKeys {
             files: self.files as usize,
             block_bytes: context.block_bytes,
             frames: context.frames,
-        })
+        }
     }
 }
 

@@ -18,7 +18,7 @@
 //! Cost: constant per block; about 50 bytes per file, for at most `files` files, the least recently read forgotten
 //! first.
 
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{keys, KeyError, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
@@ -36,9 +36,9 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: FfsKeys = read_keys(keys)?;
-            let first = keys.first.some_blocks("first", context.block_bytes)?;
-            let max = keys.max.some_blocks("max", context.block_bytes)?;
+            let keys: &FfsKeys = keys.get();
+            let first = keys.first.blocks(context.block_bytes);
+            let max = keys.max.blocks(context.block_bytes);
             if first > max {
                 let problem = format!("{first} blocks are more than max, {max}");
                 return Err(KeyError::new("first", problem, "at most max"));
@@ -53,8 +53,10 @@ keys! {
     /// Keys of `ffs`.
     pub struct FfsKeys {
         /// Size of a read that is not sequential; the value of `max` reads whole clusters (file-system.md).
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub first: Size = Size::Blocks(1),
         /// Size of a cluster, the largest request (shriver99, Table 1).
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub max: Size = Size::kib(64),
         /// Maximum number of files with state; the least recently read is forgotten first.
         #[schemars(range(min = 1))]

@@ -19,7 +19,7 @@
 //!
 //! Cost: as `linux`. Not for streams that end early: each prefetches up to `depth` blocks too many.
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::linux::{Ramp, Windows};
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
@@ -37,9 +37,9 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: FixedDepthKeys = read_keys(keys)?;
-            let depth = keys.depth.some_blocks("depth", context.block_bytes)?;
-            let start = keys.start.some_blocks("start", context.block_bytes)?;
+            let keys: &FixedDepthKeys = keys.get();
+            let depth = keys.depth.blocks(context.block_bytes);
+            let start = keys.start.blocks(context.block_bytes);
             let request_max = keys.max_request.blocks(context.block_bytes);
             let files = keys.files as usize;
             Ok(Box::new(FixedDepth::new(start, depth, request_max, files, context.frames as usize)))
@@ -51,8 +51,10 @@ keys! {
     /// Keys of `fixed-depth`.
     pub struct FixedDepthKeys {
         /// Largest window (li07, section 6.2).
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub depth: Size = Size::kib(800),
         /// First window; each that continues one is twice as large (li07, section 4.3).
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub start: Size = Size::kib(64),
         /// As in `linux`.
         pub max_request: Size = Size::kib(1280),

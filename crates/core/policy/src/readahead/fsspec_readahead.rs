@@ -13,7 +13,7 @@
 //! Cost: constant per request; 60 bytes per open file (file and client), for at most `files`, the least recently read
 //! forgotten first. Not for random reads of large files: each pays 5 MiB.
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
@@ -31,7 +31,7 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: false,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: FsspecKeys = read_keys(keys)?;
+            let keys: &FsspecKeys = keys.get();
             let blocks = keys.block_size.blocks(context.block_bytes);
             Ok(Box::new(FsspecReadahead::new(blocks, keys.files as usize)))
         }),

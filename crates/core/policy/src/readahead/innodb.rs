@@ -18,7 +18,7 @@
 //! most one per frame, the least recently read forgotten first. Not for short scans: nothing is read ahead in the first
 //! 64 pages.
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, FILES};
@@ -36,7 +36,7 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: InnoDbKeys = read_keys(keys)?;
+            let keys: &InnoDbKeys = keys.get();
             // An extent is only worth remembering if it has a page in the pool.
             let extents = keys.extents.min(context.frames) as usize;
             Ok(Box::new(InnoDb::new(context.frames, keys.threshold, extents)))

@@ -6,11 +6,9 @@
 //! request here is what one window or one demand adds to the queue, for as long as its first block is in flight.
 //! Requests that the elevator would merge count as two; writes and requests of other levels are not counted.
 
-use headstart_types::{keys, read_keys, KeyError};
-use toml::Table;
-
 use super::recent::Recent;
 use super::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run, Size, FILES};
+use headstart_types::{keys, KeyError, TypedKeys};
 
 /// VM_MIN_READAHEAD of include/linux/mm.h, in KiB.
 const MIN_KIB: u64 = 16;
@@ -22,6 +20,7 @@ keys! {
     /// Keys of `linux-2.6.10` and `linux-2.6.16`.
     pub struct KernelKeys {
         /// The device's `read_ahead_kb`, the largest window.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub read_ahead: Size = Size::kib(128),
         /// The device's `nr_requests`; a queue with seven eighths of them is congested. 0: no queue is ever congested.
         #[schemars(range(max = QUEUE_MAX))]
@@ -36,14 +35,14 @@ keys! {
 /// queue's requests, the files, and the frames of the cache.
 ///
 /// # Errors
-/// `read_ahead` is less than a block, or a key is wrong.
+/// None.
 pub(super) fn built<P: ReadAhead + 'static>(
-    keys: Table,
+    keys: &TypedKeys,
     context: &ReadAheadContext,
     new: impl Fn(u64, u64, u32, usize, usize) -> P,
 ) -> Result<Box<dyn ReadAhead>, KeyError> {
-    let keys: KernelKeys = read_keys(keys)?;
-    let max = keys.read_ahead.some_blocks("read_ahead", context.block_bytes)?;
+    let keys: &KernelKeys = keys.get();
+    let max = keys.read_ahead.blocks(context.block_bytes);
     let min = Size::kib(MIN_KIB).blocks(context.block_bytes);
     Ok(Box::new(new(min, max, keys.nr_requests, keys.files as usize, context.frames as usize)))
 }

@@ -40,7 +40,7 @@
 //! in pieces shorter than a window: each piece prefetches up to max blocks too many at its end.
 
 use crate::row::{Family, PolicyRow};
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 pub use super::ramp::{Ramp, Version};
 
@@ -61,7 +61,7 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: LinuxKeys = read_keys(keys)?;
+            let keys: &LinuxKeys = keys.get();
             let max = keys.read_ahead.blocks(context.block_bytes);
             let request_max = keys.max_request.blocks(context.block_bytes);
             Ok(Box::new(Linux::new(keys.version, max, request_max, keys.files as usize, context.frames as usize)))

@@ -24,7 +24,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
@@ -42,9 +42,9 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: false,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: Linux26Keys = read_keys(keys)?;
-            let min = keys.min.some_blocks("min", context.block_bytes)?;
-            let max = keys.max.some_blocks("max", context.block_bytes)?;
+            let keys: &Linux26Keys = keys.get();
+            let min = keys.min.blocks(context.block_bytes);
+            let max = keys.max.blocks(context.block_bytes);
             Ok(Box::new(Linux26::new(min, max, keys.trigger, keys.files as usize)))
         }),
     }),
@@ -54,8 +54,10 @@ keys! {
     /// Keys of `linux-2.6`.
     pub struct Linux26Keys {
         /// The smallest group.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub min: Size = Size::Blocks(3),
         /// The largest group.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub max: Size = Size::Blocks(32),
         /// Which requests within the window prefetch.
         pub trigger: Trigger = Trigger::default(),

@@ -50,7 +50,7 @@ pub use cached_file::CachedFile;
 pub use competitive::{Competitive, CompetitiveSetting};
 pub use depth::{CompetitiveDepth, SeekWatch, Seeks};
 pub use fault_watch::{FaultTotals, FaultWatch, FileKey, FLOOR_BYTES, PART_BYTES};
-pub use ffs::Ffs;
+pub use ffs::{Ffs, FfsKeys};
 pub use fixed_depth::FixedDepth;
 pub use fsspec_readahead::FsspecReadahead;
 pub use innodb::InnoDb;

@@ -18,7 +18,7 @@
 //! Cost: constant per request; 90 bytes per open file (file and client), for at most `files`, the least recently read
 //! forgotten first. Not for random reads: each fetches a first window.
 
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
@@ -37,9 +37,9 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: false,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: MountpointKeys = read_keys(keys)?;
+            let keys: &MountpointKeys = keys.get();
             let files = keys.files as usize;
-            Ok(Box::new(MountpointS3::new(keys.setting(context)?, context.frames, files)))
+            Ok(Box::new(MountpointS3::new(keys.setting(context), context.frames, files)))
         }),
     }),
 };
@@ -48,10 +48,13 @@ keys! {
     /// Keys of `mountpoint-s3`.
     pub struct MountpointKeys {
         /// The first window.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub initial: Size = Size::kib(1152),
         /// Minimum window once it has grown.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub read_part_size: Size = Size::mib(8),
         /// The largest window.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub max: Size = Size::mib(2048),
         /// Factor by which a stall grows the window.
         #[schemars(range(min = 1))]
@@ -67,15 +70,15 @@ keys! {
 }
 
 impl MountpointKeys {
-    fn setting(self, context: &ReadAheadContext) -> Result<MountpointSetting, KeyError> {
-        Ok(MountpointSetting {
-            initial: self.initial.some_blocks("initial", context.block_bytes)?,
-            part: self.read_part_size.some_blocks("read_part_size", context.block_bytes)?,
-            max: self.max.some_blocks("max", context.block_bytes)?,
+    fn setting(&self, context: &ReadAheadContext) -> MountpointSetting {
+        MountpointSetting {
+            initial: self.initial.blocks(context.block_bytes),
+            part: self.read_part_size.blocks(context.block_bytes),
+            max: self.max.blocks(context.block_bytes),
             multiplier: u64::from(self.multiplier),
             forward: self.max_forward_seek.blocks(context.block_bytes),
             backward: self.max_backward_seek.blocks(context.block_bytes),
-        })
+        }
     }
 }
 

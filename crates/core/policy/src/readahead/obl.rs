@@ -19,7 +19,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{keys, KeyError, KeyTable, Nanos};
 use std::collections::VecDeque;
 
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
@@ -37,7 +37,7 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: false,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, _| {
-            let keys: OblKeys = read_keys(keys)?;
+            let keys: &OblKeys = keys.get();
             Ok(Box::new(Obl { confidence: keys.confidence.unwrap_or(CONFIDENCE) as usize, ..Obl::new(keys.when) }))
         }),
     }),

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{keys, KeyError, KeyTable, Nanos};
 use rustc_hash::FxBuildHasher;
 
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size};
@@ -41,8 +41,8 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Future,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: OracleDepthKeys = read_keys(keys)?;
-            let request_max = keys.max_request.some_blocks("max_request", context.block_bytes)?;
+            let keys: &OracleDepthKeys = keys.get();
+            let request_max = keys.max_request.blocks(context.block_bytes);
             let future = context.future.clone().ok_or_else(|| {
                 let problem = "oracle-depth needs to know what processes will read, which is unknown here";
                 KeyError::new("name", problem, "the first level, or another policy")
@@ -56,6 +56,7 @@ keys! {
     /// Keys of `oracle-depth`: for the first level, closed arrivals, and no pattern.
     pub struct OracleDepthKeys {
         /// The largest request: Linux 2.6's limit for a SCSI host (SCSI_DEFAULT_MAX_SECTORS, 1024).
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub max_request: Size = Size::kib(512),
     }
 }

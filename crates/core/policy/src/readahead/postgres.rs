@@ -22,7 +22,7 @@
 
 use std::collections::VecDeque;
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
@@ -40,8 +40,8 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: PostgresKeys = read_keys(keys)?;
-            let combine = keys.io_combine_limit.some_blocks("io_combine_limit", context.block_bytes)?;
+            let keys: &PostgresKeys = keys.get();
+            let combine = keys.io_combine_limit.blocks(context.block_bytes);
             let files = keys.files as usize;
             Ok(Box::new(Postgres::new(combine, keys.effective_io_concurrency, files)))
         }),
@@ -52,6 +52,7 @@ keys! {
     /// Keys of `postgres`.
     pub struct PostgresKeys {
         /// The largest read.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub io_combine_limit: Size = Size::kib(128),
         /// Maximum number of reads in flight.
         #[schemars(range(min = 0, max = 1000))]

@@ -16,7 +16,7 @@
 //! Cost: constant per request if fixed, P lookups if adaptive; no state for files or streams. Not for random reads,
 //! where each wastes P blocks (fixed), nor for mixtures, where one P must fit all (adaptive).
 
-use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{keys, KeyError, KeyTable, Nanos};
 
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
 use crate::row::{Family, PolicyRow};
@@ -32,7 +32,7 @@ pub static ROW: PolicyRow = PolicyRow {
         only_ahead: true,
         spares_random: false,
         needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, _| Ok(Box::new(read_keys::<RaKeys>(keys)?.build()))),
+        build: BuildReadAhead::Separate(&|keys, _| Ok(Box::new(keys.get::<RaKeys>().build()))),
     }),
 };
 
@@ -69,7 +69,7 @@ impl RaKeys {
         Ok(())
     }
 
-    fn build(self) -> Ra {
+    fn build(&self) -> Ra {
         let adaptive = Adaptive { period: self.period, high: self.high, low: self.low, max_degree: self.max_degree };
         Ra::new(self.degree, self.adaptive.then_some(adaptive))
     }

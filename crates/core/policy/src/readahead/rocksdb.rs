@@ -14,7 +14,7 @@
 //! Cost: constant per request; 70 bytes per open file, for at most `files`, the least recently read forgotten first.
 //! Not for slow devices: it never reads before a block is needed, only more when one is.
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
@@ -32,9 +32,9 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: RocksDbKeys = read_keys(keys)?;
-            let initial = keys.initial.some_blocks("initial", context.block_bytes)?;
-            let max = keys.max.some_blocks("max", context.block_bytes)?;
+            let keys: &RocksDbKeys = keys.get();
+            let initial = keys.initial.blocks(context.block_bytes);
+            let max = keys.max.blocks(context.block_bytes);
             Ok(Box::new(RocksDb::new(initial, max, keys.reads, keys.files as usize)))
         }),
     }),
@@ -44,8 +44,10 @@ keys! {
     /// Keys of `rocksdb`.
     pub struct RocksDbKeys {
         /// The first read-ahead.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub initial: Size = Size::kib(8),
         /// The largest read-ahead.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub max: Size = Size::kib(256),
         /// Number of sequential reads before the first read-ahead (num_file_reads_for_auto_readahead).
         pub reads: u32 = 2,

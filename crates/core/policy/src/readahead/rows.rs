@@ -1,14 +1,12 @@
 //! What a read-ahead's row declares in addition to a policy's row.
 
+use headstart_types::{KeyError, TypedKeys};
 use serde::Serialize;
-use toml::Table;
-
-use headstart_types::KeyError;
 
 use super::{Integrated, ReadAhead, ReadAheadContext};
 
 /// Builds a policy from its keys.
-pub type Make<P> = &'static (dyn Fn(Table, &ReadAheadContext) -> Result<Box<P>, KeyError> + Sync);
+pub type Make<P> = &'static (dyn Fn(&TypedKeys, &ReadAheadContext) -> Result<Box<P>, KeyError> + Sync);
 
 /// How a row builds its read-ahead.
 #[derive(Clone, Copy)]
@@ -39,9 +37,9 @@ pub struct ReadsAhead {
     pub spares_random: bool,
     /// What the host must provide.
     pub needs: Needs,
-    /// Builds it from its keys (without `name` and `replacement`).
+    /// Builds it from its keys.
     ///
     /// # Errors
-    /// An unknown key or a value out of range.
+    /// A key that does not fit the level, or that the host does not provide what it needs.
     pub build: BuildReadAhead,
 }

@@ -38,7 +38,7 @@
 //! treats as random, nor where many streams follow a few: a SEQ from which each block is evicted before its hit never
 //! grows, as long as RANDOM's end is not hit either.
 
-use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Nanos, Outcome, Position};
+use headstart_types::{keys, Block, KeyError, KeyTable, Nanos, Outcome, Position};
 
 use super::recent::Recent;
 use super::{
@@ -60,7 +60,7 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::WithReplacement(&|keys, context| {
-            let setting = read_keys::<SarcKeys>(keys)?.setting(context)?;
+            let setting = keys.get::<SarcKeys>().setting(context)?;
             Ok(Box::new(Sarc::new(context.frames, setting)))
         }),
     }),
@@ -72,6 +72,7 @@ keys! {
         /// p: blocks per group, at least two.
         pub degree: Size = Size::Blocks(8),
         /// g: distance from the end of a group to its trigger, which prefetches the next group.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub trigger: Size = Size::Blocks(4),
         /// Number of blocks in a row that count as sequential.
         #[schemars(range(min = 1))]
@@ -86,12 +87,12 @@ keys! {
 }
 
 impl SarcKeys {
-    fn setting(self, context: &ReadAheadContext) -> Result<SarcSetting, KeyError> {
+    fn setting(&self, context: &ReadAheadContext) -> Result<SarcSetting, KeyError> {
         let degree = self.degree.blocks(context.block_bytes);
         if degree < 2 {
             return Err(KeyError::new("degree", format!("{degree} is out of range"), "at least two blocks"));
         }
-        let trigger = self.trigger.some_blocks("trigger", context.block_bytes)?;
+        let trigger = self.trigger.blocks(context.block_bytes);
         if trigger >= degree {
             let allowed = format!("less than degree, {degree} blocks");
             return Err(KeyError::new("trigger", format!("{trigger} blocks extend past the group"), allowed));

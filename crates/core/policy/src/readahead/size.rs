@@ -7,7 +7,7 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use headstart_types::{Bytes, KeyError};
+use headstart_types::Bytes;
 
 /// A number of blocks, or a size in bytes that becomes blocks once the block size is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,16 +43,15 @@ impl Size {
         };
         blocks.min(u64::from(u32::MAX))
     }
+}
 
-    /// The size in blocks, rounded up; an error if that is zero.
-    ///
-    /// # Errors
-    /// The size is zero.
-    pub fn some_blocks(self, key: &str, block_bytes: u64) -> Result<u64, KeyError> {
-        match self.blocks(block_bytes) {
-            0 => Err(KeyError::new(key, "0 is out of range", "at least one block")),
-            blocks => Ok(blocks),
+/// Reads a size that must not be zero: `#[serde(deserialize_with = "super::size::some_blocks")]`.
+pub(crate) fn some_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
+    match Size::deserialize(deserializer)? {
+        Size::Blocks(0) | Size::Bytes(Bytes(0)) => {
+            Err(D::Error::invalid_value(Unexpected::Other("0 is out of range"), &"at least one block"))
         }
+        size => Ok(size),
     }
 }
 
@@ -114,6 +113,5 @@ mod tests {
         assert_eq!(Size::kib(9).blocks(4096), 3); // 9216 / 4096 = 2.25, begun blocks count whole
         assert_eq!(Size::Blocks(5).blocks(4096), 5);
         assert_eq!(Size::Blocks(u64::MAX).blocks(4096), u64::from(u32::MAX));
-        assert!(Size::Blocks(0).some_blocks("degree", 4096).is_err());
     }
 }

@@ -20,7 +20,7 @@
 //! Cost: constant per request plus `degree` runs while steady; 60 bytes per open file, for at most `files`, the least
 //! recently read forgotten first. Not for interleaved streams on one open file, which have no constant distance.
 
-use headstart_types::{keys, read_keys, KeyTable, Nanos};
+use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, FILES};
@@ -41,7 +41,7 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, _| {
-            let keys: StrideKeys = read_keys(keys)?;
+            let keys: &StrideKeys = keys.get();
             let degree = keys.degree;
             Ok(Box::new(Stride::new(degree, keys.files as usize)))
         }),

@@ -23,7 +23,7 @@
 //! Cost: a check of each stream of the file (at most `streams`) per request; up to 250 bytes per stream, for at most
 //! `files` files, the least recently read forgotten first. Not for many more streams on one file than `streams`.
 
-use headstart_types::{as_text, keys, read_keys, KeyError, KeyTable, Nanos};
+use headstart_types::{as_text, keys, KeyTable, Nanos};
 
 use super::recent::Recent;
 use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
@@ -41,9 +41,9 @@ pub static ROW: PolicyRow = PolicyRow {
         spares_random: true,
         needs: Needs::Nothing,
         build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: ZfsKeys = read_keys(keys)?;
+            let keys: &ZfsKeys = keys.get();
             let files = keys.files as usize;
-            Ok(Box::new(Zfs::new(keys.setting(context)?, files)))
+            Ok(Box::new(Zfs::new(keys.setting(context), files)))
         }),
     }),
 };
@@ -52,8 +52,10 @@ keys! {
     /// Keys of `zfs`.
     pub struct ZfsKeys {
         /// Limit up to which the distance doubles.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub min_distance: Size = Size::mib(4),
         /// Maximum distance.
+        #[serde(deserialize_with = "super::size::some_blocks")]
         pub max_distance: Size = Size::mib(64),
         /// How far ahead a read may be out of order.
         pub max_reorder: Size = Size::mib(16),
@@ -75,22 +77,19 @@ keys! {
 }
 
 impl ZfsKeys {
-    fn setting(self, context: &ReadAheadContext) -> Result<ZfsSetting, KeyError> {
-        let blocks = |key, size: Size| size.some_blocks(key, context.block_bytes);
-        let min_distance = blocks("min_distance", self.min_distance)?;
-        let max_distance = blocks("max_distance", self.max_distance)?;
-        let bytes = |blocks: u64| blocks.saturating_mul(context.block_bytes);
-        Ok(ZfsSetting {
+    fn setting(&self, context: &ReadAheadContext) -> ZfsSetting {
+        let bytes = |size: Size| size.blocks(context.block_bytes).saturating_mul(context.block_bytes);
+        ZfsSetting {
             block_bytes: context.block_bytes,
-            min_distance: bytes(min_distance),
-            max_distance: bytes(max_distance),
+            min_distance: bytes(self.min_distance),
+            max_distance: bytes(self.max_distance),
             // ZFS's ranges are 16 bits wide.
             max_reorder: (self.max_reorder.blocks(context.block_bytes) + 1).min(u64::from(u16::MAX)),
             hole_shift: self.hole_shift,
             streams: self.streams as usize,
             min_reap: self.min_reap,
             max_reap: self.max_reap,
-        })
+        }
     }
 }
 

@@ -22,11 +22,8 @@
 //! Cost: constant per event; 16 bytes per listed block (up to twice as many as frames), 4 per block of the universe.
 //! Not for a loop slightly longer than the cache, where it keeps no more than LRU does (`lirs`, `mru`).
 
-use toml::Table;
+use headstart_types::{Block, KeyTable, Outcome, Position};
 
-use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
-
-use super::boxed;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -38,13 +35,12 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Megiddo and Modha, FAST 2003",
     hinted: false,
     keys: KeyTable::NONE,
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|_, context| Ok(Box::new(make(context))),
+    join: &|_, context, beside| Ok(beside.join(make(context), context.frames)),
 };
 
-fn make(keys: Table, context: &Context) -> Result<Arc, KeyError> {
-    read_keys::<NoKeys>(keys)?;
-    Ok(Arc::new(context.frames, &context.initial, context.disk_of.len()))
+fn make(context: &Context) -> Arc {
+    Arc::new(context.frames, &context.initial, context.disk_of.len())
 }
 
 const T1: usize = 0;

@@ -16,11 +16,9 @@
 //! Cost: constant per event, amortised (a block is spared at most once per hit); 16 bytes per resident block, 4 per
 //! block of the universe. Not for loops longer than the cache, where it equals FIFO, nor for workloads with scans.
 
-use toml::Table;
+use headstart_types::{Block, KeyTable, Outcome, Position};
 
-use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
-
-use super::{boxed, second_chance};
+use super::second_chance;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -32,13 +30,12 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Corbató, A Paging Experiment with the Multics System, 1969",
     hinted: false,
     keys: KeyTable::NONE,
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|_, context| Ok(Box::new(make(context))),
+    join: &|_, context, beside| Ok(beside.join(make(context), context.frames)),
 };
 
-fn make(keys: Table, context: &Context) -> Result<Clock, KeyError> {
-    read_keys::<NoKeys>(keys)?;
-    Ok(Clock::new(&context.initial, context.disk_of.len()))
+fn make(context: &Context) -> Clock {
+    Clock::new(&context.initial, context.disk_of.len())
 }
 
 /// Tags: `USED` since the hand passed; `NOT_USED` since then; `NEW`: not referenced since it arrived.

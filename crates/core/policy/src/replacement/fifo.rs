@@ -3,11 +3,8 @@
 //! Cost: constant per event; 16 bytes per listed block, 4 per block of the universe. A baseline; more frames can mean
 //! more misses (Belady's anomaly).
 
-use toml::Table;
+use headstart_types::{Block, KeyTable, Outcome, Position};
 
-use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
-
-use super::boxed;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -19,13 +16,12 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "folklore; Belady, IBM Systems Journal 5(2), 1966",
     hinted: false,
     keys: KeyTable::NONE,
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|_, context| Ok(Box::new(make(context))),
+    join: &|_, context, beside| Ok(beside.join(make(context), context.frames)),
 };
 
-fn make(keys: Table, context: &Context) -> Result<Fifo, KeyError> {
-    read_keys::<NoKeys>(keys)?;
-    Ok(Fifo::new(&context.initial, context.disk_of.len()))
+fn make(context: &Context) -> Fifo {
+    Fifo::new(&context.initial, context.disk_of.len())
 }
 
 /// The FIFO policy.

@@ -18,11 +18,8 @@
 //! Cost: constant per event; 28 bytes per resident block, 8 per block of the universe. Not for changing popularity:
 //! blocks that were popular once stay, and new blocks evict each other.
 
-use toml::Table;
+use headstart_types::{Block, KeyTable, Outcome, Position};
 
-use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
-
-use super::boxed;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -34,13 +31,12 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "folklore; Shah, Mitra and Matani, 2010 (constant time)",
     hinted: false,
     keys: KeyTable::NONE,
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|_, context| Ok(Box::new(make(context))),
+    join: &|_, context, beside| Ok(beside.join(make(context), context.frames)),
 };
 
-fn make(keys: Table, context: &Context) -> Result<Lfu, KeyError> {
-    read_keys::<NoKeys>(keys)?;
-    Ok(Lfu::new(&context.initial, context.disk_of.len()))
+fn make(context: &Context) -> Lfu {
+    Lfu::new(&context.initial, context.disk_of.len())
 }
 
 /// Tags: referenced since it arrived, or not yet.

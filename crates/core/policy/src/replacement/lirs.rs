@@ -26,11 +26,9 @@
 //! block of the universe; unbounded, S can grow to all blocks of the trace. Not for workloads where the newest blocks
 //! are the best: a block must be used twice while it is in Q or its ghost in S before it stays.
 
-use toml::Table;
+use headstart_types::{keys, Block, KeyTable, Outcome, Position, TypedKeys};
 
-use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
-
-use super::{boxed, GHOSTS_MAX};
+use super::GHOSTS_MAX;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -42,8 +40,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Jiang and Zhang, SIGMETRICS 2002, section 3.3",
     hinted: false,
     keys: KeyTable::of::<LirsKeys>(),
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|keys, context| Ok(Box::new(make(keys, context))),
+    join: &|keys, context, beside| Ok(beside.join(make(keys, context), context.frames)),
 };
 
 keys! {
@@ -58,14 +56,14 @@ keys! {
     }
 }
 
-fn make(keys: Table, context: &Context) -> Result<Lirs, KeyError> {
-    let keys: LirsKeys = read_keys(keys)?;
+fn make(keys: &TypedKeys, context: &Context) -> Lirs {
+    let keys: &LirsKeys = keys.get();
     let frames = context.frames as usize;
     // At least 2 as in the authors' program, but with two frames one is left for a LIR block.
     let hir = context.share(keys.hir).max(2).min(frames.saturating_sub(1).max(1));
     let ghosts = context.share(keys.ghosts);
     let bound = (keys.ghosts > 0.0).then_some(ghosts);
-    Ok(Lirs::new(frames, hir, bound, &context.initial, context.disk_of.len()))
+    Lirs::new(frames, hir, bound, &context.initial, context.disk_of.len())
 }
 
 /// The lists of `hir`; a block of S that is in none of them is LIR.

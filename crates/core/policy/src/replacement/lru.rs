@@ -3,11 +3,8 @@
 //! Cost: constant per event; 16 bytes per listed block, 4 per block of the universe. Not for loops longer than the
 //! cache, where it evicts each block just before its use (use `min` as the bound, `arc` against scans).
 
-use toml::Table;
+use headstart_types::{Block, KeyTable, Outcome, Position};
 
-use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
-
-use super::boxed;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -19,13 +16,12 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "folklore; see Coffman and Denning, Operating Systems Theory, 1973",
     hinted: false,
     keys: KeyTable::NONE,
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|_, context| Ok(Box::new(make(context))),
+    join: &|_, context, beside| Ok(beside.join(make(context), context.frames)),
 };
 
-fn make(keys: Table, context: &Context) -> Result<Lru, KeyError> {
-    read_keys::<NoKeys>(keys)?;
-    Ok(Lru::new(&context.initial, context.disk_of.len()))
+fn make(context: &Context) -> Lru {
+    Lru::new(&context.initial, context.disk_of.len())
 }
 
 /// The LRU policy.

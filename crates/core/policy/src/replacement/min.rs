@@ -7,13 +7,10 @@
 //!
 //! Cost: a few words per event (an ordered bitmap of positions). Memory: 4 bytes per reference, 16 per block.
 
-use toml::Table;
-
 use std::sync::Arc;
 
-use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
+use headstart_types::{Block, KeyTable, Outcome, Position};
 
-use super::boxed;
 use crate::hinted::Residents;
 use crate::row::{Context, ReplacementRow};
 use crate::{Hints, Replacement, View};
@@ -25,14 +22,13 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Belady, IBM Systems Journal 5(2), 1966",
     hinted: true,
     keys: KeyTable::NONE,
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|_, context| Ok(Box::new(make(context))),
+    join: &|_, context, beside| Ok(beside.join(make(context), context.frames)),
 };
 
-fn make(keys: Table, context: &Context) -> Result<Min, KeyError> {
-    read_keys::<NoKeys>(keys)?;
+fn make(context: &Context) -> Min {
     let hints = context.hints.clone().expect("the host gives hints to rows that are `hinted`");
-    Ok(Min::new(hints, &context.initial, context.disk_of.len()))
+    Min::new(hints, &context.initial, context.disk_of.len())
 }
 
 /// Belady's MIN, the off-line optimum of replacement.

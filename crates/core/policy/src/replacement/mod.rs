@@ -7,7 +7,6 @@
 //! papers' rules.
 
 pub(crate) mod arc;
-mod building;
 pub(crate) mod clock;
 pub(crate) mod fifo;
 pub(crate) mod lfu;
@@ -23,7 +22,6 @@ pub(crate) mod two_q;
 use headstart_types::{Block, Outcome, Position};
 
 pub use arc::Arc;
-use building::{boxed, GHOSTS_MAX};
 pub use clock::Clock;
 pub use fifo::Fifo;
 pub use lfu::Lfu;
@@ -31,13 +29,16 @@ pub use lirs::Lirs;
 pub use lru::Lru;
 pub use min::Min;
 pub use mru::Mru;
-pub use ru_set::RuSet;
+pub use ru_set::{RuSet, RuSetKeys};
 pub use s3_fifo::S3Fifo;
 pub use sieve::Sieve;
 pub use two_q::TwoQ;
 
 use crate::lists::Lists;
 use crate::View;
+
+/// Maximum number of ghosts, as a multiple of the frames.
+const GHOSTS_MAX: f64 = 1000.0;
 
 /// A replacement policy. It tracks resident blocks only; blocks in flight cannot be victims.
 pub trait Replacement: Send {

@@ -16,11 +16,8 @@
 //! Cost: constant per event; 16 bytes per resident block, 4 per block of the universe. Only for loops: old blocks stay
 //! for good, including wasted prefetches.
 
-use toml::Table;
+use headstart_types::{Block, KeyTable, Outcome, Position};
 
-use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
-
-use super::boxed;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -32,13 +29,12 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Chou and DeWitt, VLDB 1985, section 4",
     hinted: false,
     keys: KeyTable::NONE,
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|_, context| Ok(Box::new(make(context))),
+    join: &|_, context, beside| Ok(beside.join(make(context), context.frames)),
 };
 
-fn make(keys: Table, context: &Context) -> Result<Mru, KeyError> {
-    read_keys::<NoKeys>(keys)?;
-    Ok(Mru::new(&context.initial, context.disk_of.len()))
+fn make(context: &Context) -> Mru {
+    Mru::new(&context.initial, context.disk_of.len())
 }
 
 const USED: usize = 0;

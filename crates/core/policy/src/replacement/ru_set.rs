@@ -19,11 +19,8 @@
 //! Cost: `size` per event. Memory: 16 bytes per resident block, 8 per block of the universe, 4 per list entry. Not for
 //! programs that return to their blocks: only the length of a list keeps them.
 
-use toml::Table;
+use headstart_types::{keys, Block, KeyTable, Outcome, Position, TypedKeys};
 
-use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
-
-use super::boxed;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -35,8 +32,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Kotz and Ellis, RAPID Transit, sections 3 and 5.4",
     hinted: false,
     keys: KeyTable::of::<RuSetKeys>(),
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|keys, context| Ok(Box::new(make(keys, context))),
+    join: &|keys, context, beside| Ok(beside.join(make(keys, context), context.frames)),
 };
 
 keys! {
@@ -48,9 +45,9 @@ keys! {
     }
 }
 
-fn make(keys: Table, context: &Context) -> Result<RuSet, KeyError> {
-    let RuSetKeys { size } = read_keys(keys)?;
-    Ok(RuSet::new(size as usize, &context.initial, context.disk_of.len()))
+fn make(keys: &TypedKeys, context: &Context) -> RuSet {
+    let RuSetKeys { size } = *keys.get();
+    RuSet::new(size as usize, &context.initial, context.disk_of.len())
 }
 
 /// Marks an empty entry of a list.

@@ -25,11 +25,9 @@
 //! (frames and G), 4 per block of the universe. Not for workloads without blocks used once, and not if a block's second
 //! and third use come late: S is too short for them, and popular blocks are evicted once before they stay.
 
-use toml::Table;
+use headstart_types::{keys, Block, KeyTable, Outcome, Position, TypedKeys};
 
-use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
-
-use super::{boxed, second_chance, GHOSTS_MAX};
+use super::{second_chance, GHOSTS_MAX};
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -41,8 +39,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Yang et al., SOSP 2023, Algorithm 1",
     hinted: false,
     keys: KeyTable::of::<S3FifoKeys>(),
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|keys, context| Ok(Box::new(make(keys, context))),
+    join: &|keys, context, beside| Ok(beside.join(make(keys, context), context.frames)),
 };
 
 keys! {
@@ -59,11 +57,11 @@ keys! {
     }
 }
 
-fn make(keys: Table, context: &Context) -> Result<S3Fifo, KeyError> {
-    let keys: S3FifoKeys = read_keys(keys)?;
+fn make(keys: &TypedKeys, context: &Context) -> S3Fifo {
+    let keys: &S3FifoKeys = keys.get();
     let small = context.share(keys.small);
     let ghosts = context.share(keys.ghosts);
-    Ok(S3Fifo::new(small, ghosts, keys.fill_main, &context.initial, context.disk_of.len()))
+    S3Fifo::new(small, ghosts, keys.fill_main, &context.initial, context.disk_of.len())
 }
 
 const SMALL: usize = 0;

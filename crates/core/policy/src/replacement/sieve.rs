@@ -19,11 +19,8 @@
 //! per block of the universe. Not for scans over a cache in use: a visited block that the hand has passed is safe for a
 //! whole round, and new ones are evicted first; nor for loops, where it equals FIFO.
 
-use toml::Table;
+use headstart_types::{Block, KeyTable, Outcome, Position};
 
-use headstart_types::{read_keys, Block, KeyError, KeyTable, NoKeys, Outcome, Position};
-
-use super::boxed;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -35,13 +32,12 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Zhang et al., NSDI 2024, Algorithm 1",
     hinted: false,
     keys: KeyTable::NONE,
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|_, context| Ok(Box::new(make(context))),
+    join: &|_, context, beside| Ok(beside.join(make(context), context.frames)),
 };
 
-fn make(keys: Table, context: &Context) -> Result<Sieve, KeyError> {
-    read_keys::<NoKeys>(keys)?;
-    Ok(Sieve::new(&context.initial, context.disk_of.len()))
+fn make(context: &Context) -> Sieve {
+    Sieve::new(&context.initial, context.disk_of.len())
 }
 
 /// Tags: `VISITED` since the hand passed; `NOT_VISITED` since then; `NEW`: not referenced since it arrived.

@@ -21,11 +21,9 @@
 //! Cost: constant per event; 16 bytes per listed block (frames and Kout), 4 per block of the universe. Not for
 //! workloads whose blocks return later than A1out remembers: with too small a Kout it is a FIFO queue.
 
-use toml::Table;
+use headstart_types::{keys, Block, KeyTable, Outcome, Position, TypedKeys};
 
-use headstart_types::{keys, read_keys, Block, KeyError, KeyTable, Outcome, Position};
-
-use super::{boxed, GHOSTS_MAX};
+use super::GHOSTS_MAX;
 use crate::lists::Lists;
 use crate::row::{Context, ReplacementRow};
 use crate::{Replacement, View};
@@ -37,8 +35,8 @@ pub static ROW: ReplacementRow = ReplacementRow {
     source: "Johnson and Shasha, VLDB 1994, section 2.2 (full version)",
     hinted: false,
     keys: KeyTable::of::<TwoQKeys>(),
-    build: &|keys, context| boxed(make(keys, context)),
-    join: &|keys, context, beside| Ok(beside.join(make(keys, context)?, context.frames)),
+    build: &|keys, context| Ok(Box::new(make(keys, context))),
+    join: &|keys, context, beside| Ok(beside.join(make(keys, context), context.frames)),
 };
 
 keys! {
@@ -53,11 +51,11 @@ keys! {
     }
 }
 
-fn make(keys: Table, context: &Context) -> Result<TwoQ, KeyError> {
-    let keys: TwoQKeys = read_keys(keys)?;
+fn make(keys: &TypedKeys, context: &Context) -> TwoQ {
+    let keys: &TwoQKeys = keys.get();
     let kin = context.share(keys.kin);
     let kout = context.share(keys.kout);
-    Ok(TwoQ::new(kin, kout, &context.initial, context.disk_of.len()))
+    TwoQ::new(kin, kout, &context.initial, context.disk_of.len())
 }
 
 const A1IN: usize = 0;

@@ -5,13 +5,13 @@ use headstart_policy::coordinator::{Coordinator, CoordinatorContext, Coordinator
 use headstart_policy::readahead::Asked;
 use headstart_types::Nanos;
 use proptest::prelude::*;
-use toml::Table;
 
 use crate::common::Holds;
 
 fn build(row: &CoordinatorRow, keys: &str, frames: u32) -> Box<dyn Coordinator> {
-    let keys: Table = keys.parse().expect("keys are TOML");
-    (row.build)(keys, &CoordinatorContext { frames }).unwrap_or_else(|error| panic!("{}: {error}", row.name))
+    let keys = row.keys.read(keys.parse().expect("keys are TOML"));
+    let built = keys.and_then(|keys| (row.build)(&keys, &CoordinatorContext { frames }));
+    built.unwrap_or_else(|error| panic!("{}: {error}", row.name))
 }
 
 /// A request, the cached range as an offset from its first block and a length, and whether the level is full.
@@ -105,7 +105,7 @@ fn only_pfc_touches_requests() {
 fn keys_are_checked() {
     let refused = |name: &str, keys: &str| {
         let row = coordinator(name).unwrap();
-        (row.build)(keys.parse().unwrap(), &CoordinatorContext { frames: 10 }).err().expect(keys).to_string()
+        row.keys.read(keys.parse().unwrap()).err().expect(keys).to_string()
     };
     for row in COORDINATORS.iter().copied() {
         assert!(refused(row.name, "nonsense = 1").contains("nonsense"), "{}", row.name);

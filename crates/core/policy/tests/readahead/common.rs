@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use headstart_policy::readahead::{Asked, BuildReadAhead, Cached, Found, ReadAhead, ReadAheadContext, Run};
+use headstart_policy::readahead::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run};
 use headstart_policy::registry::PolicyRow;
-use headstart_types::{DriveFacts, Nanos, RateBand};
-use toml::Table;
+use headstart_types::{DriveFacts, KeyError, Nanos, RateBand};
 
 pub const BLOCK_BYTES: u64 = 4096;
 
@@ -135,12 +134,13 @@ pub fn context(frames: u32) -> ReadAheadContext {
 
 /// Builds a row with some keys, for blocks of 4 KiB.
 pub fn build(row: &PolicyRow, keys: &str, frames: u32) -> Box<dyn ReadAhead> {
-    let keys: Table = keys.parse().expect("keys are TOML");
-    let context = context(frames);
-    match row.reads_ahead().unwrap().build {
-        BuildReadAhead::Separate(build) => build(keys, &context).unwrap(),
-        BuildReadAhead::WithReplacement(build) => build(keys, &context).unwrap(),
-    }
+    try_build(row, keys, &context(frames)).unwrap()
+}
+
+/// Builds a row with some keys.
+pub fn try_build(row: &PolicyRow, keys: &str, context: &ReadAheadContext) -> Result<Box<dyn ReadAhead>, KeyError> {
+    let keys = row.keys.read(keys.parse().expect("keys are TOML"))?;
+    row.build_read_ahead(&keys, context)
 }
 
 /// The same, by name.

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use headstart_policy::readahead::{Asked, BuildReadAhead, ReadAheadContext};
-use headstart_policy::registry::read_ahead;
+use headstart_policy::readahead::{Asked, ReadAheadContext};
 use headstart_policy::{BlockMap, ReadAhead};
 use headstart_types::{Block, Disk, DriveFacts, Nanos, RateBand};
 use proptest::prelude::*;
 
-use crate::common::{build, context, drive, named, row, Level, BLOCK_BYTES};
+use crate::common::{build, context, drive, named, row, try_build, Level, BLOCK_BYTES};
 
 /// Block n lies at sector 8 n.
 struct InOrder;
@@ -62,9 +61,8 @@ fn zoned() -> DriveFacts {
 }
 
 fn on(drive: DriveFacts, keys: &str, frames: u32) -> Box<dyn ReadAhead> {
-    let BuildReadAhead::Separate(build) = read_ahead("competitive").unwrap().build else { panic!("it stands apart") };
     let context = ReadAheadContext { drive: Some(Arc::new(drive)), ..context(frames) };
-    build(keys.parse().unwrap(), &context).unwrap()
+    try_build(row("competitive"), keys, &context).unwrap()
 }
 
 /// One window after another of a reader of single blocks from `first` on, until `windows` have been named.
@@ -200,8 +198,8 @@ fn streams_that_end_early_are_no_pressure() {
 
 #[test]
 fn refusals_name_the_key() {
-    let BuildReadAhead::Separate(build) = read_ahead("competitive").unwrap().build else { panic!("it stands apart") };
-    let refused = |keys: &str, context: &ReadAheadContext| build(keys.parse().unwrap(), context).err().expect(keys);
+    let refused =
+        |keys: &str, context: &ReadAheadContext| try_build(row("competitive"), keys, context).err().expect(keys);
     for (keys, key) in [
         ("weight = 0.0", "weight"),
         ("weight = 1.5", "weight"),

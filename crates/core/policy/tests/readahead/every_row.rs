@@ -5,7 +5,7 @@ use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::PolicyRow;
 use proptest::prelude::*;
 
-use crate::common::{build, context, Level};
+use crate::common::{build, Level};
 
 fn one_request() -> impl Strategy<Value = Asked> {
     let first = prop_oneof![
@@ -108,14 +108,8 @@ fn names_are_unique_and_defaults_build() {
 
 #[test]
 fn keys_are_checked() {
-    use headstart_policy::readahead::BuildReadAhead;
     for row in read_aheads() {
-        let context = context(10);
-        let keys: toml::Table = "nonsense = 1".parse().unwrap();
-        let error = match row.reads_ahead().unwrap().build {
-            BuildReadAhead::Separate(build) => build(keys, &context).err(),
-            BuildReadAhead::WithReplacement(build) => build(keys, &context).err(),
-        };
+        let error = row.keys.read("nonsense = 1".parse().unwrap()).err();
         assert_eq!(error.expect("refused").key, "nonsense", "{}", row.name);
     }
 }

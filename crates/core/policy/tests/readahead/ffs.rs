@@ -6,7 +6,7 @@ use headstart_policy::readahead::{Asked, Cached, Found, ReadAhead};
 use headstart_types::Nanos;
 use proptest::prelude::*;
 
-use crate::common::named;
+use crate::common::{named, row, try_build};
 
 /// One file, its runs, and what of it is cached; prefetches and demands arrive at once unless `slow`.
 struct File {
@@ -198,10 +198,8 @@ fn with_whole_clusters_the_first_read_brings_all_of_its_cluster() {
 
 #[test]
 fn a_first_above_max_is_refused() {
-    let row = headstart_policy::registry::read_ahead("ffs").unwrap();
-    let headstart_policy::readahead::BuildReadAhead::Separate(build) = row.build else { unreachable!() };
     let context = crate::common::context(10);
-    let refused = |keys: &str| build(keys.parse().unwrap(), &context).err().expect(keys).key;
+    let refused = |keys: &str| try_build(row("ffs"), keys, &context).err().expect(keys).key;
     assert_eq!(refused("first = \"128KiB\""), "first");
     assert_eq!(refused("max = 0"), "max");
     assert_eq!(refused("files = 0"), "files");

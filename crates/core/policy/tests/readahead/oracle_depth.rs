@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use headstart_policy::readahead::{streams, Asked, BuildReadAhead, Cached, OracleDepth, ReadAheadContext, Run, Stream};
-use headstart_policy::registry::read_ahead;
+use headstart_policy::readahead::{streams, Asked, Cached, OracleDepth, ReadAheadContext, Run, Stream};
 use headstart_policy::ReadAhead;
 use proptest::prelude::*;
 
-use crate::common::{context, Level};
+use crate::common::{context, row, try_build, Level};
 
 fn stream(at: u64, file: u32, blocks: std::ops::Range<u64>) -> Stream {
     Stream { at, file, first: blocks.start, end: blocks.end }
@@ -108,8 +107,8 @@ fn what_is_evicted_unread_is_asked_for_again() {
 
 #[test]
 fn it_has_to_be_told() {
-    let BuildReadAhead::Separate(build) = read_ahead("oracle-depth").unwrap().build else { panic!("it stands apart") };
-    let error = build(toml::Table::new(), &ReadAheadContext { future: None, ..context(10) }).err().expect("refused");
+    let unknown = ReadAheadContext { future: None, ..context(10) };
+    let error = try_build(row("oracle-depth"), "", &unknown).err().expect("refused");
     assert_eq!(error.key, "name");
     assert!(error.to_string().contains("unknown here"), "{error}");
 }

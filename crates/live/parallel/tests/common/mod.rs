@@ -8,8 +8,7 @@ use headstart_engine::{Costs, Level, Tier};
 use headstart_host::SteppedClock;
 use headstart_parallel::{run, workers, Error, Numbered};
 use headstart_policy::registry::{policy, replacement, Context};
-use headstart_types::{Block, Disk, Meetings, Nanos, Position, Program};
-use toml::Table;
+use headstart_types::{Block, Chosen, Disk, Meetings, Nanos, Position, Program};
 
 /// A program of processes that read `strings`, process i string i; of one string that all `processes` share if it is
 /// one. All of its portions are whole strings.
@@ -55,8 +54,7 @@ pub fn setup_in(
         initial: Vec::new(),
         disks,
         disk_of: disk_of.as_slice().into(),
-        replacement: replacement("ru-set").expect("it is there"),
-        replacement_keys: Table::new(),
+        replacement: Chosen::plain(replacement("ru-set").expect("it is there")),
         hints: None,
         program: Some(program.clone()),
         disclosed_by: Arc::new([]),
@@ -71,7 +69,8 @@ pub fn setup_in(
         constant_compute: true,
     };
     let always = |time: Nanos| -> Vec<Draws> { (0..processes).map(|_| Box::new(move || time) as Draws).collect() };
-    let policy = policy("rapid-transit").expect("it is there").build(Table::new(), &context).expect("good keys");
+    let policy = Chosen::plain(policy("rapid-transit").expect("it is there"));
+    let policy = policy.row.build(&policy.keys, &context).expect("good keys");
     let level = Level::new(policy, frames, &[], &disk_of, disks);
     Setup {
         tiers: vec![Tier::new(level, true)],

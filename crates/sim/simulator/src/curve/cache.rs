@@ -9,8 +9,7 @@
 
 use headstart_policy::registry::{Context, ReplacementRow};
 use headstart_policy::{BlockState, NoSpace, Replacement, View};
-use headstart_types::{Block, KeyError, Outcome, Position};
-use toml::Table;
+use headstart_types::{Block, Chosen, KeyError, Outcome, Position};
 
 pub struct Cache {
     replacement: Box<dyn Replacement>,
@@ -28,15 +27,10 @@ impl Cache {
     ///
     /// # Errors
     /// If a key of the replacement is wrong.
-    pub fn try_new(
-        row: &'static ReplacementRow,
-        keys: &Table,
-        capacity: u64,
-        admitted_max: u64,
-    ) -> Result<Self, KeyError> {
+    pub fn try_new(chosen: &Chosen<ReplacementRow>, capacity: u64, admitted_max: u64) -> Result<Self, KeyError> {
         let frames = u32::try_from(capacity).unwrap_or(u32::MAX);
-        let context = Context { replacement_keys: keys.clone(), ..Context::plain(row, frames, Vec::new(), 0) };
-        let replacement = (row.build)(keys.clone(), &context)?;
+        let context = Context::plain(chosen.row, frames, Vec::new(), 0);
+        let replacement = (chosen.row.build)(&chosen.keys, &context)?;
         Ok(Self {
             replacement,
             states: Vec::new(),

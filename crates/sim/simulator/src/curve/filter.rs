@@ -5,9 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use headstart_policy::registry::ReplacementRow;
 use headstart_trace::reuse::Key;
 use headstart_trace::{Carries, Record, RecordReader, TraceError, BATCH};
-use headstart_types::{Block, Bytes, KeyError, Nanos};
+use headstart_types::{Block, Bytes, Chosen, KeyError, Nanos};
 use rustc_hash::FxBuildHasher;
-use toml::Table;
 
 use super::cache::Cache;
 
@@ -42,12 +41,12 @@ impl Filtered {
     /// If a key of the replacement is wrong.
     pub fn try_new(
         reader: Box<dyn RecordReader>,
-        (row, keys): (&'static ReplacementRow, &Table),
+        replacement: &Chosen<ReplacementRow>,
         blocks: u64,
         block_bytes: u64,
     ) -> Result<Self, KeyError> {
         Ok(Self {
-            cache: Cache::try_new(row, keys, blocks, u64::MAX)?,
+            cache: Cache::try_new(replacement, blocks, u64::MAX)?,
             block_bytes: (!reader.carries().objects).then_some(block_bytes),
             reader,
             numbers: HashMap::default(),

@@ -20,16 +20,14 @@ use std::collections::HashMap;
 use headstart_policy::registry::ReplacementRow;
 use headstart_scenario::Scenario;
 use headstart_trace::reuse::{Key, Sample, Shards};
-use headstart_types::{Block, Bytes, KeyError};
+use headstart_types::{Block, Bytes, Chosen, KeyError};
 use rustc_hash::FxBuildHasher;
 use serde::Serialize;
-use toml::Table;
 
 pub use cache::Cache;
 pub use filter::Filtered;
 pub use source::Stream;
 
-use crate::key_check::check_keys;
 use crate::progress::OnProgress;
 use crate::simulate::note_of_writes;
 use crate::Error;
@@ -56,7 +54,7 @@ pub struct CurveKeys {
     /// Objects larger than this many bytes are not admitted.
     pub admitted_max: Option<u64>,
     /// Replacements and their keys. Empty: only the statistics of the references.
-    pub replacements: Vec<(&'static ReplacementRow, Table)>,
+    pub replacements: Vec<Chosen<ReplacementRow>>,
 }
 
 /// Statistics of the references, and the misses of each cache.
@@ -147,7 +145,7 @@ pub fn curve(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>)
 }
 
 fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> Result<Curve, Error> {
-    check_keys(scenario)?;
+    headstart_assemble::check_devices(scenario)?;
     let needs_runs = source::needs_runs(scenario);
     let seeds = if keys.sample == Sample::All { 1 } else { keys.seeds.max(1) };
     let mut samples: Vec<Shards> = (1..=seeds).map(|seed| Shards::new(keys.sample, seed)).collect();
@@ -157,7 +155,7 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
         return Err(KeyError::new("admit", problem, "a trace with objects, or no limit").into());
     }
     let rows = if needs_runs.is_some() { &[][..] } else { &keys.replacements[..] };
-    let again = stream.is_sized() || rows.iter().any(|(row, _)| row.name != "lru");
+    let again = stream.is_sized() || rows.iter().any(|each| each.name() != "lru");
     let passes = if again && !rows.is_empty() { 2.0 } else { 1.0 };
     let (mut bytes, mut sampled_bytes) = (0u128, 0u128);
     let (mut least, mut most, mut writes) = (u64::MAX, 0, 0);
@@ -182,7 +180,7 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
     )?;
     // Objects of one size are blocks of that size.
     let sized = stream.is_sized() && (least < most || keys.admitted_max.is_some());
-    if let Some((row, _)) = rows.iter().find(|(row, _)| sized && !OF_BYTES.contains(&row.name)) {
+    if let Some(row) = rows.iter().map(|each| each.row).find(|row| sized && !OF_BYTES.contains(&row.name)) {
         let problem = format!("{} counts blocks, and the trace's objects have sizes", row.name);
         return Err(KeyError::new("policies", problem, OF_BYTES.map(|name| format!("demand:{name}")).join(", ")).into());
     }
@@ -196,15 +194,15 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
     let mut notes: Vec<String> = stream.note().into_iter().collect();
     notes.extend(note_of_writes(writes, samples[0].references() + writes));
     let mut caches = Caches { sized, unit: unit.unwrap_or(1), numbers: HashMap::default(), all: Vec::new() };
-    for (index, (row, own)) in rows.iter().enumerate() {
-        if row.name == "lru" && !sized {
+    for (index, replacement) in rows.iter().enumerate() {
+        if replacement.name() == "lru" && !sized {
             let points = sizes.iter().map(|size| {
                 let misses = |sample: &Shards| sample.misses(size.blocks.unwrap_or(0));
                 let each: Vec<_> =
                     samples.iter().map(|sample| (misses(sample), misses(sample) * caches.unit as f64)).collect();
                 Point::mean(&each)
             });
-            lines.push(Line { replacement: row.name, method: "stack-distances", points: points.collect() });
+            lines.push(Line { replacement: replacement.name(), method: "stack-distances", points: points.collect() });
             continue;
         }
         for (at, size) in sizes.iter().enumerate() {
@@ -213,11 +211,11 @@ fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> 
                 let admitted_max = keys.admitted_max.unwrap_or(u64::MAX);
                 // Admission depends on the size of the cache that a miniature represents.
                 let admitted_max = if sized { admitted_max.min(size.bytes) } else { u64::MAX };
-                let cache = Cache::try_new(row, own, capacity, admitted_max)?;
+                let cache = Cache::try_new(replacement, capacity, admitted_max)?;
                 caches.all.push(Running { line: index, at, seed, cache, misses: 0, miss_bytes: 0 });
             }
         }
-        lines.push(Line { replacement: row.name, method: "caches", points: Vec::new() });
+        lines.push(Line { replacement: replacement.name(), method: "caches", points: Vec::new() });
     }
     if !caches.all.is_empty() {
         stream = Stream::try_new(scenario)?;

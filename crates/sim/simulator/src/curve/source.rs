@@ -36,9 +36,9 @@ pub fn needs_runs(scenario: &Scenario) -> Option<&'static str> {
     match () {
         () if !scenario.lower.is_empty() => Some("there are several levels"),
         () if keys.arrival != Arrival::Closed => Some("arrivals are open"),
-        () if keys.processes.are_several() || scenario.process.is_some() => Some("there are several processes"),
+        () if keys.section.processes.are_several() || scenario.process.is_some() => Some("there are several processes"),
         () if matches!(keys.placement, Some(Placement::Ffs(_))) => Some("a file system reads its metadata"),
-        () if !scenario.cache.initial.is_empty() => Some("blocks are resident at the start"),
+        () if !scenario.cache.section.initial.is_empty() => Some("blocks are resident at the start"),
         () => None,
     }
 }
@@ -51,7 +51,7 @@ impl Stream {
     pub fn try_new(scenario: &Scenario) -> Result<Self, Error> {
         let keys = &scenario.workload;
         let block_bytes = keys.block_bytes();
-        let limit = keys.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let limit = keys.section.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         if let Input::References(names) = &keys.input {
             let mut numbers = HashMap::<&String, u64, FxBuildHasher>::default();
             let number = |name| {
@@ -78,7 +78,7 @@ impl Stream {
         };
         let sized = carries.objects && records.reader().sizes_vary();
         let from = From::Records(Box::new(records), Cutter::new(keys, carries, tell_files));
-        Ok(Self { from, block_bytes, sized, tells_writes: keys.writes.reach_devices() })
+        Ok(Self { from, block_bytes, sized, tells_writes: keys.section.writes.reach_devices() })
     }
 
     /// Whether the trace's objects have individual sizes.

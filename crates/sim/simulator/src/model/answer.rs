@@ -93,7 +93,7 @@ fn list(scenario: &Scenario, model: &mut Model) -> Result<Value, KeyError> {
                 other => other,
             };
             if key.starts_with("policy.")
-                && scenario.policy.name == "demand"
+                && scenario.policy.name() == "demand"
                 && !set.iter().any(|set| set == "policy.name=ffs")
             {
                 set.push("policy.name=ffs".to_owned());

@@ -109,7 +109,7 @@ fn known(scenario: &Scenario) -> Result<(), KeyError> {
     let addresses = matches!(workload.placement, None | Some(Placement::Address));
     refuse(!addresses, "workload.placement", "requests have addresses", "\"address\"")?;
     refuse(!scenario.lower.is_empty(), "level", "the model has no levels", "one [[level]]")?;
-    refuse(policy.name != "demand", "policy.name", "the model has only a disk", "\"demand\"")?;
+    refuse(policy.name() != "demand", "policy.name", "the model has only a disk", "\"demand\"")?;
     refuse(device.count > 1, "device.count", "the model has one disk", "1")?;
     refuse(!device.array.is_independent(), "device.array", "the model has one disk", "no array, and count = 1")?;
     let queue = "the model's disk takes one command at a time";

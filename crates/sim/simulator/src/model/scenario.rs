@@ -13,7 +13,7 @@ use headstart_analytic::file_system::{
 };
 use headstart_device::{Device, Mechanics, Request};
 use headstart_layout::{FfsKeys, Opens, Placement};
-use headstart_policy::readahead::Size;
+use headstart_policy::readahead::{self, Size};
 use headstart_scenario::{Arrival, CacheSegments, CacheSize, Input, Issue, Processes, Scenario};
 use headstart_types::{read_table, Bytes, KeyError, Nanos};
 use serde::de::DeserializeOwned;
@@ -107,7 +107,7 @@ fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
         let problem = "the model spreads files over the disk one by one";
         return Err(KeyError::new("workload.placement.directory_files", problem, "1"));
     }
-    if scenario.workload.limit.is_some() {
+    if scenario.workload.section.limit.is_some() {
         return Err(KeyError::new("workload.limit", "the model reads files to their end", "no limit"));
     }
     Ok(placement)
@@ -126,13 +126,18 @@ pub(super) fn known_machine(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     let behind = "the model lays clusters one after another";
     refuse(placement.rotational_delay > Nanos::ZERO, "workload.placement.rotational_delay", behind, "\"0ms\"")?;
     let processes = "\"merged\" or \"per-pid\"";
-    refuse(workload.processes == Processes::Dealt, "workload.processes", "each file has its own process", processes)?;
+    refuse(
+        workload.section.processes == Processes::Dealt,
+        "workload.processes",
+        "each file has its own process",
+        processes,
+    )?;
     refuse(scenario.process.is_some(), "process", "the model's processes read files, not patterns", "no [process]")?;
     refuse(!scenario.lower.is_empty(), "level", "the model has one cache", "one [[level]]")?;
     refuse(workload.arrival != Arrival::Closed, "workload.arrival", "the model has closed arrivals", "\"closed\"")?;
-    refuse(workload.issue == Issue::Whole, "workload.issue", "the model reads block by block", "\"blocks\"")?;
+    refuse(workload.section.issue == Issue::Whole, "workload.issue", "the model reads block by block", "\"blocks\"")?;
     let total = "the model's think time follows each request";
-    refuse(workload.compute_total.is_some(), "workload.compute_total", total, "workload.compute")?;
+    refuse(workload.section.compute_total.is_some(), "workload.compute_total", total, "workload.compute")?;
     let none = "\"0ms\": the model has system calls and copies";
     refuse(host.driver_overhead > Nanos::ZERO, "host.driver_overhead", "the model has no such cost", none)?;
     refuse(host.hit_time > Nanos::ZERO, "host.hit_time", "the model has no such cost", none)?;
@@ -155,7 +160,7 @@ fn work(scenario: &Scenario, placement: &FfsKeys) -> Result<(u32, Work), KeyErro
     let text: String = generator_key(scenario, "compute")?;
     let constant = |_| KeyError::new("workload.compute", format!("\"{text}\" is not a constant"), Nanos::ALLOWED);
     let think: Nanos = text.parse().map_err(constant)?;
-    let several = scenario.workload.processes.are_several();
+    let several = scenario.workload.section.processes.are_several();
     // The arm is at the previous file, except for the first file; reading an inode has moved it.
     let lone_seek = match placement.opens {
         Opens::Read => 0.0,
@@ -163,37 +168,36 @@ fn work(scenario: &Scenario, placement: &FfsKeys) -> Result<(u32, Work), KeyErro
         Opens::Before => f64::from(files - 1) / f64::from(files),
     };
     let streams = if several { files } else { 1 };
-    let think_ns = think.0 as f64 * scenario.workload.compute_scale;
+    let think_ns = think.0 as f64 * scenario.workload.section.compute_scale;
     Ok((streams, Work { streams, file_bytes, request_bytes, think_ns, lone_seek }))
 }
 
 /// A key of the generator, which the scenario always has.
 pub(super) fn generator_key<K: DeserializeOwned>(scenario: &Scenario, key: &str) -> Result<K, KeyError> {
-    value(scenario, "workload", key)
+    let table = match &scenario.workload.input {
+        Input::Generator(_, keys) => keys,
+        _ => &Table::new(),
+    };
+    let value = table.get(key).cloned().unwrap_or(Value::Boolean(false));
+    let alone = Table::from_iter([("value".to_owned(), value)]);
+    let read: Alone<K> = read_table(alone).map_err(|error| KeyError { key: format!("workload.{key}"), ..error })?;
+    Ok(read.value)
 }
 
-/// One value of a section.
+/// One value of a table.
 #[derive(serde::Deserialize)]
 struct Alone<K> {
     value: K,
 }
 
-/// A key of a section, which the scenario always has.
-pub(super) fn value<K: DeserializeOwned>(scenario: &Scenario, section: &str, key: &str) -> Result<K, KeyError> {
-    let table = scenario.resolved.get(section);
-    let value = table.and_then(|table| table.get(key)).cloned().unwrap_or(Value::Boolean(false));
-    let alone = Table::from_iter([("value".to_owned(), value)]);
-    let read: Alone<K> = read_table(alone).map_err(|error| KeyError { key: format!("{section}.{key}"), ..error })?;
-    Ok(read.value)
-}
-
 fn prefetch(scenario: &Scenario) -> Result<Prefetch, KeyError> {
     let block_bytes = scenario.workload.block_bytes();
-    match scenario.policy.name {
+    match scenario.policy.name() {
         "demand" => Ok(Prefetch::Off),
         "ffs" => {
-            let bytes = |key| value::<Size>(scenario, "policy", key).map(|size| size.blocks(block_bytes) * block_bytes);
-            Ok(Prefetch::Doubling { first_bytes: bytes("first")?, limit_bytes: bytes("max")? })
+            let keys: &readahead::FfsKeys = scenario.policy.policy.keys.get();
+            let bytes = |size: Size| size.blocks(block_bytes) * block_bytes;
+            Ok(Prefetch::Doubling { first_bytes: bytes(keys.first), limit_bytes: bytes(keys.max) })
         }
         other => {
             let problem = format!("the model does not cover {other}");

@@ -57,7 +57,7 @@ impl RecordedThink {
             ComputeKey::Gaps if carries.time => RecordedThink::Gaps,
             _ if carries.think => RecordedThink::Own,
             _ if carries.time && carries.duration => RecordedThink::Rests,
-            _ if carries.time && keys.compute_total.is_some() => RecordedThink::Gaps,
+            _ if carries.time && keys.section.compute_total.is_some() => RecordedThink::Gaps,
             _ => RecordedThink::Nothing,
         }
     }
@@ -176,7 +176,7 @@ mod tests {
             crate::Scenario::from_table("workload = {trace = \"t\", block_size = \"512B\"}".parse().expect("TOML"));
         let keys = keys.expect("keys").workload;
         let record = Record { offset: 600, size: 500, ..Record::default() };
-        let objects = Cutter::new(&keys, Carries { objects: true, ..Carries::default() }, false);
+        let objects = Cutter::new(&keys, Carries { objects: true, ..Carries::NOTHING }, false);
         assert_eq!(objects.asked(&record, 600), 512);
         let bytes = Cutter::new(&keys, Carries::default(), false);
         assert_eq!([1, 2].map(|at| bytes.asked(&record, at)), [424, 76]);
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_service_time_without_end_leaves_no_think_time() {
         let keys = crate::Scenario::from_table("workload = {trace = \"t\"}".parse().expect("TOML")).expect("keys");
-        let carries = Carries { time: true, duration: true, ..Carries::default() };
+        let carries = Carries { time: true, duration: true, ..Carries::NOTHING };
         let cutter = Cutter::new(&keys.workload, carries, false);
         let at =
             |time: u64, duration: u64| Record { time: Nanos(time), duration: Nanos(duration), ..Record::default() };

@@ -35,15 +35,15 @@ impl Inline {
             let allowed = "device.layout, or no placement";
             return Err(KeyError::new("workload.placement", "inline references have no files", allowed).into());
         }
-        if scenario.workload.processes.are_several() {
+        if scenario.workload.section.processes.are_several() {
             let allowed = "\"merged\", or a trace with processes";
             return Err(KeyError::new("workload.processes", "inline references have no processes", allowed).into());
         }
-        let limit = scenario.workload.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let limit = scenario.workload.section.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let names = &names[..names.len().min(limit)];
         let mut numbers: BTreeMap<&String, u64> = BTreeMap::new();
         let mut order = Vec::new();
-        for name in names.iter().chain(&scenario.cache.initial) {
+        for name in names.iter().chain(&scenario.cache.section.initial) {
             numbers.entry(name).or_insert_with(|| {
                 order.push(name);
                 order.len() as u64 - 1
@@ -69,7 +69,7 @@ impl Inline {
         }
         let number = |name: &String| Block(numbers[name] as u32);
         let references: Vec<Block> = names.iter().map(number).collect();
-        let initial: Vec<Block> = scenario.cache.initial.iter().map(number).collect();
+        let initial: Vec<Block> = scenario.cache.section.initial.iter().map(number).collect();
         let frames = scenario.cache.size.frames(order.len());
         let distinct: BTreeSet<Block> = initial.iter().copied().collect();
         if distinct.len() < initial.len() || initial.len() > frames as usize {

@@ -9,7 +9,7 @@ use headstart_trace::reuse::hash;
 use headstart_trace::{
     check_distinct, generate, Carries, GeneratorContext, Record, RecordReader, Selection, TraceError,
 };
-use headstart_types::KeyError;
+use headstart_types::{Bytes, KeyError};
 use toml::Table;
 
 use crate::Error;
@@ -48,22 +48,23 @@ impl Opened {
         let (keys, seed) = (&scenario.workload, scenario.seed);
         let source = match &keys.input {
             Input::Trace(path, format) => {
-                let (request_bytes, selection) = (keys.request_bytes, keys.selection.clone());
+                let (request_bytes, selection) =
+                    (keys.section.request_size.map(|Bytes(bytes)| bytes), keys.selection.clone());
                 Origin::Trace { path: path.clone(), format: format.clone(), request_bytes, selection }
             }
             Input::Generator(name, own) => Origin::Generator(name.clone(), own.clone()),
             Input::References(_) | Input::Pattern => return None,
         };
-        let limit = keys.limit.unwrap_or(u64::MAX);
-        let count = scenario.process.as_ref().and_then(|process| process.count);
-        let dealer = count.filter(|_| keys.processes == Processes::Dealt).map(Dealer::new);
+        let limit = keys.section.limit.unwrap_or(u64::MAX);
+        let count = scenario.process.as_ref().and_then(|process| process.section.count);
+        let dealer = count.filter(|_| keys.section.processes == Processes::Dealt).map(Dealer::new);
         Some(Self {
             source,
             traces: scenario.traces.clone(),
             seed,
             block_bytes: keys.block_bytes(),
             objects: keys.block_size == BlockSize::Object,
-            writes: keys.writes,
+            writes: keys.section.writes,
             limit,
             dealer,
             pid: None,

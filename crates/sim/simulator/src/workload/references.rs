@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use headstart_device::Device;
 use headstart_layout::{Addresses, FfsKeys, Opens, Placement, Places, Universe};
-use headstart_policy::coordinator::registry::coordinator;
 use headstart_scenario::{Arrival, BlockSize, ComputeKey, Input, Scenario, Survey, WorkloadKeys};
 use headstart_trace::{Carries, RecordReader};
-use headstart_types::{Block, Bytes, KeyError, Program};
+use headstart_types::{Block, Bytes, Chosen, KeyError, Program};
 
 use super::cutting::{Cutter, RecordedThink};
 use super::filling::Marks;
@@ -22,16 +21,7 @@ use super::thinking::{factor, thinking, Factor};
 use crate::Error;
 
 /// The fields that blocks carry if a scenario labels or places them itself.
-const PLACED: Carries = Carries {
-    time: false,
-    duration: false,
-    think: false,
-    processes: false,
-    files: false,
-    writes: false,
-    addresses: true,
-    objects: false,
-};
+const PLACED: Carries = Carries { addresses: true, ..Carries::NOTHING };
 
 /// The references of a scenario, in order.
 pub struct References {
@@ -88,7 +78,11 @@ impl References {
             notes: Vec::new(),
             pids: Vec::new(),
             program: Some(Arc::new(program)),
-            reading: Reading::inline(None, Factor::Scale(keys.compute_scale), thinking(keys.compute, scenario.seed, 0)),
+            reading: Reading::inline(
+                None,
+                Factor::Scale(keys.section.compute_scale),
+                thinking(keys.compute, scenario.seed, 0),
+            ),
             opened_last: None,
         };
         (references, places)
@@ -133,7 +127,7 @@ impl References {
             let allowed = "a time such as \"1ms\", or a trace with times";
             return Err(KeyError::new("workload.compute", "the trace carries no times", allowed).into());
         }
-        if !scenario.cache.initial.is_empty() {
+        if !scenario.cache.section.initial.is_empty() {
             let problem = "has block labels, which only inline references have";
             return Err(KeyError::new("cache.initial", problem, "workload.references, or no initial").into());
         }
@@ -141,12 +135,16 @@ impl References {
         let placement = keys.placement.unwrap_or(by_default);
         let cutter = Cutter::new(keys, carries, placement != Placement::Address);
         let distinct = matches!(keys.addresses, Addresses::Compact { .. }) || scenario.has_footprints();
-        let pids = if keys.processes.are_several() { pids(&opened, keys.processes, carries)? } else { Vec::new() };
+        let pids = if keys.section.processes.are_several() {
+            pids(&opened, keys.section.processes, carries)?
+        } else {
+            Vec::new()
+        };
         let opened_last = match placement {
             Placement::Ffs(FfsKeys { opens: Opens::Before, .. }) => last_to_begin(&opened, pids.last().copied())?,
             _ => None,
         };
-        let needed = distinct || placement != Placement::Address || keys.compute_total.is_some();
+        let needed = distinct || placement != Placement::Address || keys.section.compute_total.is_some();
         let found = if needed { survey(&opened, &cutter, distinct)? } else { Arc::default() };
         let mut notes = Vec::new();
         let place = |addresses, found: &Survey| super::placing(scenario, placement, addresses, disk, found);
@@ -179,7 +177,7 @@ impl References {
         let factor = factor(keys, &thinking, &found, scenario.seed)?;
         let recorded = RecordedThink::of(keys, carries);
         let marks = Marks {
-            writes: keys.writes.reach_devices(),
+            writes: keys.section.writes.reach_devices(),
             time_scale: time_scale(keys, carries)?,
             bytes: scenario.host.pays_for_blocks(),
             opens: matches!(placement, Placement::Ffs(FfsKeys { opens: Opens::Read, .. })),
@@ -226,15 +224,15 @@ fn without_addresses(scenario: &Scenario) -> Result<(), KeyError> {
     };
     let policies = std::iter::once(&scenario.policy).chain(scenario.lower.iter().map(|lower| &lower.policy));
     for (at, policy) in policies.enumerate() {
-        if policy.row().is_by_position(&policy.keys) {
+        if policy.row().is_by_position(&policy.policy.keys) {
             let key = if at == 0 { "policy.name".to_owned() } else { format!("level[{at}].policy.name") };
-            return refused(key, policy.name);
+            return refused(key, policy.name());
         }
     }
     for (at, lower) in scenario.lower.iter().enumerate() {
-        let (name, keys) = &lower.coordinator;
-        if (coordinator(name)?.by_position)(keys) {
-            return refused(format!("level[{}].coordinator.name", at + 1), name);
+        let Chosen { row, keys } = &lower.coordinator;
+        if (row.by_position)(keys) {
+            return refused(format!("level[{}].coordinator.name", at + 1), row.name);
         }
     }
     Ok(())

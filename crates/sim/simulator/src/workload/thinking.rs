@@ -55,7 +55,7 @@ pub fn thinking(compute: ComputeKey, seed: u64, process: u32) -> Thinking {
 /// # Errors
 /// If there are no think times to scale.
 pub fn factor(keys: &WorkloadKeys, thinking: &Thinking, found: &Survey, seed: u64) -> Result<Factor, Error> {
-    let Some(total) = keys.compute_total else { return Ok(Factor::Scale(keys.compute_scale)) };
+    let Some(total) = keys.section.compute_total else { return Ok(Factor::Scale(keys.section.compute_scale)) };
     let sum = match thinking {
         Thinking::Recorded => found.compute,
         Thinking::Constant(think) => u128::from(think.0) * u128::from(found.references),
@@ -89,7 +89,7 @@ impl Thinker {
     /// For the process with this number.
     #[must_use]
     pub fn new(keys: &WorkloadKeys, seed: u64, process: u32) -> Self {
-        Self { thinking: thinking(keys.compute, seed, process), factor: Factor::Scale(keys.compute_scale) }
+        Self { thinking: thinking(keys.compute, seed, process), factor: Factor::Scale(keys.section.compute_scale) }
     }
 
     /// The next think time.

@@ -4,8 +4,8 @@
 use headstart_policy::registry::{ReplacementRow, REPLACEMENTS};
 use headstart_sim::{curve, simulate, Curve, CurveKeys, CurveSize, Scenario, OF_BYTES};
 use headstart_trace::reuse::Sample;
+use headstart_types::Chosen;
 use proptest::prelude::*;
-use toml::Table;
 
 use crate::common::{table, Trace};
 
@@ -22,7 +22,7 @@ fn row(name: &str) -> &'static ReplacementRow {
 }
 
 fn found(text: &str, sizes: Vec<CurveSize>, sample: Sample, rows: &[&'static ReplacementRow]) -> Curve {
-    let replacements = rows.iter().map(|row| (*row, Table::new())).collect();
+    let replacements = rows.iter().map(|row| Chosen::plain(*row)).collect();
     let keys = CurveKeys { sizes, sample, seeds: 3, admitted_max: None, replacements };
     curve(&scenario(text), &keys, &mut |_| true).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -84,7 +84,7 @@ proptest! {
             list.push(id);
         }
         let text = format!("workload = {{trace = \"{}\", format = \"csv\", block_size = \"object\"}}", trace.path());
-        let replacements = vec![(row("lru"), Table::new())];
+        let replacements = vec![Chosen::plain(row("lru"))];
         let sizes = vec![CurveSize::Bytes(capacity)];
         let keys = CurveKeys { sizes, sample: Sample::All, seeds: 1, admitted_max, replacements };
         let curve = curve(&scenario(&text), &keys, &mut |_| true).expect("a curve");
@@ -122,8 +122,8 @@ fn replacements_of_bytes_do_not_ask_for_frames() {
     use headstart_sim::Cache;
     use headstart_types::Block;
     for name in OF_BYTES {
-        let mut blocks = Cache::try_new(row(name), &Table::new(), 50, 1).expect("a cache");
-        let mut bytes = Cache::try_new(row(name), &Table::new(), 50 << 20, 1 << 20).expect("a cache");
+        let mut blocks = Cache::try_new(&Chosen::plain(row(name)), 50, 1).expect("a cache");
+        let mut bytes = Cache::try_new(&Chosen::plain(row(name)), 50 << 20, 1 << 20).expect("a cache");
         let mut state = 1u64;
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -204,7 +204,7 @@ fn what_passes_a_cache_is_what_the_level_below_gets() {
         );
         let report = simulate(&scenario(&two), &mut |_| true).unwrap_or_else(|error| panic!("{error}"));
         let reader = open(std::path::Path::new(&trace.path().to_string()), "csv").expect("a trace");
-        let mut filtered = Filtered::try_new(reader, (row(replacement), &Table::new()), 100, 8192).expect("a filter");
+        let mut filtered = Filtered::try_new(reader, &Chosen::plain(row(replacement)), 100, 8192).expect("a filter");
         let below = Trace::of_text("below", "");
         let path = below.path().to_string();
         convert(&mut filtered, "csv", std::path::Path::new(&path), 8192).expect("written");

@@ -3,7 +3,7 @@
 use headstart_device::MODELS;
 use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
-use headstart_sim::{check_keys, simulate, Scenario};
+use headstart_sim::{check_devices, simulate, Scenario};
 
 use crate::common;
 
@@ -17,7 +17,7 @@ fn read(text: &str) -> Scenario {
 }
 
 fn driver_overhead(text: &str) -> String {
-    read(text).resolved["host"]["driver_overhead"].as_str().expect("a time").to_owned()
+    read(text).table()["host"]["driver_overhead"].as_str().expect("a time").to_owned()
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn driver_overhead_is_that_of_the_device() {
 
 #[test]
 fn requests_are_issued_whole_unless_each_is_one_block() {
-    let issue = |text: &str| read(text).resolved["workload"]["issue"].as_str().expect("a name").to_owned();
+    let issue = |text: &str| read(text).table()["workload"]["issue"].as_str().expect("a name").to_owned();
     for row in POLICIES.iter().filter(|row| !row.is_parallel()) {
         assert_eq!(issue(&scenario(&format!("\"{}\"", row.name), "")), "whole", "{}", row.name);
     }
@@ -66,19 +66,19 @@ fn refused(text: &str) -> String {
 fn right_keys_pass_and_the_trace_is_what_is_missing() {
     let names = POLICIES.iter().filter(|row| row.goes_by_blocks()).map(|row| row.name);
     for name in names.chain(read_aheads().map(|row| row.name)) {
-        check_keys(&read(&scenario(&format!("\"{name}\""), ""))).unwrap_or_else(|error| panic!("{name}: {error}"));
+        check_devices(&read(&scenario(&format!("\"{name}\""), ""))).unwrap_or_else(|error| panic!("{name}: {error}"));
         let error = refused(&scenario(&format!("\"{name}\""), ""));
         assert!(error.contains("no such file"), "{name}: {error}");
     }
     for row in REPLACEMENTS {
         let policy = format!("{{name = \"demand\", replacement = \"{}\"}}", row.name);
-        check_keys(&read(&scenario(&policy, ""))).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+        check_devices(&read(&scenario(&policy, ""))).unwrap_or_else(|error| panic!("{}: {error}", row.name));
     }
     for row in MODELS {
         let device = format!("device = \"{}\"\n", row.name);
         let device =
             if row.name == "uniform" { "device = {model = \"uniform\", fetch_time = \"1ms\"}\n" } else { &device };
-        check_keys(&read(&scenario("\"demand\"", device))).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+        check_devices(&read(&scenario("\"demand\"", device))).unwrap_or_else(|error| panic!("{}: {error}", row.name));
     }
 }
 
@@ -111,7 +111,7 @@ fn wrong_keys_are_found_before_the_trace_is_read() {
 
 #[test]
 fn a_version_may_be_written_as_a_number() {
-    check_keys(&read(&scenario("{name = \"linux\", version = 6.17}", ""))).expect("a version");
+    check_devices(&read(&scenario("{name = \"linux\", version = 6.17}", ""))).expect("a version");
     let error = refused(&scenario("{name = \"linux\", version = true}", ""));
     assert!(error.starts_with("policy.version: true is not accepted here; allowed: \"6.12\""), "{error}");
 }

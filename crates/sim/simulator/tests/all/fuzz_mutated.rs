@@ -33,7 +33,7 @@ limit = 900
 footprint = 0.05
 [policy]
 name = "linux"
-max = "512KiB"
+read_ahead = "512KiB"
 replacement = {name = "lirs"}
 [device]
 model = {name = "hp97560", rpm = 7200}

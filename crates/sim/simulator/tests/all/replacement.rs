@@ -89,9 +89,8 @@ fn build_with(
 ) -> Box<dyn Replacement> {
     let initial = initial.iter().map(|block| Block(*block as u32)).collect();
     let context = Context::plain(row, frames as u32, initial, blocks);
-    let mut table = context.replacement_keys.clone();
-    table.extend(keys.parse::<toml::Table>().expect("TOML"));
-    (row.build)(table, &context).unwrap_or_else(|error| panic!("{error}"))
+    let keys = row.keys.read(keys.parse().expect("TOML")).expect("good keys");
+    (row.build)(&keys, &context).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A row with its default keys and its model; and `s3-fifo` with `fill_main`.

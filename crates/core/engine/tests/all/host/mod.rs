@@ -9,7 +9,7 @@ use headstart_engine::{Ask, Level};
 use headstart_policy::readahead::Asked;
 use headstart_policy::registry::{Context, PolicyRow, ReplacementRow, POLICIES, REPLACEMENTS};
 use headstart_policy::{BlockMap, Disclosure, Hints, Policy};
-use headstart_types::{Block, Disk, Meetings, Nanos, Program};
+use headstart_types::{Block, Chosen, Disk, Meetings, Nanos, Program};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -21,8 +21,7 @@ pub fn context(system: &System, replacement: &'static ReplacementRow, disclosure
         initial: system.initial(),
         disks: system.disks,
         disk_of: system.disk_of(),
-        replacement,
-        replacement_keys: replacement.keys.defaults(),
+        replacement: Chosen::plain(replacement),
         hints: Some(Arc::new(Hints { blocks: system.blocks(), disclosure })),
         program: None,
         disclosed_by: Arc::new([]),
@@ -59,9 +58,8 @@ pub fn build(
     keys: &str,
     disclosure: &Disclosure,
 ) -> Box<dyn Policy> {
-    let mut table = row.keys.defaults();
-    table.extend(keys.parse::<toml::Table>().expect("TOML"));
-    row.build(table, &context(system, replacement, disclosure.clone())).unwrap_or_else(|error| panic!("{error}"))
+    let keys = row.keys.read(keys.parse().expect("TOML")).expect("good keys");
+    row.build(&keys, &context(system, replacement, disclosure.clone())).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The same for `processes` processes that share the level and the hints.
@@ -83,9 +81,8 @@ pub fn build_shared(
         meetings: Meetings::AtEnd,
     };
     let context = Context { program: Some(Arc::new(program)), ..context(system, replacement, disclosure.clone()) };
-    let mut table = row.keys.defaults();
-    table.extend(keys.parse::<toml::Table>().expect("TOML"));
-    row.build(table, &context).unwrap_or_else(|error| panic!("{error}"))
+    let keys = row.keys.read(keys.parse().expect("TOML")).expect("good keys");
+    row.build(&keys, &context).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The disclosures that conformance tests use, for a string of `references`.

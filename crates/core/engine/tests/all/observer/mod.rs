@@ -137,14 +137,12 @@ impl Drawn {
             constant_compute: false,
             ..Context::plain(chosen, self.frames, Vec::new(), 0)
         };
-        let with = |read_ahead| (chosen.join)(chosen.keys.defaults(), &context, Beside::Requests(read_ahead));
+        let with = |read_ahead| context.join(Beside::Requests(read_ahead));
         let drive = build_device("hp97560", Table::new()).expect("it is shipped").drive_facts().map(Arc::new);
         let of_read_ahead = ReadAheadContext { block_bytes: 4096, frames: self.frames, drive, future: Some([].into()) };
         // Orders of so many blocks at most, where that can be set.
-        let mut keys = row.keys.defaults();
-        if let Some(most) = keys.get_mut("max_request") {
-            *most = "12KiB".into();
-        }
+        let given = row.keys.has("max_request").then(|| ("max_request".to_owned(), "12KiB".into()));
+        let keys = &row.keys.read(given.into_iter().collect()).expect("good keys");
         let built = match row.reads_ahead().map(|reads_ahead| reads_ahead.build) {
             Some(BuildReadAhead::Separate(make)) => make(keys, &of_read_ahead).and_then(|parts| with(Some(parts))),
             Some(BuildReadAhead::WithReplacement(make)) => make(keys, &of_read_ahead).map(|mut parts| {

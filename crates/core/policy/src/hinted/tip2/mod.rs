@@ -32,7 +32,7 @@ mod worth;
 
 use std::collections::VecDeque;
 
-use headstart_types::{keys, read_keys, Block, KeyTable, Nanos, Position};
+use headstart_types::{keys, Block, KeyTable, Nanos, Position};
 
 use self::estimators::{Estimators, Use};
 use self::worth::Worth;
@@ -49,7 +49,7 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: KeyTable::of::<Tip2Keys>(),
     default_replacement: None,
     family: Family::Hinted(&|keys, context| {
-        let keys: Tip2Keys = read_keys(keys)?;
+        let keys: &Tip2Keys = keys.get();
         let mut worth = Worth::new(context.hit, context.driver, context.nominal_service, context.frames);
         if let Some(horizon) = keys.horizon {
             worth = worth.with_horizon(horizon);

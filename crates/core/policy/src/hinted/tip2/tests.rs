@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use headstart_types::{Disk, Meetings, Outcome, Program};
-use toml::Table;
 
 use super::*;
 use crate::registry::replacement;
@@ -43,9 +42,7 @@ impl Host {
             ..Context::plain(replacement("lru").unwrap(), frames, Vec::new(), 64)
         };
         assert_eq!(context.disk_of[0], Disk(0));
-        let mut keys_of_row = ROW.keys.defaults();
-        keys_of_row.extend(keys.parse::<Table>().unwrap());
-        let mut policy = ROW.build(keys_of_row, &context).unwrap();
+        let mut policy = ROW.build(&ROW.keys.read(keys.parse().unwrap()).unwrap(), &context).unwrap();
         policy.grow(64);
         Self { policy, states: vec![BlockState::ABSENT; 64], free: frames, cursor: 0 }
     }

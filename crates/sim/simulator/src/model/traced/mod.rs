@@ -14,14 +14,14 @@ mod writing;
 use headstart_analytic::file_system::{Parameters, TracedDisk, Work};
 use headstart_engine::Clusters;
 use headstart_layout::{FfsKeys, Opens};
-use headstart_policy::readahead::{Ffs, Size};
+use headstart_policy::readahead::{self, Ffs, Size};
 use headstart_scenario::{CacheSize, ComputeKey, Input, Scenario, Writes};
 use headstart_types::{KeyError, Nanos};
 use serde_json::{json, Value};
 
 use self::walk::{Costs, Walk};
 use self::writing::Writing;
-use super::scenario::{known_machine, machine, value, Machine};
+use super::scenario::{known_machine, machine, Machine};
 use crate::storage::Storage;
 use crate::workload::{placing, survey, Cutter, Opened};
 use crate::Error;
@@ -76,12 +76,12 @@ fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
     let device = storage.drives()[0].device();
     let placement = headstart_layout::Placement::Ffs(*keys);
     let placing = placing(scenario, placement, scenario.workload.addresses, device, &found)?;
-    let read_ahead = read_ahead(scenario)?;
+    let read_ahead = read_ahead(scenario);
     let costs = Costs {
         system_call_ns: file_system.system_call_ns,
         copy_ns_per_kib: file_system.copy_ns_per_kib,
         think_scale: match scenario.workload.compute {
-            ComputeKey::Trace => scenario.workload.compute_scale,
+            ComputeKey::Trace => scenario.workload.section.compute_scale,
             _ => 0.0,
         },
         opens: keys.opens == Opens::Read,
@@ -101,21 +101,20 @@ fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
 }
 
 /// The file system's read-ahead, if it is the policy.
-fn read_ahead(scenario: &Scenario) -> Result<Option<Ffs>, KeyError> {
-    if scenario.policy.name != "ffs" {
-        return Ok(None);
+fn read_ahead(scenario: &Scenario) -> Option<Ffs> {
+    if scenario.policy.name() != "ffs" {
+        return None;
     }
-    let block_bytes = scenario.workload.block_bytes();
-    let blocks = |key| Ok::<_, KeyError>(value::<Size>(scenario, "policy", key)?.blocks(block_bytes));
-    let files: u32 = value(scenario, "policy", "files")?;
-    Ok(Some(Ffs::new(blocks("first")?, blocks("max")?, files as usize)))
+    let keys: &readahead::FfsKeys = scenario.policy.policy.keys.get();
+    let blocks = |size: Size| size.blocks(scenario.workload.block_bytes());
+    Some(Ffs::new(blocks(keys.first), blocks(keys.max), keys.files as usize))
 }
 
 /// The write-back state, if writes do not count as reads.
 fn writing(scenario: &Scenario) -> Option<Writing> {
     let block_bytes = scenario.workload.block_bytes();
     let clusters = scenario.cache.write_cluster.map(|blocks| Clusters::new(blocks, block_bytes));
-    scenario.cache.write_delay.map(|delay| Writing::new(delay.0 as f64, clusters))
+    scenario.cache.section.write_delay.map(|delay| Writing::new(delay.0 as f64, clusters))
 }
 
 fn no_trace() -> KeyError {
@@ -129,10 +128,10 @@ fn known(scenario: &Scenario) -> Result<FfsKeys, KeyError> {
     if !matches!(workload.input, Input::Trace(..) | Input::Generator(..)) {
         return Err(no_trace());
     }
-    if workload.processes.are_several() {
+    if workload.section.processes.are_several() {
         return Err(KeyError::new("workload.processes", "the model of a trace has one process", "\"merged\""));
     }
-    if workload.writes == Writes::Through {
+    if workload.section.writes == Writes::Through {
         let problem = "the model of a trace does not wait for writes";
         return Err(KeyError::new("workload.writes", problem, "\"as-read\", \"skip\" or \"back\""));
     }
