@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use headstart_device::{rms_demerit, Device, Request, Service, SECTOR_BYTES};
-use headstart_trace::{Carries, Place, Record, RecordReader, TraceError};
+use headstart_trace::{Carries, ErrorPosition, Record, RecordReader, TraceError};
 use headstart_types::{check_regular, system_says, Nanos};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
@@ -135,13 +135,13 @@ pub fn device_replay(
             let mut device = named(name, keys).map_err(to_python)?.device;
             // A pipe without a writer would be waited for without end, and a device such as /dev/zero has none.
             check_regular(&trace).map_err(|error| {
-                bad(&trace, Place::File, format!("{}; allowed: a trace in a regular file", system_says(&error)))
+                bad(&trace, ErrorPosition::File, format!("{}; allowed: a trace in a regular file", system_says(&error)))
             })?;
             let mut reader = opened(&trace, format, request_bytes, &selection).map_err(to_python)?;
             let carries = reader.carries();
             if !carries.addresses {
                 let problem = "carries no addresses; allowed: a trace that says where on the device its requests go";
-                return Err(bad(&trace, Place::File, problem.to_owned()));
+                return Err(bad(&trace, ErrorPosition::File, problem.to_owned()));
             }
             let tally = run(&mut *device, &mut *reader, &trace, limit.unwrap_or(u64::MAX), &mut tell)?;
             Ok(facts(&tally, carries))
@@ -150,7 +150,7 @@ pub fn device_replay(
     Ok(replayed?.to_string())
 }
 
-fn bad(trace: &Path, place: Place, problem: String) -> PyErr {
+fn bad(trace: &Path, place: ErrorPosition, problem: String) -> PyErr {
     to_python(TraceError::Bad { file: trace.to_owned(), place, problem })
 }
 
@@ -173,7 +173,7 @@ fn run(
             if tally.served.len() as u64 >= limit {
                 break 'trace;
             }
-            let place = || Place::Record(tally.served.len() as u64 + 1);
+            let place = || ErrorPosition::Record(tally.served.len() as u64 + 1);
             let first_file = before.map_or(record.file, |before| before.file);
             let request = request(record, first_file, capacity).map_err(|problem| bad(trace, place(), problem))?;
             now = match (pace, &before) {

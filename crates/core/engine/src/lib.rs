@@ -38,6 +38,6 @@ pub use pieces::Pieces;
 pub use responses::{Responses, Summary};
 pub use stack::{Link, Share, Stack, Tier};
 pub use system::{
-    Actions, Awaited, Client, Costs, Cursor, Found, IssueMode, NoSupply, Parallel, Phase, Process, Reads, Supply,
-    System, TIME_MAX,
+    Actions, Awaited, Client, Costs, Cursor, IssueMode, NoSupply, Parallel, Phase, Process, Reads, ReferenceCounts,
+    Supply, System, TIME_MAX,
 };

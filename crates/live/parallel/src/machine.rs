@@ -1,7 +1,7 @@
 //! The machine that the threads share, and what goes through it: the bytes of blocks. All under one mutex; times are
 //! arguments, and nothing here waits.
 
-use headstart_engine::parallel::{DiskTimes, Outcome, Setup};
+use headstart_engine::parallel::{DiskTimes, Played, Setup};
 use headstart_engine::{Client, NoSupply, Phase, Reads, System};
 use headstart_host::mailbox::{Mailbox, Request};
 use headstart_policy::BlockMap;
@@ -81,8 +81,8 @@ impl<S: BlockMap + Send> Machine<S> {
     }
 
     /// What a run has come to whose disks have done `disks`.
-    pub fn outcome(self, disks: Vec<DiskTimes>) -> Outcome {
-        Outcome::new(self.system, disks)
+    pub fn outcome(self, disks: Vec<DiskTimes>) -> Played {
+        Played::new(self.system, disks)
     }
 
     /// When a process, or its processor, has something to do; `None` until somebody wakes it.

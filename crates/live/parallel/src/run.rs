@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use headstart_engine::parallel::{Outcome, Setup};
+use headstart_engine::parallel::{Played, Setup};
 use headstart_policy::BlockMap;
 use headstart_types::Block;
 
@@ -53,7 +53,7 @@ pub fn run<C: Clock, S: BlockMap + Send>(
     space: S,
     clock: &C,
     on_progress: &mut dyn FnMut(f64, u64) -> bool,
-) -> Result<Outcome, Error> {
+) -> Result<Played, Error> {
     let (workers, processes) = (workers(&setup), setup.processes());
     let testbed = Testbed {
         clock,

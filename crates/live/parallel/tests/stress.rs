@@ -6,7 +6,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{meeting, program, setup, setup_in, space};
-use headstart_engine::parallel::{Idle, Outcome, Scope, Setup};
+use headstart_engine::parallel::{Idle, Played, Scope, Setup};
 use headstart_host::RealClock;
 use headstart_parallel::{run, workers, Error};
 use headstart_types::Nanos;
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Plays it.
 #[allow(clippy::disallowed_methods)] // A watchdog is about real time.
-fn play(setup: Setup, speed: f64, what: &str) -> Outcome {
+fn play(setup: Setup, speed: f64, what: &str) -> Played {
     let clock = RealClock::new(workers(&setup), speed);
     let (mut seen, mut since) = (0, Instant::now());
     let space = space(&setup);
@@ -29,7 +29,7 @@ fn play(setup: Setup, speed: f64, what: &str) -> Outcome {
     outcome.unwrap_or_else(|error| panic!("{what}: {error} at {seen} references"))
 }
 
-fn adds_up(outcome: &Outcome, what: &str) {
+fn adds_up(outcome: &Played, what: &str) {
     let counts = &outcome.counts;
     assert_eq!(counts.references, counts.hits_ready + counts.hits_unready + counts.misses, "{what}");
     assert_eq!(counts.fetches(), outcome.disks.iter().map(|disk| disk.requests).sum::<u64>(), "{what}");

@@ -10,7 +10,7 @@ use headstart_types::{Chunk, KeyError};
 use crate::{actions, barrier, costs, first_levels, shares, tiers, ReadAheadEnv};
 
 /// What a host provides for a machine.
-pub struct Parts<D, R> {
+pub struct SystemParts<D, R> {
     /// The processes, assigned to the first levels.
     pub clients: Vec<Client<R>>,
     pub devices: D,
@@ -32,12 +32,12 @@ pub struct Parts<D, R> {
 ///
 /// # Errors
 /// An offending key, or an error of the references.
-pub fn system<D, R>(scenario: &Scenario, parts: Parts<D, R>) -> Result<(System<D, Places, R>, Vec<u32>), Error>
+pub fn system<D, R>(scenario: &Scenario, parts: SystemParts<D, R>) -> Result<(System<D, Places, R>, Vec<u32>), Error>
 where
     D: Devices<Places>,
     R: Supply<Places, Error = Error>,
 {
-    let Parts { mut clients, devices, disks, places, distinct, addresses, context, env } = parts;
+    let SystemParts { mut clients, devices, disks, places, distinct, addresses, context, env } = parts;
     let first = first_levels(scenario);
     let mode = IssueMode {
         whole: scenario.workload.section.issue == Issue::Whole,

@@ -1,6 +1,6 @@
 //! Chooses the disk of the files, and collects the components between it and the host.
 
-use crate::error::{ImportError, Place};
+use crate::error::{FilePosition, ImportError};
 use crate::params::{chain, number, Notes, Params};
 use crate::parser::{split_number, Block, Component, Document, Kind, Value};
 
@@ -42,7 +42,7 @@ pub(crate) fn choose<'a>(document: &'a Document, name: Option<&str>) -> Result<C
 }
 
 fn not_one(document: &Document, candidates: &[&Block], name: Option<&str>) -> ImportError {
-    let at = Place::whole(&document.files[0]);
+    let at = FilePosition::whole(&document.files[0]);
     let names: Vec<&str> = candidates.iter().filter_map(|block| block.name.as_deref()).collect();
     let listed = names.join(", ");
     match name {
@@ -109,7 +109,7 @@ pub(crate) struct Way {
     pub(crate) read_millis: f64,
     pub(crate) write_millis: f64,
     /// Where they were found.
-    pub(crate) from: Vec<Place>,
+    pub(crate) from: Vec<FilePosition>,
 }
 
 /// The transfer time of a sector through the bus and controller above the disk: the slower of the innermost bus and the
@@ -148,7 +148,7 @@ pub(crate) fn way(document: &Document, above: &[&Block], notes: &mut Notes) -> R
 }
 
 impl Way {
-    fn slower(&mut self, read: f64, write: f64, at: &Place) {
+    fn slower(&mut self, read: f64, write: f64, at: &FilePosition) {
         if read > self.read_millis || write > self.write_millis {
             self.from.push(at.clone());
         }

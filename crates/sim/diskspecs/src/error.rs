@@ -7,14 +7,14 @@ use headstart_types::system_says;
 
 /// A position in one of the files that were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePosition {
     /// The file, as it was named or found.
     pub file: Rc<Path>,
     /// Line, from 1; 0 for the whole file.
     pub line: u32,
 }
 
-impl Place {
+impl FilePosition {
     /// The whole of a file.
     pub(crate) fn whole(file: &Path) -> Self {
         Self { file: file.into(), line: 0 }
@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for FilePosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", one_line(&self.file.display().to_string()))?;
         if self.line > 0 {
@@ -44,14 +44,14 @@ pub enum ImportError {
     #[error("{}; allowed: a .parv, .diskspecs or .model file that can be read", unreadable(at, path, source))]
     Read {
         /// Where it is named: the position of `source`, or the file itself.
-        at: Place,
+        at: FilePosition,
         path: PathBuf,
         source: std::io::Error,
     },
     /// A syntax error, or an impossible value.
     #[error("{at}: {problem}; allowed: {allowed}")]
     At {
-        at: Place,
+        at: FilePosition,
         /// What is wrong.
         problem: String,
         /// What is allowed.
@@ -61,12 +61,12 @@ pub enum ImportError {
 
 impl ImportError {
     /// An error at a position.
-    pub(crate) fn at(at: &Place, problem: impl Into<String>, allowed: impl Into<String>) -> Self {
+    pub(crate) fn at(at: &FilePosition, problem: impl Into<String>, allowed: impl Into<String>) -> Self {
         Self::At { at: at.clone(), problem: one_line(&problem.into()), allowed: one_line(&allowed.into()) }
     }
 }
 
-fn unreadable(at: &Place, path: &Path, source: &std::io::Error) -> String {
+fn unreadable(at: &FilePosition, path: &Path, source: &std::io::Error) -> String {
     let says = system_says(source);
     match at.line {
         0 => format!("{at}: {says}"),

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use headstart_device::limits::{self, ZONES_MAX};
 
-use crate::error::{ImportError, Place};
+use crate::error::{FilePosition, ImportError};
 use crate::params::{leftover, naturals, write_list, Notes, Params};
 use crate::parser::{Document, Kind, Value};
 
@@ -53,7 +53,7 @@ struct Zone {
     spares: i64,
     slips: Vec<u64>,
     defects: BTreeMap<u64, u64>,
-    at: Place,
+    at: FilePosition,
 }
 
 impl Layout {

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::error::{ImportError, Place};
+use crate::error::{FilePosition, ImportError};
 use crate::files::{find, tidy, Files};
 
 /// Maximum nesting of files; libparam allows 32.
@@ -51,7 +51,7 @@ pub(crate) struct Lexer<'a> {
     files: &'a dyn Files,
     first: PathBuf,
     open: Vec<Open>,
-    ahead: VecDeque<(Token, Place)>,
+    ahead: VecDeque<(Token, FilePosition)>,
     sourced: Vec<Rc<Path>>,
     bytes: usize,
 }
@@ -61,7 +61,7 @@ impl<'a> Lexer<'a> {
     pub(crate) fn try_new(files: &'a dyn Files, path: &Path) -> Result<Self, ImportError> {
         let path = tidy(path);
         let bytes = files.read(&path).map_err(|source| ImportError::Read {
-            at: Place::whole(&path),
+            at: FilePosition::whole(&path),
             path: path.clone(),
             source,
         })?;
@@ -82,7 +82,7 @@ impl<'a> Lexer<'a> {
         self.sourced
     }
 
-    pub(crate) fn take(&mut self) -> Result<(Token, Place), ImportError> {
+    pub(crate) fn take(&mut self) -> Result<(Token, FilePosition), ImportError> {
         match self.ahead.pop_front() {
             Some(token) => Ok(token),
             None => self.read(),
@@ -90,7 +90,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The token `index` steps ahead, 0 the next.
-    pub(crate) fn peek(&mut self, index: usize) -> Result<&(Token, Place), ImportError> {
+    pub(crate) fn peek(&mut self, index: usize) -> Result<&(Token, FilePosition), ImportError> {
         while self.ahead.len() <= index {
             let token = self.read()?;
             self.ahead.push_back(token);
@@ -98,7 +98,7 @@ impl<'a> Lexer<'a> {
         Ok(&self.ahead[index])
     }
 
-    fn read(&mut self) -> Result<(Token, Place), ImportError> {
+    fn read(&mut self) -> Result<(Token, FilePosition), ImportError> {
         loop {
             let (token, at) = self.raw();
             match token {
@@ -110,7 +110,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token of the innermost file, without handling `source` and the file's end.
-    fn raw(&mut self) -> (Token, Place) {
+    fn raw(&mut self) -> (Token, FilePosition) {
         let file = self.open.last_mut().expect("the first file stays open");
         loop {
             match file.bytes.get(file.next) {
@@ -125,7 +125,7 @@ impl<'a> Lexer<'a> {
             }
             file.next += 1;
         }
-        let at = Place { file: Rc::clone(&file.path), line: file.line };
+        let at = FilePosition { file: Rc::clone(&file.path), line: file.line };
         let rest = &file.bytes[file.next..];
         let token = match rest.iter().position(|byte| ends_word(*byte)).unwrap_or(rest.len()) {
             0 if rest.is_empty() => return (Token::End, at),
@@ -142,7 +142,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Opens the file whose name follows `source`.
-    fn follow(&mut self, at: &Place) -> Result<(), ImportError> {
+    fn follow(&mut self, at: &FilePosition) -> Result<(), ImportError> {
         let (token, _) = self.raw();
         let Token::Word(name) = token else {
             return Err(ImportError::at(at, format!("{} after source", token.shown()), "the name of a file"));

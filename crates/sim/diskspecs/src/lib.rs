@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use headstart_device::{Device, Mechanical};
 
-pub use error::{ImportError, Place};
+pub use error::{FilePosition, ImportError};
 use files::{InMemory, OnDisk};
 pub use profile::Imported;
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use headstart_types::Nanos;
 
-use crate::error::{one_line, ImportError, Place};
+use crate::error::{one_line, FilePosition, ImportError};
 use crate::parser::{Block, Document, Kind, Value};
 
 /// Maximum length of an inheritance chain; real files have two.
@@ -17,7 +17,7 @@ const MILLIS_MAX: f64 = 3_600_000.0;
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// Warnings for the user: parameters that change times and are not modelled, unusual values.
-    pub(crate) warnings: Vec<(Place, String)>,
+    pub(crate) warnings: Vec<(FilePosition, String)>,
     /// Unused parts of the source, for the comment at the top of the profile.
     pub(crate) unused: Vec<String>,
 }
@@ -26,7 +26,7 @@ impl Notes {
     /// Maximum number of notes of a kind.
     const MOST: usize = 100;
 
-    pub(crate) fn warn(&mut self, at: &Place, text: &str) {
+    pub(crate) fn warn(&mut self, at: &FilePosition, text: &str) {
         Self::add(&mut self.warnings, (at.clone(), one_line(text)), (at.clone(), "and more of that kind".to_owned()));
     }
 
@@ -70,7 +70,7 @@ impl<'a> Params<'a> {
     }
 
     /// The block's position.
-    pub(crate) fn at(&self) -> &'a Place {
+    pub(crate) fn at(&self) -> &'a FilePosition {
         &self.chain[0].at
     }
 
@@ -157,7 +157,11 @@ impl<'a> Params<'a> {
     }
 
     /// A single word.
-    pub(crate) fn word(&mut self, name: &str, allowed: &str) -> Result<Option<(&'a str, &'a Place)>, ImportError> {
+    pub(crate) fn word(
+        &mut self,
+        name: &str,
+        allowed: &str,
+    ) -> Result<Option<(&'a str, &'a FilePosition)>, ImportError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value { kind: Kind::Word(word), at }) => Ok(Some((word, at))),

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use crate::error::{ImportError, Place};
+use crate::error::{FilePosition, ImportError};
 use crate::files::Files;
 use crate::lexer::{Lexer, Token};
 
@@ -29,7 +29,7 @@ const DEPTH_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Value {
     pub(crate) kind: Kind,
-    pub(crate) at: Place,
+    pub(crate) at: FilePosition,
 }
 
 /// The kind of a value.
@@ -53,7 +53,7 @@ pub(crate) struct Block {
     pub(crate) name: Option<String>,
     /// By name, its words joined by one space.
     pub(crate) params: BTreeMap<String, Rc<Value>>,
-    pub(crate) at: Place,
+    pub(crate) at: FilePosition,
 }
 
 /// A node of the topology.
@@ -71,13 +71,13 @@ pub(crate) struct Document {
     /// Index of a named block in `blocks`.
     pub(crate) by_name: BTreeMap<String, usize>,
     /// `instantiate LIST as TYPE`: the list, the type.
-    pub(crate) instances: Vec<(Vec<Value>, String, Place)>,
+    pub(crate) instances: Vec<(Vec<Value>, String, FilePosition)>,
     /// The topologies.
     pub(crate) topology: Vec<Component>,
     /// Every file that was read, in order.
     pub(crate) files: Vec<Rc<Path>>,
     /// Definitions that were skipped because their name was already used.
-    pub(crate) passed_over: Vec<(String, Place)>,
+    pub(crate) passed_over: Vec<(String, FilePosition)>,
 }
 
 /// Reads the file at `path` and all that it sources.
@@ -149,7 +149,7 @@ impl Parser<'_> {
     }
 
     /// `[NAME] { params }` after its type.
-    fn block(&mut self, kind: String, at: &Place) -> Result<Block, ImportError> {
+    fn block(&mut self, kind: String, at: &FilePosition) -> Result<Block, ImportError> {
         let name = match self.lexer.peek(0)?.0 {
             Token::Word(_) => Some(self.word("a name")?.0),
             _ => None,
@@ -225,7 +225,7 @@ impl Parser<'_> {
     }
 
     /// `NAME [ ... ]` after its type.
-    fn component(&mut self, at: &Place) -> Result<Component, ImportError> {
+    fn component(&mut self, at: &FilePosition) -> Result<Component, ImportError> {
         let (name, _) = self.word("the name of a component")?;
         self.enter(at)?;
         let below = self.list()?;
@@ -234,7 +234,7 @@ impl Parser<'_> {
     }
 
     /// `.. last` after the first.
-    fn range(&mut self, first: &str, at: &Place) -> Result<Kind, ImportError> {
+    fn range(&mut self, first: &str, at: &FilePosition) -> Result<Kind, ImportError> {
         self.lexer.take()?;
         let (last, _) = self.word("the last name of the range")?;
         match (split_number(first), split_number(&last)) {
@@ -276,7 +276,7 @@ impl Parser<'_> {
         }
     }
 
-    fn enter(&mut self, at: &Place) -> Result<(), ImportError> {
+    fn enter(&mut self, at: &FilePosition) -> Result<(), ImportError> {
         self.depth += 1;
         match self.depth > DEPTH_MAX {
             true => Err(ImportError::at(at, "blocks and lists lie within each other too deeply", "64 deep")),
@@ -292,7 +292,7 @@ impl Parser<'_> {
         }
     }
 
-    fn word(&mut self, allowed: &str) -> Result<(String, Place), ImportError> {
+    fn word(&mut self, allowed: &str) -> Result<(String, FilePosition), ImportError> {
         let (token, at) = self.lexer.take()?;
         match token {
             Token::Word(word) => Ok((word, at)),
@@ -303,7 +303,7 @@ impl Parser<'_> {
 
 /// A single word: a number if it looks like one, as in libparam; `1e-3` and `.5`, which are words there, are accepted
 /// too.
-fn scalar(word: String, at: &Place) -> Result<Kind, ImportError> {
+fn scalar(word: String, at: &FilePosition) -> Result<Kind, ImportError> {
     let (sign, digits) = word.strip_prefix('-').map_or((1, word.as_str()), |rest| (-1, rest));
     let (radix, digits) = digits.strip_prefix("0x").map_or((10, digits), |rest| (16, rest));
     if !digits.is_empty() && digits.bytes().all(|byte| char::from(byte).is_digit(radix)) {

@@ -12,7 +12,7 @@ use std::path::Path;
 use headstart_device::limits::DISTANCE_MAX;
 use headstart_types::Nanos;
 
-use crate::error::{file_name, ImportError, Place};
+use crate::error::{file_name, FilePosition, ImportError};
 use crate::files::{find, Files};
 use crate::params::{number, time, write_list, wrong, Notes, Params};
 
@@ -52,7 +52,7 @@ fn three_points(
     params: &mut Params,
     lee: bool,
     cylinders: u64,
-    at: &Place,
+    at: &FilePosition,
     notes: &mut Notes,
 ) -> Result<Curve, ImportError> {
     let names = ["Single cylinder seek time", "Average seek time", "Full strobe seek time"];
@@ -117,7 +117,7 @@ fn table(params: &mut Params, files: (&dyn Files, &Path), notes: &mut Notes) -> 
         source,
     })?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut place = Place::whole(&path);
+    let mut place = FilePosition::whole(&path);
     let mut points: Vec<(u64, f64)> = Vec::new();
     for line in text.lines() {
         place.line += 1;
@@ -145,7 +145,7 @@ fn table(params: &mut Params, files: (&dyn Files, &Path), notes: &mut Notes) -> 
     }
     if points.len() < 2 {
         let problem = format!("{} seek distances", points.len());
-        return Err(ImportError::at(&Place::whole(&path), problem, "lines \"distance, ms\", at least two"));
+        return Err(ImportError::at(&FilePosition::whole(&path), problem, "lines \"distance, ms\", at least two"));
     }
     Ok(Curve::Table(points, file_name(&path)))
 }

@@ -1,6 +1,6 @@
 //! Builds a machine from a scenario's sections.
 
-use headstart_assemble::{self as assemble, costs, first_levels, system, ReadAheadEnv};
+use headstart_assemble::{costs, first_levels, system, ReadAheadEnv, SystemParts};
 use headstart_engine::parallel::Draws;
 use headstart_engine::{Client, Cursor, Process, Reads};
 use headstart_layout::Places;
@@ -14,7 +14,7 @@ use crate::workload::{References, Supplied, Thinker};
 use crate::Error;
 
 /// The parts of a machine, besides the first level's policy context.
-pub struct Parts {
+pub struct MachineParts {
     /// The references of all processes.
     pub references: References,
     /// The places of the blocks.
@@ -34,8 +34,8 @@ pub struct Parts {
 ///
 /// # Errors
 /// An offending key, or an error of the trace.
-pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>), Error> {
-    let Parts { references, places, chunks, positions, mut storage, context, env } = parts;
+pub fn machine(scenario: &Scenario, parts: MachineParts) -> Result<(Machine, Vec<u32>), Error> {
+    let MachineParts { references, places, chunks, positions, mut storage, context, env } = parts;
     if let Some(file) = references.opened_last {
         if let Some((disk, sector)) = places.inode(file)? {
             storage.stand_at(disk, sector);
@@ -47,7 +47,7 @@ pub fn machine(scenario: &Scenario, parts: Parts) -> Result<(Machine, Vec<u32>),
         client.positions = Some(positions);
     }
     let devices = storage;
-    system(scenario, assemble::Parts { clients, devices, disks, places, distinct, addresses, context, env })
+    system(scenario, SystemParts { clients, devices, disks, places, distinct, addresses, context, env })
 }
 
 /// Think times of a process that takes its references from a string.

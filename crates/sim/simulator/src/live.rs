@@ -6,14 +6,14 @@
 
 use headstart_assemble::{check, of_counts, LevelReport};
 use headstart_device::Statistics;
-use headstart_engine::parallel::{DiskTimes, Member, Outcome as Played, Setup};
+use headstart_engine::parallel::{DiskTimes, Member, Played, Setup};
 use headstart_engine::Counts;
 use headstart_layout::Places;
 use headstart_scenario::{Contends, Input, ProcessKeys, Scenario};
 use headstart_types::{Bytes, KeyError, Nanos};
 
-use crate::build::{self, Parts};
-use crate::outcome::{intervals, names, of_member, Outcome};
+use crate::build::{self, MachineParts};
+use crate::outcome::{intervals, names, of_member, Totals};
 use crate::report::{DeviceReport, ProcessReport, Report};
 use crate::simulate::{hash_input, prepare, ready, report, Facts};
 use crate::Error;
@@ -42,7 +42,7 @@ pub fn playable(scenario: &Scenario) -> Result<(Setup, Places, Description), Err
     let keys = can_be_played(scenario)?;
     let (parts, facts) = ready(scenario, prepare(scenario)?)?;
     let trace_sha256 = hash_input(scenario, facts.placement);
-    let Parts { references, places, storage, context, env, .. } = parts;
+    let MachineParts { references, places, storage, context, env, .. } = parts;
     let block_sectors = storage.block_sectors();
     let block_bytes = scenario.workload.block_bytes();
     let Some(program) = context.program.clone() else { return Err(no_program().into()) };
@@ -141,7 +141,7 @@ pub fn played(scenario: &Scenario, description: Description, outcome: &Played) -
     };
     let levels = levels.map(of_level).collect();
     let processes: Vec<_> = outcome.processes.iter().map(|member| of_process(member, elapsed)).collect();
-    let of = Outcome {
+    let of = Totals {
         elapsed,
         requests: outcome.requests,
         responses: outcome.responses.summary(),

@@ -3,7 +3,7 @@
 use headstart_assemble::{check, of_counts, LevelReport};
 use headstart_device::{Drive, Statistics};
 use headstart_engine::parallel::{Ended, Node};
-use headstart_engine::{mean_ns, Client, Counts, CountsReport, Found, Level, Process, Summary};
+use headstart_engine::{mean_ns, Client, Counts, CountsReport, Level, Process, ReferenceCounts, Summary};
 use headstart_scenario::{Arrival, Scenario};
 use headstart_types::Nanos;
 
@@ -12,7 +12,7 @@ use crate::run::Machine;
 use crate::storage::Storage;
 use crate::workload::Supplied;
 
-pub struct Outcome {
+pub struct Totals {
     /// When all processes were done.
     pub elapsed: Nanos,
     /// Requests of the application.
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub bytes: u128,
 }
 
-impl Outcome {
+impl Totals {
     /// From a finished run.
     ///
     /// # Panics
@@ -159,11 +159,11 @@ fn of_client(machine: &Machine, index: usize, client: &Client<Supplied>, elapsed
 pub fn of_member(
     process: &Process,
     references: u64,
-    found: &Found,
+    found: &ReferenceCounts,
     node: Option<&Node>,
     elapsed: Nanos,
 ) -> ProcessReport {
-    let Found { hits_ready, hits_unready, misses } = *found;
+    let ReferenceCounts { hits_ready, hits_unready, misses } = *found;
     assert_eq!(references, hits_ready + hits_unready + misses, "each reference is found in one way");
     let found = ProcessReport { references, hits_ready, hits_unready, misses, ..ProcessReport::default() };
     let mut report = of_process(process, found, elapsed, elapsed - process.free_at);

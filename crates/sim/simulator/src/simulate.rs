@@ -16,10 +16,10 @@ use headstart_types::{Block, Chunk, KeyError, Nanos, Position, Think};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
-use crate::build::{self, Parts};
+use crate::build::{self, MachineParts};
 use crate::disclosing::disclose;
 use crate::known::{disclosed, each, mean, merge};
-use crate::outcome::Outcome;
+use crate::outcome::Totals;
 use crate::progress::OnProgress;
 use crate::read_ahead_env::read_ahead_env;
 use crate::report::{ProcessReport, Report, SCHEMA};
@@ -62,7 +62,7 @@ pub(crate) fn report_with(
     let (parts, mut facts) = ready(scenario, prepare(scenario)?)?;
     let (mut machine, frames) = build::machine(scenario, parts)?;
     let elapsed = finish(&mut machine)?;
-    let outcome = Outcome::new(scenario, &machine, &frames, elapsed);
+    let outcome = Totals::new(scenario, &machine, &frames, elapsed);
     end(&mut machine);
     facts.notes.extend(note_of_writes(outcome.counts.writes, outcome.counts.references));
     let trace_sha256 = match hashing {
@@ -276,7 +276,7 @@ pub(crate) struct Facts {
 }
 
 /// The common input of both kinds of run.
-pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, Facts), Error> {
+pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(MachineParts, Facts), Error> {
     let Prepared { mut references, places, storage } = prepared;
     let hinted = scenario.policy.needs_hints();
     let facts = Facts {
@@ -352,7 +352,7 @@ pub(crate) fn ready(scenario: &Scenario, prepared: Prepared) -> Result<(Parts, F
         context.disk_of = places.universe().disk_of.as_slice().into();
     }
     let env = read_ahead_env(scenario, &storage, &references, &places, &chunks);
-    Ok((Parts { references, places, chunks, positions, storage, context, env }, facts))
+    Ok((MachineParts { references, places, chunks, positions, storage, context, env }, facts))
 }
 
 /// By position in the merged order of all processes: whether the reference writes; empty if none does.
@@ -487,8 +487,8 @@ pub(crate) fn hash_input(scenario: &Scenario, placement: Option<Placement>) -> S
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(crate) fn report(scenario: &Scenario, outcome: Outcome, facts: &Facts, trace_sha256: String) -> Report {
-    let Outcome { elapsed, requests, responses, idle, counts, levels, devices, processes, intervals, bytes } = outcome;
+pub(crate) fn report(scenario: &Scenario, outcome: Totals, facts: &Facts, trace_sha256: String) -> Report {
+    let Totals { elapsed, requests, responses, idle, counts, levels, devices, processes, intervals, bytes } = outcome;
     let throughput = if elapsed.0 == 0 { 0 } else { bytes * 1_000_000_000 / u128::from(elapsed.0) };
     let sum = |part: fn(&ProcessReport) -> u64| processes.iter().map(part).sum();
     Report {

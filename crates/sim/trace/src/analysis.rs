@@ -112,7 +112,7 @@ impl Powers {
 
 /// The state kept for each sampled block.
 #[derive(Clone, Copy)]
-struct Seen {
+struct BlockUses {
     count: u64,
     reference: u64,
     time_ns: u64,
@@ -122,7 +122,7 @@ struct Seen {
 pub(crate) struct Analyst {
     sizes: Powers,
     shards: Shards,
-    seen: HashMap<Key, Seen, Build>,
+    seen: HashMap<Key, BlockUses, Build>,
     between: Powers,
     times: Powers,
     windows: Vec<Window>,
@@ -195,14 +195,14 @@ impl Analyst {
         if !self.shards.takes(block) {
             return;
         }
-        let now = Seen { count: 1, reference: self.shards.references(), time_ns };
+        let now = BlockUses { count: 1, reference: self.shards.references(), time_ns };
         let weight = 1.0 / self.shards.rate();
         self.seen
             .entry(block)
             .and_modify(|seen| {
                 self.between.add(now.reference - seen.reference, weight);
                 self.times.add(now.time_ns.saturating_sub(seen.time_ns), weight);
-                *seen = Seen { count: seen.count + 1, ..now };
+                *seen = BlockUses { count: seen.count + 1, ..now };
             })
             .or_insert(now);
         if self.seen.len() > 2 * self.shards.looked_at() + 1 {

@@ -9,7 +9,7 @@ use headstart_types::{printable, printable_path, system_says, KeyError};
 
 /// The position of an error in a file. Lines and records count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ErrorPosition {
     File,
     /// A line of a text format.
     Line(u64),
@@ -17,12 +17,12 @@ pub enum Place {
     Record(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ErrorPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File => Ok(()),
-            Place::Line(line) => write!(f, ", line {line}"),
-            Place::Record(record) => write!(f, ", record {record}"),
+            ErrorPosition::File => Ok(()),
+            ErrorPosition::Line(line) => write!(f, ", line {line}"),
+            ErrorPosition::Record(record) => write!(f, ", record {record}"),
         }
     }
 }
@@ -41,7 +41,7 @@ pub enum TraceError {
     #[error("{}{place}: {}", printable_path(file), printable(problem))]
     Bad {
         file: PathBuf,
-        place: Place,
+        place: ErrorPosition,
         /// What is wrong, and what is allowed.
         problem: String,
     },

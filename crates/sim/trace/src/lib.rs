@@ -42,7 +42,7 @@ mod workloads;
 pub use analysis::{Analysis, Popularity, Reuse, Window};
 pub use at_once::AtOnce;
 pub use convert::{convert, remove_pending_files, ConvertSummary, TARGETS};
-pub use error::{Place, TraceError};
+pub use error::{ErrorPosition, TraceError};
 #[doc(hidden)]
 pub use formats::hints::recording_reader;
 pub use fuzz::{fuzz_formats, fuzz_parse};

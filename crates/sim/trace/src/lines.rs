@@ -5,7 +5,7 @@
 
 use crate::checks::{Admission, EMPTY};
 use crate::formats::{is_remark, Processes};
-use crate::{Carries, FileEntry, Place, ProcessEntry, Record, RecordReader, Source, TraceError, BATCH};
+use crate::{Carries, ErrorPosition, FileEntry, ProcessEntry, Record, RecordReader, Source, TraceError, BATCH};
 
 /// Bytes read at a time.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -84,13 +84,13 @@ impl Lines {
     /// An error in an earlier line.
     #[cold]
     pub(crate) fn bad_at(&self, number: u32, problem: String) -> TraceError {
-        self.source.bad(Place::Line(number.into()), problem)
+        self.source.bad(ErrorPosition::Line(number.into()), problem)
     }
 
     /// An error in the last line returned.
     #[cold]
     pub(crate) fn bad(&self, problem: String) -> TraceError {
-        self.source.bad(Place::Line(self.number), problem)
+        self.source.bad(ErrorPosition::Line(self.number), problem)
     }
 }
 
@@ -247,7 +247,7 @@ impl<P: LineParser> RecordReader for LineReader<P> {
             }
             self.admission.drain(into).map_err(|problem| self.lines.bad(problem))?;
             if self.admission.is_empty() {
-                return Err(self.lines.source.bad(Place::File, self.parser.empty().to_owned()));
+                return Err(self.lines.source.bad(ErrorPosition::File, self.parser.empty().to_owned()));
             }
             break;
         }

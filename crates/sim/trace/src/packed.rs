@@ -4,7 +4,7 @@
 //! Cost: the source is read a mebibyte at a time and parsed in place.
 
 use crate::checks::{Admission, EMPTY};
-use crate::{Carries, Place, Record, RecordReader, Source, TraceError, BATCH};
+use crate::{Carries, ErrorPosition, Record, RecordReader, Source, TraceError, BATCH};
 
 /// Bytes read at a time.
 const BUFFER_BYTES: usize = 1024 * 1024;
@@ -69,20 +69,20 @@ impl<P: RecordParser> PackedReader<P> {
                 self.end,
                 P::RECORD_BYTES
             );
-            return Err(self.source.bad(Place::Record(self.number + 1), problem));
+            return Err(self.source.bad(ErrorPosition::Record(self.number + 1), problem));
         }
         if self.number == 0 {
-            return Err(self.source.bad(Place::File, EMPTY.to_owned()));
+            return Err(self.source.bad(ErrorPosition::File, EMPTY.to_owned()));
         }
         Ok(())
     }
 
     /// Emits the held-back records once everything was read.
     fn finish(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
-        self.admission.drain(into).map_err(|problem| self.source.bad(Place::Record(self.number), problem))?;
+        self.admission.drain(into).map_err(|problem| self.source.bad(ErrorPosition::Record(self.number), problem))?;
         if self.admission.is_empty() {
             let problem = format!("all {} records are empty; allowed: one or more of 1 byte or more", self.skipped());
-            return Err(self.source.bad(Place::File, problem));
+            return Err(self.source.bad(ErrorPosition::File, problem));
         }
         Ok(!into.is_empty())
     }
@@ -127,7 +127,7 @@ impl<P: RecordParser> RecordReader for PackedReader<P> {
                         Ok(())
                     }
                 });
-                admitted.map_err(|problem| self.source.bad(Place::Record(self.number), problem))?;
+                admitted.map_err(|problem| self.source.bad(ErrorPosition::Record(self.number), problem))?;
             }
         }
         Ok(true)
@@ -138,7 +138,7 @@ impl<P: RecordParser> RecordReader for PackedReader<P> {
     }
 
     fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
-        self.source.bad(Place::Record(record.stands_at.into()), format!("{problem}; allowed: {allowed}"))
+        self.source.bad(ErrorPosition::Record(record.stands_at.into()), format!("{problem}; allowed: {allowed}"))
     }
 
     fn progress(&self) -> (u64, u64) {

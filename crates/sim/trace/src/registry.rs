@@ -14,7 +14,7 @@ use crate::formats::{
 };
 use crate::nearest::nearest;
 use crate::source::other_compression;
-use crate::{Carries, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Record, RecordReader, Source, TraceError};
 
 /// Evidence in a file's content that it is of a format. File names are not considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,11 +129,13 @@ pub fn open_with(path: &Path, format: &str, request_bytes: Option<u64>) -> Resul
     let source = Source::open(path)?.with_request_bytes(request_bytes);
     let (row, reason) = match named {
         Some(row) => (row, (row.detect)(source.head()).map_or("the format was named", |evidence| evidence.reason)),
-        None if source.head().is_empty() => return Err(source.bad(Place::File, crate::checks::EMPTY.to_owned())),
+        None if source.head().is_empty() => {
+            return Err(source.bad(ErrorPosition::File, crate::checks::EMPTY.to_owned()))
+        }
         None => detect(&source).ok_or_else(|| match other_compression(source.head()) {
             Some(packed) => {
                 let allowed = "plain, or compressed by gzip, bzip2, xz or zstd";
-                source.bad(Place::File, format!("is compressed by {packed}; allowed: {allowed}"))
+                source.bad(ErrorPosition::File, format!("is compressed by {packed}; allowed: {allowed}"))
             }
             None => {
                 let problem = match nearest(source.head()) {

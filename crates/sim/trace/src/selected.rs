@@ -66,7 +66,7 @@ pub fn selected(reader: Box<dyn RecordReader>, selection: &Selection) -> Result<
         files: Vec::new(),
         taken: 0,
         origin: None,
-        seen: Seen::default(),
+        seen: Contents::default(),
     };
     selected.learn();
     Ok(Box::new(selected))
@@ -85,12 +85,12 @@ struct Selected {
     taken: u64,
     /// Time of the first selected record.
     origin: Option<Nanos>,
-    seen: Seen,
+    seen: Contents,
 }
 
 /// What the trace contains, for the error and the note.
 #[derive(Default)]
-struct Seen {
+struct Contents {
     requests: u64,
     files: BTreeMap<u32, u64>,
     pids: BTreeMap<u32, u64>,

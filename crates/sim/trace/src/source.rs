@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::{Place, TraceError};
+use crate::{ErrorPosition, TraceError};
 
 /// Size of the content's prefix that format detection sees.
 const HEAD_BYTES: usize = 32 * 1024;
@@ -180,10 +180,12 @@ impl Source {
         let name = self.compression.name();
         match (self.compression, error.kind()) {
             (Compression::None, _) => TraceError::reading(&self.file, error),
-            (_, io::ErrorKind::UnexpectedEof) => {
-                self.bad(Place::File, format!("the {name} stream is truncated; allowed: a complete {name} file"))
-            }
-            _ => self.bad(Place::File, format!("the {name} stream is damaged ({error}); allowed: a valid {name} file")),
+            (_, io::ErrorKind::UnexpectedEof) => self
+                .bad(ErrorPosition::File, format!("the {name} stream is truncated; allowed: a complete {name} file")),
+            _ => self.bad(
+                ErrorPosition::File,
+                format!("the {name} stream is damaged ({error}); allowed: a valid {name} file"),
+            ),
         }
     }
 
@@ -239,7 +241,7 @@ impl Source {
     }
 
     #[cold]
-    pub(crate) fn bad(&self, place: Place, problem: String) -> TraceError {
+    pub(crate) fn bad(&self, place: ErrorPosition, problem: String) -> TraceError {
         TraceError::Bad { file: self.file.clone(), place, problem }
     }
 }
@@ -255,7 +257,7 @@ fn open_regular(path: &Path) -> Result<File, TraceError> {
         io::ErrorKind::InvalidInput => {
             let what = if path.is_dir() { "a directory" } else { "not a regular file" };
             let problem = format!("is {what}; allowed: a trace in a regular file");
-            TraceError::Bad { file: path.to_owned(), place: Place::File, problem }
+            TraceError::Bad { file: path.to_owned(), place: ErrorPosition::File, problem }
         }
         _ => TraceError::reading(path, source),
     })

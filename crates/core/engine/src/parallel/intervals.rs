@@ -10,7 +10,7 @@ use crate::LookupCounts;
 
 /// How a process has spent its time, since the start of the run or within an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct TimeSpent {
     /// Think time.
     pub compute: Nanos,
     /// Waits for I/O that it started itself.
@@ -65,7 +65,7 @@ pub struct Ended {
     /// Sums over all processes.
     pub sums: Sums,
     /// How the process that arrived last spent its time in the interval.
-    pub critical: Parts,
+    pub critical: TimeSpent,
 }
 
 /// The intervals of a run.
@@ -74,7 +74,7 @@ pub struct Intervals {
     /// Sums of the current interval.
     pub sums: Sums,
     /// For each process: its times when it was last released.
-    starts: Vec<Parts>,
+    starts: Vec<TimeSpent>,
     /// Completed intervals.
     pub ended: Vec<Ended>,
 }
@@ -83,17 +83,17 @@ impl Intervals {
     /// The intervals of `processes` processes, at time zero.
     #[must_use]
     pub fn new(processes: usize) -> Self {
-        Self { sums: Sums::default(), starts: vec![Parts::default(); processes], ended: Vec::new() }
+        Self { sums: Sums::default(), starts: vec![TimeSpent::default(); processes], ended: Vec::new() }
     }
 
     /// Completes the interval that ends with `meeting`. `parts` returns a process's times up to now.
-    pub fn ends(&mut self, meeting: &Meeting, parts: impl Fn(u32) -> Parts) {
+    pub fn ends(&mut self, meeting: &Meeting, parts: impl Fn(u32) -> TimeSpent) {
         let critical = meeting.interval.critical;
         let (before, now) = (self.starts[critical as usize], parts(critical));
         self.ended.push(Ended {
             interval: meeting.interval,
             sums: std::mem::take(&mut self.sums),
-            critical: Parts {
+            critical: TimeSpent {
                 compute: now.compute - before.compute,
                 own_io: now.own_io - before.own_io,
                 other_io: now.other_io - before.other_io,
@@ -117,8 +117,9 @@ mod tests {
             |start, end, critical| Interval { start: Nanos(start), end: Nanos(end), critical, slack: Nanos::ZERO };
         intervals.sums.found(&LookupCounts { issued: 1, hits_ready: 0, hits_unready: 1, misses: 1 });
         intervals.sums.read(2, Nanos(30));
-        let at =
-            |time: u64| move |process: u32| Parts { compute: Nanos(time + u64::from(process)), ..Parts::default() };
+        let at = |time: u64| {
+            move |process: u32| TimeSpent { compute: Nanos(time + u64::from(process)), ..TimeSpent::default() }
+        };
         intervals.ends(&Meeting { interval: interval(0, 10, 1), released: vec![0, 1] }, at(6));
         intervals.sums.action_time += Nanos(4);
         intervals.ends(&Meeting { interval: interval(10, 15, 1), released: vec![1] }, at(10));

@@ -5,7 +5,7 @@
 //! process reads what ([`Strings`]), who uses shared structures when ([`Contention`]), in which order idle processors
 //! are offered actions ([`Free`]), and what happens between two synchronisations ([`Intervals`]). There is no clock
 //! here: times are arguments, and never decrease. A host without scenarios takes a program as a [`Setup`] and returns
-//! an [`Outcome`].
+//! a [`Played`].
 //!
 //! Source: kotz-ellis, sections 4 (when to prefetch), 5.1 (three kinds of idle time, actions run to completion), 5.2
 //! (synchronization styles) and 5.3 (necessary and actual idle periods, overrun).
@@ -20,8 +20,8 @@ mod strings;
 
 pub use barrier::{Barrier, Interval, Meeting, Scope};
 pub use buffers::{BufferPlace, Buffers};
-pub use intervals::{Ended, Intervals, Parts, Sums};
+pub use intervals::{Ended, Intervals, Sums, TimeSpent};
 pub use node::{Idle, Node, Periods};
-pub use played::{ActionSetup, DiskTimes, Draws, Member, Outcome, Setup};
+pub use played::{ActionSetup, DiskTimes, Draws, Member, Played, Setup};
 pub use shared::{Contention, Free, IdleOrder};
 pub use strings::Strings;

@@ -8,7 +8,7 @@ use headstart_types::{Nanos, Program};
 use super::{Barrier, Contention, Ended, IdleOrder, Node, Scope, Strings};
 use crate::devices::Devices;
 use crate::stack::{Stack, Tier};
-use crate::system::{Actions, Client, Costs, Found, IssueMode, NoSupply, Parallel, Process, Reads, System};
+use crate::system::{Actions, Client, Costs, IssueMode, NoSupply, Parallel, Process, Reads, ReferenceCounts, System};
 use crate::{Counts, Responses};
 
 /// Successive times of a process.
@@ -67,8 +67,8 @@ impl Setup {
             None,
         );
         let stack = Stack::new(self.tiers, self.first, devices, space, self.block_bytes as u64);
-        let manner = IssueMode { whole: false, open: false, write_delay: None };
-        let Ok(system) = System::try_new(stack, clients, manner, Some(parallel));
+        let mode = IssueMode { whole: false, open: false, write_delay: None };
+        let Ok(system) = System::try_new(stack, clients, mode, Some(parallel));
         system
     }
 }
@@ -96,7 +96,7 @@ pub struct ActionSetup {
 
 /// The results of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct Played {
     /// When the last process finished.
     pub elapsed: Nanos,
     /// The sums of the counts of all first levels.
@@ -125,10 +125,10 @@ pub struct Member {
     /// Number of blocks read.
     pub references: u64,
     /// How the blocks were found.
-    pub found: Found,
+    pub found: ReferenceCounts,
 }
 
-impl Outcome {
+impl Played {
     /// The results of a completed run, with the disks' times `disks`.
     #[must_use]
     pub fn new<D: Devices<S>, S: BlockMap + Send>(system: System<D, S, NoSupply>, disks: Vec<DiskTimes>) -> Self {

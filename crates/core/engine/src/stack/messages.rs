@@ -6,7 +6,7 @@ use headstart_policy::readahead::{Asked, Cached};
 use headstart_policy::BlockMap;
 use headstart_types::{Block, Nanos, NEVER};
 
-use super::spread::Seen;
+use super::spread::LevelSpace;
 use super::{Notification, Stack};
 use crate::backend::{IoRequest, Kind};
 use crate::devices::{Devices, From};
@@ -115,7 +115,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
     }
 
     fn ask_below(&mut self, now: Nanos, (upper, below): (usize, usize), blocks: Vec<Block>, kind: Kind) {
-        let (file, first) = Seen::new(&self.space, self.tiers[below].share).as_space().place(blocks[0]);
+        let (file, first) = LevelSpace::new(&self.space, self.tiers[below].share).as_space().place(blocks[0]);
         let asked = Asked { file, first, count: blocks.len() as u32, client: upper as u32, ends_inside: false };
         let plan = self.plan(now, below, &asked);
         let message = Message { upper, blocks, asked: Some((now, asked)), ..Message::default() };
@@ -189,7 +189,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
             return Plan { bypass: asked.count, ..Plan::default() };
         }
         let full = tier.level.free_frames() == 0;
-        let seen = Seen::new(&self.space, tier.share);
+        let seen = LevelSpace::new(&self.space, tier.share);
         let space = seen.as_space();
         let cached = CachedAt { level: &tier.level, space };
         let mut plan = tier.coordinator.plan(now, asked, &cached, full);

@@ -24,7 +24,7 @@ use crate::journal::Happening;
 use crate::level::Level;
 use down::{Down, Upper};
 use messages::{Delivery, Message, Sent};
-use spread::Seen;
+use spread::LevelSpace;
 use wake_queue::WakeQueue;
 
 /// A level and its connections.
@@ -277,7 +277,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
             if what == What::Unneeded {
                 level.take_back(block);
             }
-            level.arrived(now, block, service, Seen::new(&self.space, *share).as_space());
+            level.arrived(now, block, service, LevelSpace::new(&self.space, *share).as_space());
             if level.has_done() {
                 self.service = service;
                 self.finish_requests(now);
@@ -327,7 +327,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
             Delivery::Allocated(tier, block) => {
                 self.touch(tier);
                 let Tier { level, share, .. } = &mut self.tiers[tier];
-                level.arrived(now, block, None, Seen::new(&self.space, *share).as_space());
+                level.arrived(now, block, None, LevelSpace::new(&self.space, *share).as_space());
             }
             Delivery::Written(tier, block) => {
                 self.touch(tier);
@@ -359,7 +359,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
 
     /// A level that is about to act, with its space and its destination.
     #[inline(always)]
-    pub(crate) fn at(&mut self, index: usize) -> (&mut Level, Seen<'_, S>, Down<'_, D, S>) {
+    pub(crate) fn at(&mut self, index: usize) -> (&mut Level, LevelSpace<'_, S>, Down<'_, D, S>) {
         self.touch(index);
         let Self { tiers, devices, outbox, space, process, .. } = self;
         let space = &*space;
@@ -368,7 +368,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
             None => Down::Devices(devices, From { level: index as u32, process: *process }, space),
             Some(below) => Down::Level(outbox, Upper { number: index, below, spread: tier.spread, space }),
         };
-        (&mut tier.level, Seen::new(space, tier.share), down)
+        (&mut tier.level, LevelSpace::new(space, tier.share), down)
     }
 
     /// Processes the messages between the levels at this instant until none are left.

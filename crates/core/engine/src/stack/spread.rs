@@ -15,20 +15,20 @@ pub struct Share {
 
 /// The blocks as a level sees them.
 #[derive(Clone, Copy)]
-pub enum Seen<'a, S> {
+pub enum LevelSpace<'a, S> {
     /// All blocks, in their files.
     All(&'a S),
     /// Only those of a server, in its parts of the files.
     Part(Part<'a, S>),
 }
 
-impl<'a, S: BlockMap> Seen<'a, S> {
+impl<'a, S: BlockMap> LevelSpace<'a, S> {
     /// The view of `space` for a level with that share.
     #[inline(always)]
     pub fn new(space: &'a S, share: Option<Share>) -> Self {
         match share {
-            None => Seen::All(space),
-            Some(share) => Seen::Part(Part { space, share }),
+            None => LevelSpace::All(space),
+            Some(share) => LevelSpace::Part(Part { space, share }),
         }
     }
 
@@ -36,8 +36,8 @@ impl<'a, S: BlockMap> Seen<'a, S> {
     #[inline(always)]
     pub fn as_space(&self) -> &dyn BlockMap {
         match self {
-            Seen::All(space) => *space,
-            Seen::Part(part) => part,
+            LevelSpace::All(space) => *space,
+            LevelSpace::Part(part) => part,
         }
     }
 }

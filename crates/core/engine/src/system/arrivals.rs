@@ -73,7 +73,7 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
         let (tier, blocks) = (arrival.tier, std::mem::take(&mut arrival.to_write));
         if !blocks.is_empty() {
             self.write(now, tier, &blocks);
-            if self.manner.write_delay.is_none() {
+            if self.mode.write_delay.is_none() {
                 let blocks: Vec<Block> = blocks.iter().map(|(block, _)| *block).collect();
                 self.writers.wait(id, tier, &blocks);
                 return;

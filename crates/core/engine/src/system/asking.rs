@@ -59,7 +59,7 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     #[inline(always)]
     pub(super) fn act<const ALONE: bool>(&mut self, now: Nanos, index: usize) -> Result<(), R::Error> {
         self.stack.acts_for(Some(index as u32));
-        if !ALONE && self.manner.open {
+        if !ALONE && self.mode.open {
             return self.arrive(now, index);
         }
         let in_program = !ALONE && self.parallel.is_some();
@@ -122,7 +122,7 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
         let client = &mut self.clients[index];
         let (tier, takes_requests) = (client.tier, client.takes_requests);
         let asked = if takes_requests {
-            client.asked(&self.stack.space, self.manner.whole, index as u32)
+            client.asked(&self.stack.space, self.mode.whole, index as u32)
         } else {
             client.warm(&mut self.stack);
             // The level only uses the block.
@@ -180,7 +180,7 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
         let tier = client.tier;
         let (blocks, parts) = (client.blocks(client.count).to_vec(), client.parts(client.count));
         self.write(now, tier, &parts);
-        if self.manner.write_delay.is_some() {
+        if self.mode.write_delay.is_some() {
             return self.served::<false>(now, index);
         }
         self.writers.wait(index as u64, tier, &blocks);
@@ -190,7 +190,7 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
 
     /// Writes blocks, each with its number of bytes; `None`: all.
     pub(super) fn write(&mut self, now: Nanos, tier: usize, blocks: &[(Block, Option<u32>)]) {
-        let delay = self.manner.write_delay;
+        let delay = self.mode.write_delay;
         let (level, space, mut down) = self.stack.at(tier);
         let issued = level.write(now, blocks, delay, space.as_space(), &mut down);
         self.follow::<false>(now, tier, issued);

@@ -32,7 +32,7 @@ impl<R> Reads<R> {
 
 /// How a client's references were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct ReferenceCounts {
     /// Resident.
     pub hits_ready: u64,
     /// In flight.
@@ -41,7 +41,7 @@ pub struct Found {
     pub misses: u64,
 }
 
-impl Found {
+impl ReferenceCounts {
     /// Adds the lookup of a request.
     pub fn add(&mut self, looked: &LookupCounts) {
         self.hits_ready += u64::from(looked.hits_ready);
@@ -69,7 +69,7 @@ pub struct Client<R> {
     /// Number of references served.
     pub references: u64,
     /// How they were found.
-    pub found: Found,
+    pub found: ReferenceCounts,
     /// Whether it acts at this instant.
     pub is_due: bool,
     /// Whether it has started a read without a lookup so far.
@@ -91,7 +91,7 @@ impl<R> Client<R> {
             count: 0,
             requests: 0,
             references: 0,
-            found: Found::default(),
+            found: ReferenceCounts::default(),
             is_due: false,
             has_begun: false,
             charged_before: Nanos::ZERO,

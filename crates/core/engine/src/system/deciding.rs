@@ -65,7 +65,7 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     pub(super) fn charge<const ALONE: bool>(&mut self, now: Nanos, tier: usize, issued: u32) {
         if ALONE {
             self.clients[0].process.charge_driver(now, issued);
-        } else if issued > 0 && !self.manner.open {
+        } else if issued > 0 && !self.mode.open {
             self.charge_all(now, tier, issued);
         }
     }

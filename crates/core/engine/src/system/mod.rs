@@ -28,7 +28,7 @@ use headstart_policy::BlockMap;
 use headstart_types::{Block, Earliest, Nanos, Position};
 
 pub use actions::Actions;
-pub use clients::{Client, Found, Reads};
+pub use clients::{Client, Reads, ReferenceCounts};
 pub use process::{Awaited, Costs, Phase, Process, TIME_MAX};
 pub use program::Parallel;
 pub use supply::{Cursor, NoSupply, Supply};
@@ -64,7 +64,7 @@ pub struct System<D, S, R> {
     pub idle: Nanos,
     /// What makes the processes one parallel program, if they are one.
     pub parallel: Option<Parallel>,
-    manner: IssueMode,
+    mode: IssueMode,
     /// For each level: the first process that uses it, and the only one that its decisions can be for.
     first_client: Vec<Option<u32>>,
     only_client: Vec<Option<u32>>,
@@ -97,7 +97,7 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     pub fn try_new(
         stack: Stack<D, S>,
         mut clients: Vec<Client<R>>,
-        manner: IssueMode,
+        mode: IssueMode,
         parallel: Option<Parallel>,
     ) -> Result<Self, R::Error> {
         let asks: Vec<bool> = stack.tiers.iter().map(|tier| tier.level.takes_requests()).collect();
@@ -114,14 +114,14 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
         }
         let mut system = Self {
             calendar: Earliest::new(clients.len()),
-            alone: clients.len() == 1 && stack.tiers.len() == 1 && !manner.open && parallel.is_none(),
+            alone: clients.len() == 1 && stack.tiers.len() == 1 && !mode.open && parallel.is_none(),
             running: clients.len(),
             stack,
             clients,
             responses: Responses::new(),
             idle: Nanos::ZERO,
             parallel,
-            manner,
+            mode,
             first_client,
             only_client,
             due: Vec::new(),
@@ -142,7 +142,7 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
         for index in 0..self.clients.len() {
             if !self.clients[index].has_more(&self.stack.space)? {
                 self.is_done(Nanos::ZERO, index);
-            } else if self.manner.open {
+            } else if self.mode.open {
                 self.clients[index].process.free_at = self.clients[index].arrival();
             }
             self.reschedule(index);
@@ -414,10 +414,10 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
 
     fn heard(&mut self, now: Nanos, told: Notification) {
         match told {
-            Notification::Done(id) if self.manner.open => self.answered(now, id),
+            Notification::Done(id) if self.mode.open => self.answered(now, id),
             Notification::Done(id) => self.arrived(now, id as usize, false),
             Notification::Written(tier, block) => match self.writers.written(tier, block) {
-                Some(id) if self.manner.open => self.arrival_done(now, id),
+                Some(id) if self.mode.open => self.arrival_done(now, id),
                 Some(client) => self.arrived(now, client as usize, true),
                 None => {}
             },

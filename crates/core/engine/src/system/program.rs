@@ -13,12 +13,12 @@ use super::{Actions, Awaited, Phase, Process, Reads, Supply, System};
 use crate::devices::Devices;
 use crate::journal::Happening;
 use crate::level::LookupCounts;
-use crate::parallel::{Barrier, Buffers, Contention, Idle, Intervals, Meeting, Node, Parts, Scope, Strings};
+use crate::parallel::{Barrier, Buffers, Contention, Idle, Intervals, Meeting, Node, Scope, Strings, TimeSpent};
 
 /// How a process has spent its time so far.
-fn parts(process: &Process) -> Parts {
+fn parts(process: &Process) -> TimeSpent {
     let own_io = process.stall - process.other_io;
-    Parts { compute: process.compute, own_io, other_io: process.other_io, overrun: process.overrun }
+    TimeSpent { compute: process.compute, own_io, other_io: process.other_io, overrun: process.overrun }
 }
 
 /// What makes processes one parallel program.

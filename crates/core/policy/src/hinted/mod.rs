@@ -45,7 +45,7 @@ pub use from_device::References;
 pub use knowledge::Knowledge;
 pub use optimum::{optimal_elapsed, Instance as OptimumInstance, Optimum, TooLarge};
 pub use residents::Residents;
-pub use reverse_aggressive::{Replay, ReverseAggressive, Setting as ReverseSetting};
+pub use reverse_aggressive::{Replay, ReverseAggressive, ReverseSetting};
 pub use round::Round;
 
 use crate::readahead::Found;

@@ -77,7 +77,7 @@ fn build(keys: &TypedKeys, context: &Context) -> Result<Box<dyn Policy>, KeyErro
         Some(ratio) => Nanos((ratio * compute.0 as f64).round().max(1.0) as u64),
     };
     let batch = keys.batch_size.unwrap_or(if theory { BatchSize::Fixed(1) } else { BatchSize::Table6 });
-    let setting = Setting {
+    let setting = ReverseSetting {
         frames: context.frames as usize,
         disks: context.disks,
         compute,
@@ -101,7 +101,7 @@ pub enum Replay {
 
 /// Parameters of the policy, from the system that it plans for.
 #[derive(Debug, Clone)]
-pub struct Setting {
+pub struct ReverseSetting {
     /// K, in blocks.
     pub frames: usize,
     /// d, the number of disks.
@@ -121,7 +121,7 @@ pub struct Setting {
 /// The reverse-aggressive policy.
 #[derive(Debug)]
 pub struct ReverseAggressive {
-    setting: Setting,
+    setting: ReverseSetting,
     operations: Vec<Operation>,
     /// For each disk: its pending operations, in order.
     queues: Vec<VecDeque<u32>>,
@@ -144,7 +144,7 @@ const NONE: u32 = u32::MAX;
 impl ReverseAggressive {
     /// Creates the policy; it plans at its first decision.
     #[must_use]
-    pub fn new(setting: Setting) -> Self {
+    pub fn new(setting: ReverseSetting) -> Self {
         let queues = vec![VecDeque::new(); setting.disks];
         Self {
             setting,

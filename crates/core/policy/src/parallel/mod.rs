@@ -5,7 +5,7 @@ mod ahead;
 mod predicted;
 pub(crate) mod rapid_transit;
 
-pub use rapid_transit::{PrefetchFor, RapidTransit, RapidTransitKeys, Setting};
+pub use rapid_transit::{PrefetchFor, RapidTransit, RapidTransitKeys, RapidTransitSetting};
 
 use ahead::Ahead;
 use predicted::Predicted;

@@ -99,7 +99,8 @@ fn build(keys: &TypedKeys, context: &Context) -> Result<Box<dyn Policy>, KeyErro
     }
     let replacement = (replacement.build)(replacement_keys, context).map_err(|error| error.within("replacement"))?;
     let buffers = if keys.buffers == 0 { program.string_of.len() as u32 } else { keys.buffers };
-    let setting = Setting { buffers, min_lead: keys.min_lead, for_others: keys.for_others, first: keys.prefetch_for };
+    let setting =
+        RapidTransitSetting { buffers, min_lead: keys.min_lead, for_others: keys.for_others, first: keys.prefetch_for };
     let asking = RequestPolicy::new(Box::new(SeparateReadAhead(replacement, None)), context.frames);
     let processes = program.string_of.len();
     let knowledge = match &keys.predictor {
@@ -141,7 +142,7 @@ impl Knowledge {
     }
 
     /// The next block that the processor of `process` should fetch.
-    fn next(&mut self, process: u32, setting: Setting, view: &View<'_>) -> Option<Block> {
+    fn next(&mut self, process: u32, setting: RapidTransitSetting, view: &View<'_>) -> Option<Block> {
         let absent = |block| view.state(block).is_absent();
         match self {
             Knowledge::Predicted(predicted) => predicted.next(process, setting.for_others, absent),
@@ -164,7 +165,7 @@ impl Knowledge {
 
 /// Parameters of RAPID Transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setting {
+pub struct RapidTransitSetting {
     /// Maximum number of prefetched and unused blocks, in flight or resident.
     pub buffers: u32,
     /// Minimum number of references from a string's cursor to a prefetched block; 0 allows the next one.
@@ -180,7 +181,7 @@ pub struct RapidTransit {
     /// Handles demand fetching.
     asking: RequestPolicy<SeparateReadAhead<dyn Replacement>>,
     knowledge: Knowledge,
-    setting: Setting,
+    setting: RapidTransitSetting,
     /// For each block: whether it was prefetched and not requested since.
     unused: Vec<bool>,
     unused_count: u32,
@@ -201,7 +202,7 @@ impl RapidTransit {
     pub(super) fn new(
         asking: RequestPolicy<SeparateReadAhead<dyn Replacement>>,
         knowledge: Knowledge,
-        setting: Setting,
+        setting: RapidTransitSetting,
     ) -> Self {
         let (unused, prefetched) = (Vec::new(), VecDeque::new());
         let (starved, crowded) = (false, false);

@@ -13,7 +13,7 @@
 
 use headstart_types::{keys, KeyTable, Nanos};
 
-use super::{family, name, places, Place, CLIENTS, ENTRIES};
+use super::{family, name, places, FileBlock, CLIENTS, ENTRIES};
 use crate::readahead::recent::Recent;
 use crate::readahead::{Asked, Cached, Found, ReadAhead, Run};
 use crate::row::PolicyRow;
@@ -50,9 +50,9 @@ keys! {
 #[derive(Debug, Clone, Copy, Default)]
 struct Followed {
     /// The predicted successor.
-    predicted: Option<Place>,
+    predicted: Option<FileBlock>,
     /// The last successor, and how many times in a row it has been the successor.
-    last: Option<(Place, u32)>,
+    last: Option<(FileBlock, u32)>,
 }
 
 /// Predicts successors that have been seen `stability` times in a row.
@@ -60,9 +60,9 @@ struct Followed {
 pub struct Successors {
     depth: u32,
     stability: u32,
-    followed: Recent<Place, Followed>,
+    followed: Recent<FileBlock, Followed>,
     /// For each client: its previous block.
-    before: Recent<u32, Option<Place>>,
+    before: Recent<u32, Option<FileBlock>>,
 }
 
 impl Successors {
@@ -72,7 +72,7 @@ impl Successors {
         Self { depth, stability, followed: Recent::new(entries), before: Recent::new(CLIENTS) }
     }
 
-    fn learn(&mut self, block: Place, client: u32) {
+    fn learn(&mut self, block: FileBlock, client: u32) {
         let Some(before) = self.before.get_or_default(client).replace(block) else { return };
         if before == block {
             return;

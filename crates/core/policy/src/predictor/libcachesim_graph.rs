@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 use headstart_types::Nanos;
 use rustc_hash::FxBuildHasher;
 
-use super::{name, places, Place, Version};
+use super::{name, places, FileBlock, Version};
 use crate::readahead::{Asked, Cached, Found, ReadAhead, Run};
 
 /// Memory charged for a node or an arc.
@@ -25,7 +25,7 @@ const ENTRY_BYTES: u64 = 32;
 
 #[derive(Debug)]
 struct Arc {
-    block: Place,
+    block: FileBlock,
     count: u64,
     /// Its current or last slot in the heap.
     at: usize,
@@ -36,7 +36,7 @@ struct Arc {
 struct Node {
     total: u64,
     arcs: Vec<Arc>,
-    arc_of: HashMap<Place, usize, FxBuildHasher>,
+    arc_of: HashMap<FileBlock, usize, FxBuildHasher>,
     heap: Vec<usize>,
 }
 
@@ -123,10 +123,10 @@ pub struct LibCacheSimGraph {
     version: Version,
     chance: f64,
     metadata_bytes: u64,
-    nodes: HashMap<Place, Node, FxBuildHasher>,
+    nodes: HashMap<FileBlock, Node, FxBuildHasher>,
     entries: u64,
     learns: bool,
-    window: Vec<Option<Place>>,
+    window: Vec<Option<FileBlock>>,
     slot: usize,
 }
 
@@ -146,7 +146,7 @@ impl LibCacheSimGraph {
         }
     }
 
-    fn learn(&mut self, block: Place) {
+    fn learn(&mut self, block: FileBlock) {
         let left = self.window[self.slot].replace(block);
         self.slot = (self.slot + 1) % self.window.len();
         let Some(source) = left else { return };

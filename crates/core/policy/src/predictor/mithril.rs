@@ -26,7 +26,7 @@
 
 use super::mithril_keys::{MithrilKeys, Record};
 use super::mithril_tables::{Mining, Rules, Targets};
-use super::{family_with, name, places, Place, Version};
+use super::{family_with, name, places, FileBlock, Version};
 use crate::readahead::{Asked, Cached, Found, ReadAhead, ReadAheadContext, Run};
 use crate::row::PolicyRow;
 use hashbrown::HashMap;
@@ -62,9 +62,9 @@ pub struct Mithril {
     mining: Mining,
     targets: Targets,
     /// Blocks evicted since the last request, in order.
-    evicted: Vec<Place>,
+    evicted: Vec<FileBlock>,
     /// For prefetched and unrequested blocks: how many times each has been spared.
-    spared: HashMap<Place, u32, FxBuildHasher>,
+    spared: HashMap<FileBlock, u32, FxBuildHasher>,
 }
 
 impl Mithril {
@@ -86,12 +86,12 @@ impl Mithril {
         }
     }
 
-    fn is_sequential(&self, (file, index): Place, cached: &dyn Cached) -> bool {
+    fn is_sequential(&self, (file, index): FileBlock, cached: &dyn Cached) -> bool {
         let before = |back: u32| index.checked_sub(back.into()).is_some_and(|index| cached.is_cached(file, index));
         self.sequential > 0 && (1..=self.sequential).all(before)
     }
 
-    fn learn(&mut self, block: Place, clock: u64) {
+    fn learn(&mut self, block: FileBlock, clock: u64) {
         self.mining.record(block, clock, &mut self.targets);
     }
 

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use super::mithril_keys::MithrilKeys;
-use super::{Place, Version};
+use super::{FileBlock, Version};
 
 /// libCacheSim allocates the prefetch table in units of this many rows.
 const SHARD_ROWS: usize = 2000;
@@ -93,7 +93,7 @@ impl Rules {
 /// A block and the times at which it was recorded.
 #[derive(Debug, Clone)]
 struct Row {
-    block: Place,
+    block: FileBlock,
     times: Vec<u32>,
 }
 
@@ -107,7 +107,7 @@ enum At {
 #[derive(Debug)]
 pub(super) struct Mining {
     rules: Rules,
-    at: HashMap<Place, At, FxBuildHasher>,
+    at: HashMap<FileBlock, At, FxBuildHasher>,
     /// Used from row 1 on.
     recording: Vec<Option<Row>>,
     cursor: usize,
@@ -124,7 +124,7 @@ impl Mining {
     }
 
     /// Records that `block` was requested, or evicted, at `clock`.
-    pub fn record(&mut self, block: Place, clock: u64, targets: &mut Targets) {
+    pub fn record(&mut self, block: FileBlock, clock: u64, targets: &mut Targets) {
         let time = (clock & self.rules.clock_mask) as u32;
         match self.at.get(&block).copied() {
             None if self.rules.min_support == 1 => self.start_mining(Row { block, times: vec![time] }),
@@ -148,7 +148,7 @@ impl Mining {
         }
     }
 
-    fn start_recording(&mut self, block: Place, time: u32) {
+    fn start_recording(&mut self, block: FileBlock, time: u32) {
         if self.rules.recording_rows < 3 {
             return;
         }
@@ -225,8 +225,8 @@ pub(super) struct Targets {
     reused_end: usize,
     full: bool,
     cursor: usize,
-    row_of: HashMap<Place, usize, FxBuildHasher>,
-    rows: Vec<(Place, Vec<Place>)>,
+    row_of: HashMap<FileBlock, usize, FxBuildHasher>,
+    rows: Vec<(FileBlock, Vec<FileBlock>)>,
 }
 
 impl Targets {
@@ -250,11 +250,11 @@ impl Targets {
     }
 
     /// The blocks to prefetch with `block`.
-    pub fn of(&self, block: Place) -> &[Place] {
+    pub fn of(&self, block: FileBlock) -> &[FileBlock] {
         self.row_of.get(&block).map_or(&[], |row| &self.rows[*row].1)
     }
 
-    fn add(&mut self, block: Place, target: Place) {
+    fn add(&mut self, block: FileBlock, target: FileBlock) {
         if let Some(row) = self.row_of.get(&block) {
             let targets = &mut self.rows[*row].1;
             if !targets.contains(&target) {

@@ -46,7 +46,7 @@ pub static ROWS: [&PolicyRow; 7] = [
 ];
 
 /// A block's file, and its index in the file.
-pub(crate) type Place = (u32, u64);
+pub(crate) type FileBlock = (u32, u64);
 
 /// Default number of remembered entries. A guess: a few megabytes.
 pub(crate) const ENTRIES: u32 = 65_536;
@@ -106,12 +106,12 @@ pub fn named(name: &str, given: Table) -> Result<Chosen<PolicyRow>, KeyError> {
 }
 
 /// The blocks of a request, in order.
-pub(crate) fn places(asked: &Asked) -> impl Iterator<Item = Place> {
+pub(crate) fn places(asked: &Asked) -> impl Iterator<Item = FileBlock> {
     let file = asked.file;
     (asked.first..asked.end()).map(move |index| (file, index))
 }
 
 /// Names one block.
-pub(crate) fn name((file, index): Place, prefetch: &mut Vec<Run>) {
+pub(crate) fn name((file, index): FileBlock, prefetch: &mut Vec<Run>) {
     prefetch.push(Run { file, first: index, count: 1 });
 }

@@ -19,7 +19,7 @@
 
 use headstart_types::{keys, KeyError, KeyTable, Nanos};
 
-use super::{family, name, places, Place, CLIENTS, ENTRIES};
+use super::{family, name, places, FileBlock, CLIENTS, ENTRIES};
 use crate::readahead::recent::Recent;
 use crate::readahead::{Asked, Cached, Found, ReadAhead, Run};
 use crate::row::PolicyRow;
@@ -63,7 +63,7 @@ fn check(keys: &PpmKeys) -> Result<(), KeyError> {
 
 #[derive(Debug, Clone)]
 struct Node {
-    block: Place,
+    block: FileBlock,
     count: u32,
     children: Vec<u32>,
 }
@@ -77,7 +77,7 @@ struct Partition {
 }
 
 impl Partition {
-    fn child(&self, node: u32, block: Place) -> Option<u32> {
+    fn child(&self, node: u32, block: FileBlock) -> Option<u32> {
         let children = &self.nodes[node as usize].children;
         children.iter().copied().find(|child| self.nodes[*child as usize].block == block)
     }
@@ -89,7 +89,7 @@ impl Partition {
         children.iter().map(move |child| (*child, f64::from(self.nodes[*child as usize].count) / total as f64))
     }
 
-    fn add(&mut self, node: u32, block: Place, room: usize) {
+    fn add(&mut self, node: u32, block: FileBlock, room: usize) {
         if self.nodes.len() >= room {
             self.halve();
             return;
@@ -123,7 +123,7 @@ impl Partition {
 /// A node of the trie that represents the last blocks.
 #[derive(Debug, Clone, Copy)]
 struct Context {
-    partition: Place,
+    partition: FileBlock,
     generation: u64,
     node: u32,
     order: u32,
@@ -133,7 +133,7 @@ struct Context {
 #[derive(Debug)]
 pub struct Ppm {
     keys: PpmKeys,
-    partitions: Recent<Place, Partition>,
+    partitions: Recent<FileBlock, Partition>,
     /// For each client: its contexts, longest first.
     contexts: Recent<u32, Vec<Context>>,
     /// Number of partitions ever created, so that their generations differ.
@@ -148,7 +148,7 @@ impl Ppm {
         Self { partitions, contexts: Recent::new(CLIENTS), begun: 0, keys: keys.clone() }
     }
 
-    fn learn(&mut self, block: Place, client: u32) {
+    fn learn(&mut self, block: FileBlock, client: u32) {
         let contexts = self.contexts.get_or_default(client);
         let mut longer = Vec::with_capacity(contexts.len() + 1);
         for context in contexts.drain(..) {

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use super::libcachesim_graph::LibCacheSimGraph;
-use super::{family, places, Place, Version, CLIENTS, ENTRIES};
+use super::{family, places, FileBlock, Version, CLIENTS, ENTRIES};
 use crate::readahead::recent::Recent;
 use crate::readahead::{Asked, Cached, Found, ReadAhead, Run};
 use crate::row::PolicyRow;
@@ -103,7 +103,7 @@ fn check(keys: &ProbabilityGraphKeys) -> Result<(), KeyError> {
 }
 
 /// A file (with index `WHOLE`) or a block.
-type Node = Place;
+type Node = FileBlock;
 
 const WHOLE: u64 = u64::MAX;
 
@@ -173,7 +173,7 @@ impl ProbabilityGraph {
         }
     }
 
-    fn node(&self, (file, index): Place) -> Node {
+    fn node(&self, (file, index): FileBlock) -> Node {
         let whole = self.unit == Unit::File && file != 0;
         (file, if whole { WHOLE } else { index })
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use headstart_engine::parallel::{ActionSetup, Draws, IdleOrder, Outcome, Scope, Setup};
+use headstart_engine::parallel::{ActionSetup, Draws, IdleOrder, Played, Scope, Setup};
 use headstart_engine::{Costs, Level, Tier};
 use headstart_host::SteppedClock;
 use headstart_parallel::{run, workers, Error, Numbered};
@@ -109,7 +109,7 @@ pub fn space(setup: &Setup) -> Numbered {
 }
 
 /// Plays it by a virtual clock.
-pub fn stepped(setup: Setup) -> Result<Outcome, Error> {
+pub fn stepped(setup: Setup) -> Result<Played, Error> {
     let clock = SteppedClock::new(workers(&setup));
     let space = space(&setup);
     run(setup, space, &clock, &mut |_, _| true)

@@ -14,7 +14,7 @@ use super::seeks::Seeks;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// The settings to change.
-    pub set: Settings,
+    pub set: KeyValues,
     /// Sum of the response times of a file's requests afterwards.
     pub total_ns: f64,
     /// The reduction as a share of the time before: 0 to 1.
@@ -29,8 +29,8 @@ const CLUSTER_BYTES_MAX: u64 = 1 << 20;
 const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
 /// Keys of Python's `headstart.model.file_system` with their values.
-pub type Settings = Vec<(&'static str, String)>;
-type Candidate = (Parameters, Settings);
+pub type KeyValues = Vec<(&'static str, String)>;
+type Candidate = (Parameters, KeyValues);
 /// Values of one parameter to try.
 type Family = fn(&Parameters) -> Vec<Candidate>;
 
@@ -70,7 +70,7 @@ fn best(
     candidates: Vec<Candidate>,
     before: f64,
     seeks: &mut Seeks,
-) -> Result<Option<(Parameters, Settings, f64)>, KeyError> {
+) -> Result<Option<(Parameters, KeyValues, f64)>, KeyError> {
     let mut best = None;
     let mut enough = before * (1.0 - LEAST_GAIN);
     for (changed, set) in candidates {
@@ -90,7 +90,7 @@ fn together(
     before: f64,
     seeks: &mut Seeks,
 ) -> Result<Option<Advice>, KeyError> {
-    let (mut now, mut set, mut total_ns) = (*parameters, Settings::new(), before);
+    let (mut now, mut set, mut total_ns) = (*parameters, KeyValues::new(), before);
     for family in families {
         if let Some((changed, more, less_ns)) = best(family(&now), total_ns, seeks)? {
             set.retain(|(key, _)| more.iter().all(|(other, _)| other != key));

@@ -18,7 +18,7 @@ use super::bsd::{self, Fetch, Served};
 use super::disk_costs::{Cost, DiskCosts};
 use super::overlap::Overlap;
 use super::parameters::{FileSystem, Form, Parameters, Work};
-use super::requests::{for_each_run, Run};
+use super::requests::{for_each_run, RequestRun};
 use super::seeks::Seeks;
 
 /// The model's results for the mean request of the application, and for a file.
@@ -143,7 +143,7 @@ fn read_as_tables(file_system: &FileSystem, work: &Work, costs: &DiskCosts) -> R
             cost.add(costs.indirect(file_system.block_bytes), run.indirect as f64);
             let seen = costs.of_all(cost);
             reading.add(cost, seen, 1);
-            overlap.fetch(Run { count: 1, ..run }, seen.sum(), cost.sum());
+            overlap.fetch(RequestRun { count: 1, ..run }, seen.sum(), cost.sum());
             left.count -= 1;
         }
         if left.count > 0 {

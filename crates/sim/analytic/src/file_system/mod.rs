@@ -32,7 +32,7 @@ mod sheet;
 mod tables;
 mod traced;
 
-pub use advice::{advise, Advice, Settings};
+pub use advice::{advise, Advice, KeyValues};
 pub use arrivals::{open_response, Arrivals, OpenResponse, Timing};
 pub use disk_costs::Cost;
 pub use equations::{disk_time, response, Response, TERMS};

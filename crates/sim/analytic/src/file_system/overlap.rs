@@ -11,7 +11,7 @@
 //! waits. The effect of think times on the queue length, and so on seeks, is ignored.
 
 use super::parameters::{FileSystem, Prefetch, Work};
-use super::requests::Run;
+use super::requests::RequestRun;
 
 /// Adds up the waits of one file's fetches, in order.
 pub(super) struct Overlap {
@@ -41,7 +41,7 @@ impl Overlap {
 
     /// `run.count` fetches of `run.bytes`, each of which takes `contended` if all streams request, `alone` otherwise.
     #[inline]
-    pub(super) fn fetch(&mut self, run: Run, contended: f64, alone: f64) {
+    pub(super) fn fetch(&mut self, run: RequestRun, contended: f64, alone: f64) {
         if self.think == 0.0 {
             self.waits += contended * run.count as f64;
             return;

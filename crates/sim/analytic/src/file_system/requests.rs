@@ -9,7 +9,7 @@ use super::parameters::{FileSystem, Prefetch};
 
 /// Consecutive disk requests of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct RequestRun {
     /// Bytes of each.
     pub bytes: u64,
     /// Number of requests; at least 1.
@@ -20,7 +20,7 @@ pub(super) struct Run {
 
 /// Calls `emit` for each run of data requests of a file, in order.
 #[inline]
-pub(super) fn for_each_run(file_system: &FileSystem, file_bytes: u64, emit: impl FnMut(Run)) {
+pub(super) fn for_each_run(file_system: &FileSystem, file_bytes: u64, emit: impl FnMut(RequestRun)) {
     let block_bytes = file_system.block_bytes;
     let (first, limit) = match file_system.prefetch {
         Prefetch::Off => (1, 1),
@@ -72,10 +72,10 @@ struct Walk<Emit> {
     emit: Emit,
 }
 
-impl<Emit: FnMut(Run)> Walk<Emit> {
+impl<Emit: FnMut(RequestRun)> Walk<Emit> {
     fn put(&mut self, bytes: u64, count: u64) {
         if count > 0 {
-            (self.emit)(Run { bytes, count, indirect: std::mem::take(&mut self.indirect) });
+            (self.emit)(RequestRun { bytes, count, indirect: std::mem::take(&mut self.indirect) });
         }
     }
 

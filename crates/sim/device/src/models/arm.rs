@@ -3,7 +3,7 @@
 use headstart_types::Nanos;
 
 use super::bus::Bus;
-use super::geometry::{Access, Place, Zone};
+use super::geometry::{Access, HeadPosition, Zone};
 use super::rotation::Tick;
 use super::seek::SeekTable;
 
@@ -31,7 +31,7 @@ pub(crate) struct Passage {
     /// When the last sector has passed.
     pub done: Nanos,
     /// Where the head is then.
-    pub head: Place,
+    pub head: HeadPosition,
     pub last: Piece,
     /// See [`Arm::pass_to_bus`]; zero if the bus was not considered.
     pub bus_end: Nanos,
@@ -64,7 +64,7 @@ impl Arm {
 
     /// Time to move the head from one track to another: arm movement and head switch overlap.
     #[inline]
-    pub fn movement(&self, from: Place, to: Place, access: Access) -> Nanos {
+    pub fn movement(&self, from: HeadPosition, to: HeadPosition, access: Access) -> Nanos {
         let arm = self.seek.time(from.cylinder.abs_diff(to.cylinder));
         let time = if from.surface == to.surface { arm } else { arm.max(self.head_switch) };
         match access {
@@ -76,7 +76,7 @@ impl Arm {
     /// Moves from `head` at `time` to `from..end` and passes over it, piece by piece; the first sector is not read
     /// before `not_before`. The caller guarantees that the run is not empty and lies within the drive.
     #[inline]
-    pub fn pass(&self, times: (Nanos, Nanos), head: Place, run: (u64, u64), access: Access) -> Passage {
+    pub fn pass(&self, times: (Nanos, Nanos), head: HeadPosition, run: (u64, u64), access: Access) -> Passage {
         self.pass_each(times, head, run, access, |_| ())
     }
 
@@ -84,7 +84,7 @@ impl Arm {
     /// considering only the sectors after gaps: a bus slower than the media idles while the head changes tracks. The
     /// caller considers the first and the last sector.
     #[inline]
-    pub fn pass_to_bus(&self, time: Nanos, head: Place, run: (u64, u64), bus: &Bus) -> Passage {
+    pub fn pass_to_bus(&self, time: Nanos, head: HeadPosition, run: (u64, u64), bus: &Bus) -> Passage {
         let mut bus_end = Nanos::ZERO;
         let passage = self.pass_each((time, Nanos::ZERO), head, run, Access::Read, |piece| {
             bus_end = bus_end.max(self.piece_to_bus(piece, run, bus));
@@ -110,7 +110,7 @@ impl Arm {
     fn pass_each(
         &self,
         (time, not_before): (Nanos, Nanos),
-        head: Place,
+        head: HeadPosition,
         (from, end): (u64, u64),
         access: Access,
         mut each: impl FnMut(&Piece),
@@ -135,7 +135,7 @@ impl Arm {
         &self,
         index: usize,
         (time, not_before): (Nanos, Nanos),
-        head: Place,
+        head: HeadPosition,
         (from, end): (u64, u64),
         access: Access,
     ) -> (Passage, u64) {

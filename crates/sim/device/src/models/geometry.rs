@@ -101,7 +101,7 @@ pub struct DriveShape {
 
 /// A head position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct HeadPosition {
     /// Cylinder, counted over the whole drive.
     pub cylinder: u32,
     /// Track within the cylinder.
@@ -250,7 +250,7 @@ impl Zone {
     }
 
     #[inline]
-    fn place(&self, cylinder: u64, surface: u64) -> Place {
+    fn place(&self, cylinder: u64, surface: u64) -> HeadPosition {
         let cylinder = self.first_cylinder + cylinder as u32;
         let backward = match self.mapping {
             Mapping::Forward => false,
@@ -258,7 +258,7 @@ impl Zone {
             Mapping::SerpentineCylinder => cylinder % 2 == 1,
         };
         let surface = if backward { self.surfaces - 1 - surface } else { surface };
-        Place { cylinder, surface: surface as u32 }
+        HeadPosition { cylinder, surface: surface as u32 }
     }
 
     /// Path to the start of `sector`, and its cylinder and track within the zone.
@@ -275,7 +275,7 @@ impl Zone {
     /// Path to the start of `sector`, and its position. The caller guarantees that it lies in this zone.
     #[inline]
     #[must_use]
-    pub fn locate(&self, sector: u64, access: Access) -> (u64, Place) {
+    pub fn locate(&self, sector: u64, access: Access) -> (u64, HeadPosition) {
         let (path, cylinder, surface) = self.way(sector, access);
         (path, self.place(cylinder, surface))
     }
@@ -307,7 +307,7 @@ impl Zone {
 
     /// The head's position at a read's `path`; within a gap, the previous track.
     #[must_use]
-    pub fn place_at(&self, path: u64) -> Place {
+    pub fn place_at(&self, path: u64) -> HeadPosition {
         let (cylinder, surface, _) = self.track_at(path);
         self.place(cylinder, surface)
     }

@@ -41,7 +41,7 @@ mod writes;
 
 use headstart_types::{KeyError, Nanos};
 
-use super::geometry::{Access, Place};
+use super::geometry::{Access, HeadPosition};
 use super::parameters::{BufferShape, Parameters};
 use super::segments::{Buffer, ReadAhead, Reporting, Segments};
 use super::stream::{Progress, Stream};
@@ -75,7 +75,7 @@ pub(crate) struct Segmented {
     /// When the media are free of them.
     written: Nanos,
     /// Where the head is without a stream.
-    rest: Place,
+    rest: HeadPosition,
     /// Whether the head may read ahead after the current read.
     goes_on: bool,
     /// Whether the last request was a write, and where it ended.
@@ -101,7 +101,7 @@ struct Command {
 #[derive(Debug, Clone, Copy)]
 struct Free {
     at: Nanos,
-    head: Place,
+    head: HeadPosition,
     /// What the interrupted stream has read by then.
     read: Option<u64>,
 }
@@ -111,7 +111,7 @@ struct Free {
 #[derive(Debug, Clone, Copy)]
 struct Look {
     progress: Option<Progress>,
-    rest: Place,
+    rest: HeadPosition,
     read: Option<(usize, u64)>,
 }
 
@@ -123,7 +123,7 @@ impl Segmented {
             reading: None,
             pending: Vec::with_capacity(buffer.write_segments()),
             written: Nanos::ZERO,
-            rest: Place { cylinder: 0, surface: 0 },
+            rest: HeadPosition { cylinder: 0, surface: 0 },
             goes_on: false,
             after_write: false,
             write_end: 0,
@@ -231,7 +231,7 @@ impl Segmented {
 
     /// When and where the head is free for something other than its stream; `rest` is its position without a stream.
     #[inline]
-    fn free(&self, parameters: &Parameters, now: Nanos, progress: Option<Progress>, rest: Place) -> Free {
+    fn free(&self, parameters: &Parameters, now: Nanos, progress: Option<Progress>, rest: HeadPosition) -> Free {
         let waiting = now.max(self.written);
         let (Some(reading), Some(progress)) = (&self.reading, progress) else {
             return Free { at: waiting, head: rest, read: None };
@@ -360,7 +360,7 @@ impl Segmented {
         let free = self.break_off(parameters, now, progress);
         let arm = &parameters.arm;
         let zone = &arm.zones[arm.zone_of(sector)];
-        let to = Place { surface: free.head.surface, ..zone.locate(sector, Access::Read).1 };
+        let to = HeadPosition { surface: free.head.surface, ..zone.locate(sector, Access::Read).1 };
         self.rest = to;
         free.at + arm.movement(free.head, to, Access::Read)
     }

@@ -11,7 +11,7 @@
 use headstart_types::Nanos;
 
 use super::arm::Passage;
-use super::geometry::{Access, Place, Zone};
+use super::geometry::{Access, HeadPosition, Zone};
 use super::parameters::{BufferShape, Parameters};
 use super::stream::Stream;
 use crate::{Request, Service};
@@ -27,7 +27,7 @@ pub(crate) struct Single {
     /// The stream that the head follows, if the last request was a read.
     stream: Option<Stream>,
     /// Where the head rests without a stream.
-    rest: Place,
+    rest: HeadPosition,
     /// Whether the last request was a write.
     after_write: bool,
 }
@@ -37,7 +37,7 @@ impl Single {
     pub fn new(buffer: u64, read_ahead: bool, zones: &[Zone]) -> Self {
         let fastest = |zone: &Zone| zone.rotation.span(buffer);
         let fill = Nanos(zones.iter().map(fastest).min().unwrap_or(0).saturating_sub(1));
-        let rest = Place { cylinder: 0, surface: 0 };
+        let rest = HeadPosition { cylinder: 0, surface: 0 };
         let ahead = if read_ahead { buffer } else { 0 };
         Self { buffer, ahead, fill: (buffer, fill), stream: None, rest, after_write: false }
     }
@@ -82,7 +82,7 @@ impl Single {
     }
 
     /// Where the head is at `now`.
-    fn head(&self, parameters: &Parameters, now: Nanos) -> Place {
+    fn head(&self, parameters: &Parameters, now: Nanos) -> HeadPosition {
         match &self.stream {
             Some(stream) => stream.head(&parameters.arm.zones[stream.zone], now),
             None => self.rest,
@@ -94,7 +94,7 @@ impl Single {
         &mut self,
         parameters: &Parameters,
         time: Nanos,
-        head: Place,
+        head: HeadPosition,
         run: (u64, u64),
         access: Access,
     ) -> Passage {
@@ -181,7 +181,7 @@ impl Single {
         let arm = &parameters.arm;
         let head = self.head(parameters, now);
         let zone = &arm.zones[arm.zone_of(sector)];
-        let to = Place { surface: head.surface, ..zone.locate(sector, Access::Read).1 };
+        let to = HeadPosition { surface: head.surface, ..zone.locate(sector, Access::Read).1 };
         self.stream = None;
         self.rest = to;
         now + arm.movement(head, to, Access::Read)

@@ -10,7 +10,7 @@ use headstart_types::Nanos;
 
 use super::arm::{Arm, Piece};
 use super::bus::Bus;
-use super::geometry::{Access, Place, Zone};
+use super::geometry::{Access, HeadPosition, Zone};
 use super::rotation::Tick;
 
 /// A stream within one zone.
@@ -90,7 +90,13 @@ impl Stream {
     /// Extends the stream to `stop`; if it has stopped by `time`, it continues from `time` on, after `reposition`,
     /// which gives the time of moving from one place to another.
     #[inline]
-    pub fn extend(&mut self, zone: &Zone, stop: u64, time: Nanos, reposition: impl Fn(Place, Place) -> Nanos) {
+    pub fn extend(
+        &mut self,
+        zone: &Zone,
+        stop: u64,
+        time: Nanos,
+        reposition: impl Fn(HeadPosition, HeadPosition) -> Nanos,
+    ) {
         if stop <= self.stop {
             return;
         }
@@ -162,13 +168,13 @@ impl Stream {
 
     /// Where the head rests once it has stopped.
     #[must_use]
-    pub fn stopped_at(&self, zone: &Zone) -> Place {
+    pub fn stopped_at(&self, zone: &Zone) -> HeadPosition {
         zone.locate(self.stop - 1, Access::Read).1
     }
 
     /// Where the head is at `now`.
     #[must_use]
-    pub fn head(&self, zone: &Zone, now: Nanos) -> Place {
+    pub fn head(&self, zone: &Zone, now: Nanos) -> HeadPosition {
         if self.has_stopped(zone, now) {
             return self.stopped_at(zone);
         }
@@ -227,7 +233,7 @@ pub struct Leave {
     /// When the head is free.
     pub free: Nanos,
     /// Where it is then.
-    pub head: Place,
+    pub head: HeadPosition,
     /// The sector after the last that was read by then.
     pub end: u64,
 }

@@ -93,7 +93,7 @@ enum Status {
 pub struct Anticipatory {
     queue: MergeQueue,
     history: History,
-    settings: Settings,
+    settings: AnticipatoryRules,
     status: Status,
     /// The process of the last dispatched request, if it was a read.
     process: Option<u32>,
@@ -107,7 +107,7 @@ pub struct Anticipatory {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Settings {
+struct AnticipatoryRules {
     wait: Nanos,
     expire: [Nanos; 3],
     blind: bool,
@@ -122,7 +122,7 @@ impl Anticipatory {
         Self {
             queue: MergeQueue::new(Rules { back_merges: merge, front_merges: merge, sectors_max, classes: false }),
             history: History::default(),
-            settings: Settings { wait: keys.wait.0, expire, blind },
+            settings: AnticipatoryRules { wait: keys.wait.0, expire, blind },
             status: Status::Off,
             process: None,
             ended: None,

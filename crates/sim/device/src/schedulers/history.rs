@@ -43,7 +43,7 @@ impl Decaying {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Process {
+struct ProcessHistory {
     thinks: Decaying,
     /// In sectors.
     seeks: Decaying,
@@ -60,7 +60,7 @@ struct Process {
 /// The history of all processes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
-    processes: BTreeMap<u32, Process>,
+    processes: BTreeMap<u32, ProcessHistory>,
     /// First think times of processes.
     new_thinks: Decaying,
     /// First distances of processes, in sectors.

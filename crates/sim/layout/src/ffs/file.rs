@@ -5,7 +5,7 @@
 
 /// Contiguous blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct FileExtent {
     /// The first block within the file.
     at: u64,
     /// The first block's address.
@@ -34,7 +34,7 @@ pub struct FileMap {
     pub tail: Option<Tail>,
     direct: u64,
     pointers: u64,
-    runs: Vec<Run>,
+    runs: Vec<FileExtent>,
     /// Indirect blocks in order of allocation: parents before the first leaf below them.
     maps: Vec<u64>,
 }
@@ -122,7 +122,7 @@ impl FileMap {
     pub fn push(&mut self, at: u64, address: u64, count: u64) {
         match self.runs.last_mut() {
             Some(last) if last.address + last.count == address => last.count += count,
-            _ => self.runs.push(Run { at, address, count }),
+            _ => self.runs.push(FileExtent { at, address, count }),
         }
     }
 
@@ -131,7 +131,7 @@ impl FileMap {
         self.tail = Some(Tail { at, block, first, count });
     }
 
-    fn run_of(&self, at: u64) -> Option<&Run> {
+    fn run_of(&self, at: u64) -> Option<&FileExtent> {
         let index = self.runs.partition_point(|run| run.at <= at).checked_sub(1)?;
         self.runs.get(index).filter(|run| at < run.at + run.count)
     }

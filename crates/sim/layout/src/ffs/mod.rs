@@ -263,7 +263,7 @@ impl Laying {
     }
 
     /// Allocates up to `want` contiguous blocks in `place`'s group, or the next one with free blocks.
-    fn take(&mut self, place: &mut Place, want: u64) -> Option<(u64, u64)> {
+    fn take(&mut self, place: &mut Continuation, want: u64) -> Option<(u64, u64)> {
         let count = self.groups.len();
         for _ in 0..count {
             let preferred = place.preferred;
@@ -271,7 +271,7 @@ impl Laying {
                 place.preferred = at + run;
                 return Some((place.group as u64 * self.group_blocks + at, run));
             }
-            *place = Place { group: (place.group + 1) % count, preferred: 0 };
+            *place = Continuation { group: (place.group + 1) % count, preferred: 0 };
         }
         None
     }
@@ -286,7 +286,7 @@ impl Laying {
         let has_tail = (1..per_block).contains(&last_fragments) && blocks <= self.direct;
         let whole = blocks - u64::from(has_tail);
         let mut map = FileMap::new(inode, self.direct, self.pointers);
-        let mut place = Place { group, preferred: 0 };
+        let mut place = Continuation { group, preferred: 0 };
         let (mut at, mut in_cluster) = (0, 0);
         while at < whole {
             if map.needs_leaf(at) {
@@ -316,9 +316,9 @@ impl Laying {
     }
 
     /// Switches to another group for the indirect blocks that block `at` is the first to need.
-    fn switch(&mut self, place: &mut Place, map: &mut FileMap, at: u64) -> Option<()> {
+    fn switch(&mut self, place: &mut Continuation, map: &mut FileMap, at: u64) -> Option<()> {
         let group = self.draw(Some(place.group))?;
-        *place = Place { group, preferred: 0 };
+        *place = Continuation { group, preferred: 0 };
         for _ in 0..map.new_maps(at) {
             let (address, _) = self.take(place, 1)?;
             map.push_map(address);
@@ -329,7 +329,7 @@ impl Laying {
 
 /// Where a file continues.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Continuation {
     group: usize,
     /// Block of the group.
     preferred: u64,

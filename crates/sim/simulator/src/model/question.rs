@@ -13,7 +13,7 @@ use crate::Error;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    pub drive: Asked,
+    pub drive: DriveChoice,
     /// "clook", "cscan" or "fcfs".
     pub scheduler: String,
     /// "tables" or "4.4bsd".
@@ -34,7 +34,7 @@ pub struct Question {
 /// A drive of the registry, or one given by numbers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Asked {
+pub enum DriveChoice {
     /// A model's name or a profile's path, with overriding keys.
     Device {
         name: String,
@@ -82,16 +82,16 @@ pub fn sheet(question: &Question) -> Result<(Sheet, Seeks), Error> {
     Ok((sheet, Seeks::new(curve)))
 }
 
-fn modelled(asked: &Asked) -> Result<Modelled, Error> {
+fn modelled(asked: &DriveChoice) -> Result<Modelled, Error> {
     match asked {
-        Asked::Device { name, keys } => {
+        DriveChoice::Device { name, keys } => {
             let device = build_device(name, keys.clone()).map_err(|error| match error {
                 DeviceError::Key(error) => Error::Key(error.within("drive")),
                 other => other.into(),
             })?;
             Ok(drive(&*device).map_err(|error| error.within("drive"))?)
         }
-        Asked::Curve { a, b, c, d, e, cylinders } => {
+        DriveChoice::Curve { a, b, c, d, e, cylinders } => {
             if *cylinders == 0 {
                 return Err(KeyError::new("cylinders", "is 0", "a whole number from 1").into());
             }

@@ -45,7 +45,7 @@ const UNCUT_BYTES: u64 = 1 << 30;
 pub fn model(scenario: &Scenario) -> Result<Model, Error> {
     let placement = known(scenario).map_err(|error| scenario.as_written(error.into()))?;
     let (streams, work) = work(scenario, &placement)?;
-    let Machine { file_system, disk, curve, divides, .. } = machine(scenario, &placement, streams)?;
+    let ModelledMachine { file_system, disk, curve, divides, .. } = machine(scenario, &placement, streams)?;
     fits(scenario, streams, &work, &file_system)?;
     let parameters = Parameters { file_system, disk, work };
     parameters.check()?;
@@ -54,7 +54,7 @@ pub fn model(scenario: &Scenario) -> Result<Model, Error> {
 
 /// A scenario's file system and disk in the model's terms.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct ModelledMachine {
     pub file_system: FileSystem,
     pub disk: Disk,
     pub curve: SeekCurve,
@@ -64,7 +64,7 @@ pub(super) struct Machine {
 }
 
 /// The machine of `scenario`, for this number of streams.
-pub(super) fn machine(scenario: &Scenario, placement: &FfsKeys, streams: u32) -> Result<Machine, Error> {
+pub(super) fn machine(scenario: &Scenario, placement: &FfsKeys, streams: u32) -> Result<ModelledMachine, Error> {
     let block_bytes = scenario.workload.block_bytes();
     let file_system = FileSystem {
         block_bytes,
@@ -89,7 +89,7 @@ pub(super) fn machine(scenario: &Scenario, placement: &FfsKeys, streams: u32) ->
     let Modelled { disk, curve, geometry } = drive(device, placement)?;
     let disk = Disk { scheduler: order(scenario)?, ..disk };
     let divides = device.clone_box().divide_buffer(streams.into()).is_ok();
-    Ok(Machine { file_system, disk, curve, geometry, divides })
+    Ok(ModelledMachine { file_system, disk, curve, geometry, divides })
 }
 
 /// Refuses what the equations do not cover.

@@ -13,7 +13,7 @@ use super::output::{Packer, Pending};
 use super::ConvertSummary;
 use crate::formats::{table_beside, table_path, TABLE_HEADER};
 use crate::source::without_compression_suffix;
-use crate::{Carries, FileEntry, Place, Record, RecordReader, TraceError};
+use crate::{Carries, ErrorPosition, FileEntry, Record, RecordReader, TraceError};
 
 /// Writes the trace and its file table.
 pub(super) fn write(reader: &mut dyn RecordReader, path: &Path) -> Result<ConvertSummary, TraceError> {
@@ -45,7 +45,7 @@ fn refuse_foreign_table(reader: &dyn RecordReader, path: &Path) -> Result<(), Tr
     if reader.carries().files && reader.files().is_empty() && !table_beside(path)?.is_empty() {
         let problem = "a file table with this name exists and belongs to another trace; allowed: another name, or \
         remove it";
-        return Err(TraceError::Bad { file: path.to_owned(), place: Place::File, problem: problem.to_owned() });
+        return Err(TraceError::Bad { file: path.to_owned(), place: ErrorPosition::File, problem: problem.to_owned() });
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::formats::oracle_general::RECORD_BYTES;
 use crate::hash::Build;
 use crate::info::blocks_of;
 use crate::limits::check_distinct_of_all;
-use crate::{Carries, Place, Record, RecordReader, TraceError};
+use crate::{Carries, ErrorPosition, Record, RecordReader, TraceError};
 
 const BLOCK_BITS: u32 = 40;
 /// Records per step of the backward pass.
@@ -73,8 +73,11 @@ fn forward(
     while reader.read(&mut batch)? {
         for record in &batch {
             requests += 1;
-            let misfit =
-                |problem: String| TraceError::Bad { file: path.to_owned(), place: Place::Record(requests), problem };
+            let misfit = |problem: String| TraceError::Bad {
+                file: path.to_owned(),
+                place: ErrorPosition::Record(requests),
+                problem,
+            };
             let (first, count, size) = match carries.objects {
                 true => (record.offset, 1, record.size),
                 false => {

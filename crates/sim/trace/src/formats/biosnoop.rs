@@ -26,7 +26,7 @@ use crate::checks::EMPTY;
 use crate::clock::{clock, Days};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole, whole_u32};
-use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, FileEntry, Format, Record, RecordReader, Source, TraceError};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -90,7 +90,7 @@ pub(crate) fn lacks_sectors(head: &[u8]) -> bool {
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
-        return Err(source.bad(Place::File, EMPTY.to_owned()));
+        return Err(source.bad(ErrorPosition::File, EMPTY.to_owned()));
     }
     let allowed = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms), optionally QUE(ms) before LAT(ms); or COMM PID TYPE \
     DEV BLOCK BYTES LATms, optionally STARTs or ENDs before COMM";

@@ -35,7 +35,9 @@ use super::names::Processes;
 use crate::checks::{extent, Checks, EMPTY};
 use crate::lines::Lines;
 use crate::order::Order;
-use crate::{Carries, Evidence, Format, Place, ProcessEntry, Record, RecordReader, Source, TraceError, BATCH};
+use crate::{
+    Carries, ErrorPosition, Evidence, Format, ProcessEntry, Record, RecordReader, Source, TraceError, BATCH,
+};
 
 /// Number of queue, issue and completion lines that are inspected to choose the action.
 const SURVEY: usize = 4096;
@@ -91,7 +93,7 @@ impl Blkparse {
     /// Starts reading; `none` is the error text for a text without events.
     pub(super) fn open(source: Source, parse: Parse, none: &str) -> Result<Self, TraceError> {
         let problem = if source.head().is_empty() { EMPTY } else { none };
-        let empty = source.bad(Place::File, problem.to_owned());
+        let empty = source.bad(ErrorPosition::File, problem.to_owned());
         let mut lines = Lines::new(source);
         let mut ahead = VecDeque::new();
         while ahead.len() < SURVEY {

@@ -16,7 +16,7 @@ use crate::checks::EMPTY;
 use crate::clock::clock;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole};
-use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, FileEntry, Format, Record, RecordReader, Source, TraceError};
 
 const CARRIES: Carries =
     Carries { time: true, duration: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
@@ -62,11 +62,13 @@ fn places(names: &[u8]) -> Option<[usize; NAMES.len()]> {
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
-        return Err(source.bad(Place::File, EMPTY.to_owned()));
+        return Err(source.bad(ErrorPosition::File, EMPTY.to_owned()));
     }
     let Some(places) = header(source.head()) else {
         let allowed = NAMES[..NEEDED].join(" ");
-        return Err(source.bad(Place::File, format!("there is no header; allowed: \"#Fields:\" with {allowed}")));
+        return Err(
+            source.bad(ErrorPosition::File, format!("there is no header; allowed: \"#Fields:\" with {allowed}"))
+        );
     };
     Ok(Box::new(LineReader::new(Lines::new(source), CloudFront { places, paths: NamedFiles::default() })))
 }

@@ -20,7 +20,7 @@ use super::files::table_beside;
 use super::header::HEADER_ALLOWED;
 use super::{is_remark, lacks_sectors};
 use crate::lines::{LineParser, LineReader, Lines};
-use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, FileEntry, Format, Record, RecordReader, Source, TraceError};
 
 /// Lines of data that are inspected before reading.
 const LOOKED_AT: usize = 16;
@@ -85,7 +85,7 @@ pub(super) fn open(
     let data: Vec<Vec<u8>> = data.map(<[u8]>::to_vec).collect();
     let request_bytes = source.request_bytes();
     let path = source.path().map(ToOwned::to_owned);
-    let empty = source.bad(Place::File, format!("there is no header; allowed: {HEADER_ALLOWED}"));
+    let empty = source.bad(ErrorPosition::File, format!("there is no header; allowed: {HEADER_ALLOWED}"));
     let mut lines = Lines::new(source);
     for _ in 0..above {
         lines.next()?;

@@ -23,7 +23,7 @@ use super::table::Table;
 use crate::checks::EMPTY;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole_u32};
-use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, Format, Record, RecordReader, Source, TraceError};
 
 const MICROSECOND_NS: u64 = 1_000;
 /// Added to the end times: the first request began before it ended.
@@ -106,7 +106,7 @@ fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
-        return Err(source.bad(Place::File, EMPTY.to_owned()));
+        return Err(source.bad(ErrorPosition::File, EMPTY.to_owned()));
     }
     if ANALYZER.detect(source.head(), "").is_some() {
         return ANALYZER.open(source);

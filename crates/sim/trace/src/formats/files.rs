@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::lines::Lines;
 use crate::number::{shown, whole, whole_u32};
 use crate::source::{without_compression_suffix, COMPRESSED_SUFFIXES};
-use crate::{FileEntry, Place, Source, TraceError};
+use crate::{ErrorPosition, FileEntry, Source, TraceError};
 
 pub(crate) const HEADER: &str = "file,max_offset,disk_size,path";
 
@@ -34,7 +34,7 @@ pub(crate) fn table_beside(trace: &Path) -> Result<Vec<FileEntry>, TraceError> {
 }
 
 pub(crate) fn read_table(source: Source) -> Result<Vec<FileEntry>, TraceError> {
-    let empty = source.bad(Place::File, format!("the file table is empty; allowed: the header {HEADER}"));
+    let empty = source.bad(ErrorPosition::File, format!("the file table is empty; allowed: the header {HEADER}"));
     let mut lines = Lines::new(source);
     match lines.next()? {
         None => return Err(empty),

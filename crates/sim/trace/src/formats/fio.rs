@@ -22,7 +22,7 @@ use super::columns::spaced;
 use super::names::Names;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole};
-use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, Format, Record, RecordReader, Source, TraceError};
 
 const VERSION_2: &[u8] = b"fio version 2 iolog";
 const VERSION_3: &[u8] = b"fio version 3 iolog";
@@ -49,7 +49,7 @@ pub(crate) const FORMAT: Format = Format {
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
-        return Err(source.bad(Place::File, crate::checks::EMPTY.to_owned()));
+        return Err(source.bad(ErrorPosition::File, crate::checks::EMPTY.to_owned()));
     }
     let mut lines = Lines::new(source);
     let version = match lines.next()?.unwrap_or_default() {

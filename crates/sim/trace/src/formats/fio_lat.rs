@@ -13,7 +13,7 @@ use super::lines_of;
 use crate::checks::EMPTY;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole};
-use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, Format, Record, RecordReader, Source, TraceError};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 /// Added to the end times: the first request may have begun before the first whole millisecond.
@@ -48,7 +48,7 @@ fn columns(line: &[u8]) -> Option<Vec<&[u8]>> {
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
-        return Err(source.bad(Place::File, EMPTY.to_owned()));
+        return Err(source.bad(ErrorPosition::File, EMPTY.to_owned()));
     }
     // A fifth and last column is an offset in old versions, otherwise a priority, which is 0 or 1.
     let lines: Vec<Vec<&[u8]>> = lines_of(source.head()).filter_map(columns).collect();
@@ -56,7 +56,7 @@ fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     let priorities = lines.iter().all(|fields| fields.len() == 5 && matches!(fields[4], b"0" | b"1"));
     if counts.clone().max() == Some(4) || !lines.is_empty() && priorities {
         let problem = "the log has no offsets; allowed: a log written with log_offset=1";
-        return Err(source.bad(Place::File, problem.to_owned()));
+        return Err(source.bad(ErrorPosition::File, problem.to_owned()));
     }
     let issue = counts.max() == Some(7) && lines.iter().any(|fields| fields.len() == 7 && fields[6] != b"0");
     let name = source.plain_name();

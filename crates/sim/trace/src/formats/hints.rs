@@ -11,7 +11,9 @@ use headstart_types::Nanos;
 
 use crate::checks::EMPTY;
 use crate::hints::{resembles, Read, RecordedProcess, Recording};
-use crate::{Carries, Evidence, FileEntry, Format, Place, ProcessEntry, Record, RecordReader, TraceError, BATCH};
+use crate::{
+    Carries, ErrorPosition, Evidence, FileEntry, Format, ProcessEntry, Record, RecordReader, TraceError, BATCH,
+};
 
 const CARRIES: Carries =
     Carries { time: true, duration: true, processes: true, files: true, addresses: true, ..Carries::NOTHING };
@@ -34,7 +36,7 @@ pub(crate) const FORMAT: Format = Format {
 /// There are none.
 pub fn recording_reader(recording: Recording, name: &Path) -> Result<Box<dyn RecordReader>, TraceError> {
     let first = recording.references().next().map(|first| first.time_ns);
-    let empty = || TraceError::Bad { file: name.to_owned(), place: Place::File, problem: EMPTY.to_owned() };
+    let empty = || TraceError::Bad { file: name.to_owned(), place: ErrorPosition::File, problem: EMPTY.to_owned() };
     let origin_ns = first.ok_or_else(empty)?;
     Ok(Box::new(Hints { origin_ns, ..Hints::new(name.to_owned(), recording) }))
 }
@@ -135,7 +137,7 @@ impl RecordReader for Hints {
 
     fn bad(&self, record: &Record, problem: &str, allowed: &str) -> TraceError {
         let problem = format!("{problem}; allowed: {allowed}");
-        TraceError::Bad { file: self.name.clone(), place: Place::Record(record.stands_at.into()), problem }
+        TraceError::Bad { file: self.name.clone(), place: ErrorPosition::Record(record.stands_at.into()), problem }
     }
 
     fn progress(&self) -> (u64, u64) {

@@ -7,7 +7,7 @@ use super::fields::number;
 use super::first_lines;
 use crate::checks::EMPTY;
 use crate::lines::{LineParser, LineReader, Lines};
-use crate::{Carries, Evidence, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, Format, Record, RecordReader, Source, TraceError};
 
 const CARRIES: Carries = Carries { addresses: true, ..Carries::NOTHING };
 
@@ -30,11 +30,11 @@ pub(crate) fn may_be(head: &[u8]) -> bool {
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
-        return Err(source.bad(Place::File, EMPTY.to_owned()));
+        return Err(source.bad(ErrorPosition::File, EMPTY.to_owned()));
     }
     let Some(size) = source.request_bytes() else {
         let problem = "offsets without sizes; allowed: with a size, --request-size 4KiB (workload.request_size)";
-        return Err(source.bad(Place::File, problem.to_owned()));
+        return Err(source.bad(ErrorPosition::File, problem.to_owned()));
     };
     Ok(Box::new(LineReader::new(Lines::new(source), Offsets { size })))
 }

@@ -18,7 +18,7 @@ use crate::checks::EMPTY;
 use crate::clock::dated;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole};
-use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, FileEntry, Format, Record, RecordReader, Source, TraceError};
 
 /// Number of lines searched for requests for parts.
 const SURVEY: usize = 65_536;
@@ -48,7 +48,7 @@ fn is_operation(field: &[u8]) -> bool {
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
-        return Err(source.bad(Place::File, EMPTY.to_owned()));
+        return Err(source.bad(ErrorPosition::File, EMPTY.to_owned()));
     }
     let part = |line: &[u8]| Fields::of(line).is_some_and(|fields| fields.0[9] == b"206");
     let mut parts = lines_of(source.head()).any(part);

@@ -7,7 +7,7 @@ use super::{is_remark, lines_of};
 use crate::checks::EMPTY;
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::shown;
-use crate::{Carries, Evidence, FileEntry, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, FileEntry, Record, RecordReader, Source, TraceError};
 
 /// The index of an absent column.
 pub(super) const ABSENT: usize = usize::MAX;
@@ -64,14 +64,14 @@ impl<const N: usize> Table<N> {
     pub fn open(&'static self, source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
         let header = self.header(source.head());
         let Some(first) = header.map(|(line, _)| line).or_else(|| lines_of(source.head()).next()) else {
-            return Err(source.bad(Place::File, EMPTY.to_owned()));
+            return Err(source.bad(ErrorPosition::File, EMPTY.to_owned()));
         };
         let count = separated(first, self.separator).count();
         let ordered = || self.orders.iter().find(|(columns, _)| *columns == count).map(|(_, places)| *places);
         let Some(places) = header.map(|(_, places)| places).or_else(ordered) else {
             let allowed = self.names[..self.needed].join(", ");
             let problem = format!("the header {} is wrong; allowed: one with the columns {allowed}", shown(first));
-            return Err(source.bad(Place::Line(1), problem));
+            return Err(source.bad(ErrorPosition::Line(1), problem));
         };
         let carries = (self.carries)(places.map(|place| place != ABSENT));
         let header = header.map(|(line, _)| line.to_vec());

@@ -23,7 +23,7 @@ use crate::{Carries, Evidence, Format, Record};
 const TIME_UNIT_NS: u64 = 1_000;
 
 /// The positions of a version's fields.
-struct Place {
+struct FieldOffsets {
     version: u16,
     record_bytes: usize,
     command: usize,
@@ -32,8 +32,10 @@ struct Place {
     response: Option<usize>,
 }
 
-const V1: Place = Place { version: 1, record_bytes: 32, command: 12, bytes: 4, sector: 16, response: None };
-const V2: Place = Place { version: 2, record_bytes: 40, command: 0, bytes: 8, sector: 16, response: Some(32) };
+const V1: FieldOffsets =
+    FieldOffsets { version: 1, record_bytes: 32, command: 12, bytes: 4, sector: 16, response: None };
+const V2: FieldOffsets =
+    FieldOffsets { version: 2, record_bytes: 40, command: 0, bytes: 8, sector: 16, response: Some(32) };
 
 /// The fields that a version carries.
 const fn carries(duration: bool) -> Carries {
@@ -61,7 +63,7 @@ fn detect(head: &[u8]) -> Option<Evidence> {
     )
 }
 
-impl Place {
+impl FieldOffsets {
     /// The version follows the command.
     fn version_of(&self, record: &[u8]) -> u16 {
         u16_at(record, self.command + 2) >> 8

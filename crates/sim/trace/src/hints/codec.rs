@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{About, FileKind, Read, ReadKind, RecordedFile, RecordedProcess, Recording, FILES_MAX, READS_MAX, VERSION};
 use crate::convert::Pending;
-use crate::{Place, Source, TraceError};
+use crate::{ErrorPosition, Source, TraceError};
 
 /// The prefix of a recording; the version follows.
 pub const MAGIC: &[u8] = b"headstart-hints ";
@@ -99,7 +99,7 @@ pub(super) fn encode(recording: &Recording, out: &mut impl Write) -> io::Result<
 
 pub(super) fn decode(source: Source) -> Result<Recording, TraceError> {
     let path = source.name().to_owned();
-    let bad = |problem: String| TraceError::Bad { file: path.clone(), place: Place::File, problem };
+    let bad = |problem: String| TraceError::Bad { file: path.clone(), place: ErrorPosition::File, problem };
     if !source.head().starts_with(MAGIC) {
         return Err(bad(format!("is not a recording; allowed: {ALLOWED}")));
     }
@@ -149,7 +149,7 @@ struct Input {
 impl Input {
     /// The error of the source if it failed, otherwise `problem`.
     fn problem(&mut self, path: &Path, problem: String) -> TraceError {
-        let bad = || TraceError::Bad { file: path.to_owned(), place: Place::File, problem };
+        let bad = || TraceError::Bad { file: path.to_owned(), place: ErrorPosition::File, problem };
         self.failed.take().unwrap_or_else(bad)
     }
 }

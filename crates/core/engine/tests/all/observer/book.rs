@@ -56,7 +56,7 @@ pub struct IssueMode {
 
 pub struct Book {
     what: String,
-    manner: IssueMode,
+    mode: IssueMode,
     stays: Vec<Stay>,
     stay_of: BTreeMap<u32, usize>,
     waiting: BTreeMap<u32, Vec<Waiter>>,
@@ -78,11 +78,11 @@ pub struct Book {
 }
 
 impl Book {
-    pub fn new(what: &str, manner: IssueMode, initial: &[Block]) -> Self {
+    pub fn new(what: &str, mode: IssueMode, initial: &[Block]) -> Self {
         let stay = Stay { wanted: true, allocated: true, came: Some(0), ..Stay::default() };
         Self {
             what: what.to_owned(),
-            manner,
+            mode,
             stays: vec![stay; initial.len()],
             stay_of: initial.iter().enumerate().map(|(at, block)| (block.0, at)).collect(),
             waiting: BTreeMap::new(),
@@ -179,11 +179,11 @@ impl Book {
                 continue;
             }
             let kind = if wanted { Kind::Demand } else { Kind::Prefetch };
-            if !self.manner.gathers {
+            if !self.mode.gathers {
                 self.expect(kind, vec![block]);
                 continue;
             }
-            let order_max = self.manner.order_max;
+            let order_max = self.mode.order_max;
             let joins = |blocks: &Vec<u32>| {
                 blocks.len() < order_max && blocks.last() == Some(&(block.wrapping_sub(1))) && block % FILE_BLOCKS != 0
             };
@@ -230,7 +230,7 @@ impl Book {
         let stay = self.stay(block).expect("what comes was fetched");
         assert!(stay.came.is_none(), "{block} has come twice");
         (stay.came, stay.service) = (Some(now), service.unwrap_or(0).min(u32::MAX.into()));
-        if self.manner.takes_requests {
+        if self.mode.takes_requests {
             self.handed_over(now, block);
         }
     }
@@ -251,7 +251,7 @@ impl Book {
                 None => leaving.push(*block),
             }
         }
-        leaving.chunks(self.manner.order_max).for_each(|blocks| self.expect(Kind::Write, blocks.to_vec()));
+        leaving.chunks(self.mode.order_max).for_each(|blocks| self.expect(Kind::Write, blocks.to_vec()));
     }
 
     /// Dirty blocks that are due are going to be written, each by itself.

@@ -254,12 +254,12 @@ impl Outside {
 
 /// Runs it, and compares.
 fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
-    let manner = IssueMode {
+    let mode = IssueMode {
         gathers: policy.takes_requests() || policy.gathers(),
         order_max: policy.order_max() as usize,
         takes_requests: policy.takes_requests(),
     };
-    let book = Arc::new(Mutex::new(Book::new(what, manner, &drawn.initial)));
+    let book = Arc::new(Mutex::new(Book::new(what, mode, &drawn.initial)));
     let noted = || -> MutexGuard<'_, Book> { book.lock().expect("one thread") };
     // The one device without a time of its own.
     let time = (drawn.device == "uniform").then(|| ("fetch_time".to_owned(), "7ms".into()));
@@ -323,7 +323,7 @@ fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
         }
         if level.wants_to_decide() || level.wake_at().is_some_and(|at| at <= instant) {
             let acts = due[0].is_none_or(|due| due <= now) && next[0] < drawn.wishes[0].len();
-            let at_hand = (acts && !manner.takes_requests).then(|| Block(drawn.wishes[0][next[0]].first));
+            let at_hand = (acts && !mode.takes_requests).then(|| Block(drawn.wishes[0][next[0]].first));
             (noted().round, noted().at_hand) = (true, at_hand.map(|block| block.0));
             level.decide(instant, at_hand, &files, &mut outside);
             noted().over(now);
@@ -339,7 +339,7 @@ fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
             let waits = if std::mem::take(&mut waited[process]) {
                 noted().round = true;
                 level.take(instant, &files, &mut outside);
-                blocks.iter().filter(|_| !manner.takes_requests).for_each(|block| noted().handed_over(now, block.0));
+                blocks.iter().filter(|_| !mode.takes_requests).for_each(|block| noted().handed_over(now, block.0));
                 false
             } else {
                 blocks.iter().for_each(|block| noted().referenced(now, process as u32, block.0, wish.write));

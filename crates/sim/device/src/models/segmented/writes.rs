@@ -4,7 +4,7 @@ use headstart_types::Nanos;
 
 use super::{holds, Free, Pending, Segmented};
 use crate::models::arm::Passage;
-use crate::models::geometry::{Access, Place};
+use crate::models::geometry::{Access, HeadPosition};
 use crate::models::parameters::Parameters;
 use crate::models::segments::Reporting;
 use crate::models::stream::Progress;
@@ -102,7 +102,7 @@ impl Segmented {
         &self,
         parameters: &Parameters,
         request: &Request,
-        head: Place,
+        head: HeadPosition,
         time: Nanos,
         Fill { begun, bus, first }: Fill,
         least_seek: Nanos,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use crate::Error;
-use places::{places, Arm, Place, Places};
+use places::{places, Arm, Places, RateAt};
 
 pub use amount::{Amount, Kind};
 
@@ -129,7 +129,7 @@ pub fn competitive(question: &CompetitiveQuestion) -> Result<Answer, Error> {
     let places = asked(question)?;
     let switch = |requests: u32, seek: f64| {
         let time = seek + places.rotation_ns;
-        let depth = |place: &Place| {
+        let depth = |place: &RateAt| {
             let bytes = competitive_depth(time, place.bytes_per_second);
             Depth {
                 place: place.name,
@@ -229,7 +229,7 @@ fn given(question: &CompetitiveQuestion) -> Result<Places, Error> {
     if seek_ns + rotation_ns == 0.0 {
         return Err(KeyError::new("seek", "there is no switch to amortise", "a seek or a rotation above zero").into());
     }
-    let rates = vec![Place { name: "given", bytes_per_second }];
+    let rates = vec![RateAt { name: "given", bytes_per_second }];
     Ok(Places { arm: Arm::Mean(seek_ns), rotation_ns, rates, dataset_bytes: None, note: None })
 }
 

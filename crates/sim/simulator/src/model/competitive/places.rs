@@ -9,7 +9,7 @@ use crate::Error;
 
 /// A position and the rate of a long read there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
+pub struct RateAt {
     /// "outer", "mean", "inner" or "given".
     pub name: &'static str,
     /// The lower of the media's and the bus's rate.
@@ -33,7 +33,7 @@ pub struct Places {
     /// Half a revolution.
     pub rotation_ns: f64,
     /// Outer, mean and inner; or a single one.
-    pub rates: Vec<Place>,
+    pub rates: Vec<RateAt>,
     /// The size over which the data are spread.
     pub dataset_bytes: Option<f64>,
     /// A note for users.
@@ -42,7 +42,7 @@ pub struct Places {
 
 impl Places {
     /// The mean over all positions, or the only one.
-    pub fn mean(&self) -> Place {
+    pub fn mean(&self) -> RateAt {
         self.rates[self.rates.len() / 2]
     }
 }
@@ -78,7 +78,7 @@ fn on(facts: &DriveFacts, dataset: f64) -> Places {
     let mean = used.iter().map(|(band, bytes, _)| bytes * band.bytes_per_second).sum::<f64>() / dataset;
     // There is at least one byte of data, so there is a first and a last band.
     let [outer, inner] = [used.first(), used.last()].map(|end| end.map_or(mean, |(band, ..)| band.bytes_per_second));
-    let at = |name, bytes_per_second| Place { name, bytes_per_second };
+    let at = |name, bytes_per_second| RateAt { name, bytes_per_second };
     let cylinders = used.iter().map(|(.., cylinders)| cylinders).sum::<f64>().ceil().max(1.0) as usize;
     let times = facts.seek.iter().take(cylinders).map(|time| time.0 as f64).collect();
     Places {

@@ -21,7 +21,7 @@ use serde_json::{json, Value};
 
 use self::walk::{Costs, Walk};
 use self::writing::Writing;
-use super::scenario::{known_machine, machine, Machine};
+use super::scenario::{known_machine, machine, ModelledMachine};
 use crate::storage::Storage;
 use crate::workload::{placing, survey, Cutter, Opened};
 use crate::Error;
@@ -67,7 +67,7 @@ fn walked(scenario: &Scenario, keys: &FfsKeys) -> Result<Walk, Error> {
     if !carries.files {
         return Err(KeyError::new("workload.trace", "the trace does not distinguish files", "one with files").into());
     }
-    let Machine { file_system, disk, curve, geometry, .. } = machine(scenario, keys, 1)?;
+    let ModelledMachine { file_system, disk, curve, geometry, .. } = machine(scenario, keys, 1)?;
     let work = Work { streams: 1, file_bytes: 1, request_bytes: 1, think_ns: 0.0, lone_seek: 0.0 };
     Parameters { file_system, disk, work }.check()?;
     let cutter = Cutter::new(&scenario.workload, carries, true);

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use headstart_types::Nanos;
 
 use super::call::{descriptor, field, leading_number, members, Call};
-use super::{Calls, End, Issued, Place, Style, Target};
+use super::{Calls, End, FileOffset, Issued, Style, Target};
 use crate::Record;
 
 /// Shorter than the allowed delay of records out of order.
@@ -69,7 +69,7 @@ impl Calls {
             lengths.fold(0, u64::saturating_add)
         };
         let size = number("aio_nbytes").unwrap_or_else(of_vectors);
-        let place = number("aio_offset").map_or(Place::Hidden, Place::At);
+        let place = number("aio_offset").map_or(FileOffset::Hidden, FileOffset::At);
         let end = End { fd, name, place };
         match self.target_of(issued.pid, end)? {
             Some(Target::File(file)) => {

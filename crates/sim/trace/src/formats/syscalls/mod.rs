@@ -79,11 +79,11 @@ struct Issued {
 struct End<'a> {
     fd: u32,
     name: Option<&'a str>,
-    place: Place,
+    place: FileOffset,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum FileOffset {
     /// At the descriptor's offset, which moves.
     Offset,
     /// At this offset; the descriptor's offset does not move.
@@ -144,7 +144,7 @@ impl Calls {
         let (Some(size), Some((fd, name))) = (call.number(), style.fd(call)) else { return Ok(()) };
         // preadv2 and pwritev2 use the descriptor's offset if given -1.
         let position = placed.then(|| leading_number(style.argument(call, 3, &["pos", "pos_l", "offset"]))).flatten();
-        let place = position.map_or(Place::Offset, Place::At);
+        let place = position.map_or(FileOffset::Offset, FileOffset::At);
         let appends = call.name == "pwritev2" && (4..6).any(|index| call.at(index).contains("RWF_APPEND"));
         match self.target_of(issued.pid, End { fd, name, place })? {
             Some(Target::File(_)) if size == 0 => self.skipped += 1,
@@ -206,11 +206,11 @@ impl Calls {
         let opened = self.descriptors.find(pid, end.fd).unwrap_or(&mut unknown);
         let offset = match end.place {
             _ if write && (opened.append || appends) => at_end,
-            Place::At(position) => position,
-            Place::Offset | Place::Hidden => opened.offset,
+            FileOffset::At(position) => position,
+            FileOffset::Offset | FileOffset::Hidden => opened.offset,
         };
         let after = offset.checked_add(size).ok_or("the end of the request is too large; allowed: below 2^64")?;
-        if matches!(end.place, Place::Offset) {
+        if matches!(end.place, FileOffset::Offset) {
             opened.offset = after;
         }
         Ok(Record { time, duration, offset, size, pid, file, write, ..Record::default() })

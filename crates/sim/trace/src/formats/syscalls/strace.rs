@@ -19,7 +19,7 @@ use crate::clock::{clock, Days};
 use crate::formats::{lines_of, mostly};
 use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::nanos;
-use crate::{Carries, Evidence, FileEntry, Format, Place, Record, RecordReader, Source, TraceError};
+use crate::{Carries, ErrorPosition, Evidence, FileEntry, Format, Record, RecordReader, Source, TraceError};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Times below this, in seconds, are not since 1970: they come from -r.
@@ -131,7 +131,7 @@ fn looks_like_strace(head: &[u8]) -> bool {
 
 fn open(source: Source) -> Result<Box<dyn RecordReader>, TraceError> {
     if source.head().is_empty() {
-        return Err(source.bad(Place::File, EMPTY.to_owned()));
+        return Err(source.bad(ErrorPosition::File, EMPTY.to_owned()));
     }
     // The calls of the first lines tell whether there are times and durations.
     let (mut timed, mut lasting, mut coarse) = (false, false, false);

@@ -5,16 +5,16 @@
 //! are not on disk: of a splice from a file into a pipe only the read remains. tee and vmsplice only work on pipes.
 
 use super::call::{descriptor, leading_number, Call};
-use super::{Calls, End, Issued, Place, Style, Target};
+use super::{Calls, End, FileOffset, Issued, Style, Target};
 
 impl Calls {
     pub(super) fn transfer(&mut self, issued: Issued, call: &Call, style: Style) -> Result<(), String> {
         let end = |fd: (usize, &str), place: Option<(usize, &str)>| {
             let (fd, name) = descriptor(style.argument(call, fd.0, &[fd.1]))?;
-            let place = place.map_or(Place::Offset, |(index, name)| match style {
+            let place = place.map_or(FileOffset::Offset, |(index, name)| match style {
                 Style::Strace => place_of(call.at(index)),
                 // perf prints the pointer.
-                Style::Perf => call.named(name).map_or(Place::Offset, |_| Place::Hidden),
+                Style::Perf => call.named(name).map_or(FileOffset::Offset, |_| FileOffset::Hidden),
             });
             Some(End { fd, name, place })
         };
@@ -54,10 +54,10 @@ impl Calls {
 }
 
 /// The position of a transfer, from the printed pointer to an offset: "NULL", or the offset in brackets.
-fn place_of(pointer: &str) -> Place {
+fn place_of(pointer: &str) -> FileOffset {
     match pointer.strip_prefix('[') {
-        Some(offset) => leading_number(offset).map_or(Place::Hidden, Place::At),
-        None if pointer.starts_with("0x") => Place::Hidden,
-        None => Place::Offset,
+        Some(offset) => leading_number(offset).map_or(FileOffset::Hidden, FileOffset::At),
+        None if pointer.starts_with("0x") => FileOffset::Hidden,
+        None => FileOffset::Offset,
     }
 }

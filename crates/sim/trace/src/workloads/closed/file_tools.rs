@@ -17,7 +17,7 @@ use toml::Table;
 
 use super::super::generator::Size;
 use super::super::{Compute, GeneratorContext, Workload};
-use super::{entries, spread, Run, Server, Stage, System, SOURCE};
+use super::{entries, spread, FileAccesses, Server, Stage, System, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const CP: Workload = Workload {
@@ -102,10 +102,10 @@ impl Server for Tools {
 
     fn request(&self, number: u64, _rng: &mut ChaCha8Rng) -> Vec<Stage> {
         let file = 2 * number as u32;
-        let first = Run::read(file, (0, self.size), self.chunk);
+        let first = FileAccesses::read(file, (0, self.size), self.chunk);
         let second = match number < self.copies {
-            true => Run::write(file + 1, self.size, self.chunk),
-            false => Run::read(file + 1, (0, self.size), self.chunk),
+            true => FileAccesses::write(file + 1, self.size, self.chunk),
+            false => FileAccesses::read(file + 1, (0, self.size), self.chunk),
         };
         vec![Stage::new([first, second])]
     }

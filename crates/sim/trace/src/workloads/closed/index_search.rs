@@ -23,7 +23,7 @@ use super::super::draw::{below, even, share};
 use super::super::generator::{Size, REQUESTS_MAX};
 use super::super::zipf::{Ranks, ALPHA_MAX};
 use super::super::{Compute, GeneratorContext, Workload};
-use super::{entries, Run, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
+use super::{entries, FileAccesses, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
@@ -114,10 +114,10 @@ impl Search {
     }
 
     /// The index is file 0, list n is file n + 1.
-    fn run(&self, list: u32, rng: &mut ChaCha8Rng) -> Run {
+    fn run(&self, list: u32, rng: &mut ChaCha8Rng) -> FileAccesses {
         let length = self.length(list.into());
         let most = ((length as f64 * self.portion) as u64).clamp(1, length);
-        Run::read(list + 1, (0, 1 + share(rng.next_u64(), most)), self.read)
+        FileAccesses::read(list + 1, (0, 1 + share(rng.next_u64(), most)), self.read)
     }
 }
 
@@ -132,7 +132,7 @@ impl Server for Search {
         let mut words: Vec<u32> = (0..count).map(|_| self.ranks.draw(rng)).collect();
         words.sort_unstable();
         words.dedup();
-        let lookups = Stage::new([Run::scattered(0, self.index, self.lookup, words.len() as u64)]);
+        let lookups = Stage::new([FileAccesses::scattered(0, self.index, self.lookup, words.len() as u64)]);
         vec![lookups, Stage::new(words.into_iter().map(|word| self.run(word, rng)).collect::<Vec<_>>())]
     }
 }

@@ -16,7 +16,7 @@ use super::super::draw::size_about;
 use super::super::generator::{Pause, Size};
 use super::super::zipf::{Ranks, ALPHA_MAX};
 use super::super::{Compute, GeneratorContext, Workload};
-use super::{entries, Run, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
+use super::{entries, FileAccesses, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
@@ -122,11 +122,11 @@ impl Build {
     }
 
     fn read_whole(&self, (file, size): (u32, u64)) -> Stage {
-        Stage::new([Run::read(file, (0, size), self.read)])
+        Stage::new([FileAccesses::read(file, (0, size), self.read)])
     }
 
     fn write_whole(&self, (file, size): (u32, u64)) -> Stage {
-        Stage::new([Run::write(file, size, self.read)])
+        Stage::new([FileAccesses::write(file, size, self.read)])
     }
 }
 

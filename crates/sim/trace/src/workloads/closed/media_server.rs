@@ -18,7 +18,7 @@ use super::super::draw::{even, share};
 use super::super::generator::{Size, REQUESTS_MAX};
 use super::super::zipf::{Ranks, ALPHA_MAX};
 use super::super::{Compute, GeneratorContext, Workload};
-use super::{entries, Run, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
+use super::{entries, FileAccesses, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
@@ -142,7 +142,7 @@ impl Server for Media {
 
     fn request(&self, _number: u64, rng: &mut ChaCha8Rng) -> Vec<Stage> {
         let clip = self.ranks.draw(rng);
-        vec![Stage::new([Run::read(clip, (0, self.clips.size(clip.into())), self.read)])]
+        vec![Stage::new([FileAccesses::read(clip, (0, self.clips.size(clip.into())), self.read)])]
     }
 }
 

@@ -18,7 +18,7 @@ use toml::Table;
 use super::super::draw::below;
 use super::super::generator::{Pause, Size, REQUESTS_MAX};
 use super::super::{Compute, GeneratorContext, Workload};
-use super::{entries, Run, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
+use super::{entries, FileAccesses, Server, Stage, System, CLIENTS_MAX, FILES_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 /// What is read of each file.
@@ -149,7 +149,7 @@ impl Handler {
         picked
     }
 
-    fn run(&self, file: u32, rng: &mut ChaCha8Rng) -> Run {
+    fn run(&self, file: u32, rng: &mut ChaCha8Rng) -> FileAccesses {
         let (size, chunk) = (self.file_bytes, self.read_bytes);
         let chunks = size.div_ceil(chunk);
         let part = match self.part {
@@ -160,7 +160,7 @@ impl Handler {
                 (at, size.min(at + chunk))
             }
         };
-        Run::read(file, part, chunk)
+        FileAccesses::read(file, part, chunk)
     }
 }
 

@@ -37,7 +37,7 @@ use std::sync::OnceLock;
 use headstart_types::{stream_seed, within_range, KeyError};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use stage::{Run, Stage};
+use stage::{FileAccesses, Stage};
 
 use super::{Compute, ComputeSampler, GeneratorContext};
 use crate::{Carries, FileEntry, Record, RecordReader, TraceError, BATCH};
@@ -222,11 +222,11 @@ mod tests {
         }
 
         fn request(&self, number: u64, _rng: &mut ChaCha8Rng) -> Vec<Stage> {
-            vec![Stage::default(), Stage::new([Run::read(number as u32, (0, number + 1), 1)])]
+            vec![Stage::default(), Stage::new([FileAccesses::read(number as u32, (0, number + 1), 1)])]
         }
 
         fn finish(&self, _client: u64) -> Vec<Stage> {
-            vec![Stage::new([Run::read(9, (0, 1), 1)])]
+            vec![Stage::new([FileAccesses::read(9, (0, 1), 1)])]
         }
     }
 

@@ -10,7 +10,7 @@ use crate::Record;
 
 /// The remaining accesses to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct FileAccesses {
     file: u32,
     write: bool,
     /// Bytes of each read or write, more than zero; the last one is cut at the end.
@@ -26,7 +26,7 @@ enum Places {
     Anywhere { end: u64, left: u64 },
 }
 
-impl Run {
+impl FileAccesses {
     /// Reads `from..to` of `file` in order, `chunk` bytes at a time.
     pub(super) fn read(file: u32, (from, to): (u64, u64), chunk: u64) -> Self {
         Self { file, write: false, chunk, places: Places::Onward { at: from, end: to } }
@@ -70,7 +70,7 @@ impl Run {
 /// Runs that alternate chunk by chunk until all have ended, with the client's pauses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stage {
-    runs: VecDeque<Run>,
+    runs: VecDeque<FileAccesses>,
     /// The pauses as (number of chunks before the pause, from 1; duration), latest first.
     pauses: Vec<(u64, Nanos)>,
     done: u64,
@@ -78,7 +78,7 @@ pub(super) struct Stage {
 
 impl Stage {
     /// A stage without pauses. Empty runs are dropped.
-    pub(super) fn new(runs: impl IntoIterator<Item = Run>) -> Self {
+    pub(super) fn new(runs: impl IntoIterator<Item = FileAccesses>) -> Self {
         let runs = runs.into_iter().filter(|run| run.chunks() > 0).collect();
         Self { runs, ..Self::default() }
     }
@@ -92,7 +92,7 @@ impl Stage {
 
     /// Remaining chunks.
     pub(super) fn chunks(&self) -> u64 {
-        self.runs.iter().map(Run::chunks).sum()
+        self.runs.iter().map(FileAccesses::chunks).sum()
     }
 
     /// The next read or write, with the pause after it as its think time; `None` at the end.
@@ -124,7 +124,11 @@ mod tests {
 
     #[test]
     fn runs_take_turns_and_the_longer_one_goes_on_alone() {
-        let stage = Stage::new([Run::read(7, (0, 10), 4), Run::read(8, (6, 7), 4), Run::read(9, (3, 3), 4)]);
+        let stage = Stage::new([
+            FileAccesses::read(7, (0, 10), 4),
+            FileAccesses::read(8, (6, 7), 4),
+            FileAccesses::read(9, (3, 3), 4),
+        ]);
         assert_eq!(stage.chunks(), 4);
         let pausing = stage.clone().pausing([4, 1, 1], Nanos(5));
         assert_eq!(all(stage), [(7, 0, 4, 0), (8, 6, 1, 0), (7, 4, 4, 0), (7, 8, 2, 0)]);
@@ -133,7 +137,7 @@ mod tests {
 
     #[test]
     fn scattered_reads_are_whole_chunks_of_the_file_and_reach_all_of_it() {
-        let seen = all(Stage::new([Run::scattered(1, 10, 4, 100)]));
+        let seen = all(Stage::new([FileAccesses::scattered(1, 10, 4, 100)]));
         assert_eq!(seen.len(), 100);
         for chunk in [(1, 0, 4, 0), (1, 4, 4, 0), (1, 8, 2, 0)] {
             assert!((20..50).contains(&seen.iter().filter(|each| **each == chunk).count()), "{chunk:?}");
@@ -142,7 +146,7 @@ mod tests {
 
     #[test]
     fn written_chunks_are_writes() {
-        let mut stage = Stage::new([Run::read(0, (0, 2), 1), Run::write(1, 2, 1)]);
+        let mut stage = Stage::new([FileAccesses::read(0, (0, 2), 1), FileAccesses::write(1, 2, 1)]);
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let each = std::iter::from_fn(|| stage.next(&mut rng)).map(|record| (record.file, record.write));
         assert_eq!(each.collect::<Vec<_>>(), [(0, false), (1, true), (0, false), (1, true)]);

@@ -20,7 +20,7 @@ use toml::Table;
 use super::super::draw::{below, happens, share};
 use super::super::generator::{Size, REQUESTS_MAX};
 use super::super::{Compute, GeneratorContext, Workload};
-use super::{entries, spread, Run, Server, Stage, System, CLIENTS_MAX, SOURCE};
+use super::{entries, spread, FileAccesses, Server, Stage, System, CLIENTS_MAX, SOURCE};
 use crate::{FileEntry, RecordReader};
 
 pub(in super::super) const WORKLOAD: Workload = Workload {
@@ -127,14 +127,14 @@ impl Database {
     }
 
     /// Reads in order, from the start up to a random position.
-    fn in_order(&self, file: u32, rng: &mut ChaCha8Rng) -> Run {
-        Run::read(file, (0, 1 + share(rng.next_u64(), self.bytes(file))), self.read)
+    fn in_order(&self, file: u32, rng: &mut ChaCha8Rng) -> FileAccesses {
+        FileAccesses::read(file, (0, 1 + share(rng.next_u64(), self.bytes(file))), self.read)
     }
 
     fn mix(&self, rng: &mut ChaCha8Rng) -> Stage {
         let part = self.in_order(PART, rng);
         let chunks = part.chunks();
-        let random = |file| Run::scattered(file, self.bytes(file), self.read, chunks);
+        let random = |file| FileAccesses::scattered(file, self.bytes(file), self.read, chunks);
         let pairs = (0..self.random).flat_map(|_| [random(PARTSUPP_INDEX), random(PARTSUPP)]);
         Stage::new(std::iter::once(part).chain(pairs))
     }
