@@ -5,6 +5,7 @@ use headstart_engine::{Metric, METRICS};
 use headstart_policy::coordinator::registry::COORDINATORS;
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
 use headstart_trace::{FORMATS, WORKLOADS};
+use headstart_types::Chosen;
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 

@@ -8,7 +8,7 @@ use headstart_sim::{read_selection, Filtered, Progress};
 use headstart_trace::{
     convert, generate, info, open_with, selected, watched, GeneratorContext, RecordReader, Selection, TraceError,
 };
-use headstart_types::{Bytes, KeyError};
+use headstart_types::{Bytes, Chosen, KeyError};
 use pyo3::prelude::*;
 use toml::Value;
 

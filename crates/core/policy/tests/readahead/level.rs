@@ -9,7 +9,7 @@ use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::PolicyRow;
 use headstart_policy::replacement::Lru;
 use headstart_policy::{BlockMap, BlockState, Event, Fetch, Policy, RequestPolicy, SeparateReadAhead, View};
-use headstart_types::{Block, Chosen, Disk, Nanos, Outcome};
+use headstart_types::{Block, Disk, Nanos, Outcome};
 use proptest::prelude::*;
 
 use crate::common::{build, context, Level};
@@ -67,16 +67,15 @@ struct Checked {
 }
 
 impl Checked {
-    fn new(row: &'static PolicyRow, frames: u32, blocks_each: u64) -> Self {
+    fn new(row: &PolicyRow, frames: u32, blocks_each: u64) -> Self {
         let context = context(frames);
+        let keys = row.keys.read(toml::Table::new()).expect("defaults");
         let parts: Box<dyn Integrated> = match row.reads_ahead().unwrap().build {
             BuildReadAhead::Separate(build) => {
-                let read_ahead = build(&Chosen::plain(row).keys, &context).expect("defaults build");
+                let read_ahead = build(&keys, &context).expect("defaults build");
                 Box::new(SeparateReadAhead(Box::new(Lru::new(&[], 0)), Some(read_ahead)))
             }
-            BuildReadAhead::WithReplacement(build) => {
-                build(&Chosen::plain(row).keys, &context).expect("defaults build")
-            }
+            BuildReadAhead::WithReplacement(build) => build(&keys, &context).expect("defaults build"),
         };
         Self {
             policy: RequestPolicy::new(parts, frames),
