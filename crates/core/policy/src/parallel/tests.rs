@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use headstart_types::{Block, Chosen, Disk, Meetings, Nanos, Outcome, Position, Program};
+use headstart_types::{Block, Chosen, Disk, Meetings, Nanos, Outcome, Position, Program, TypedKeys};
 use proptest::prelude::*;
 
+use super::RapidTransitKeys;
+use crate::predictor;
 use crate::readahead::{Asked, Found};
 use crate::registry::{policy, replacement, Context};
 use crate::{BlockMap, BlockState, Event, Fetch, Hints, Policy, View};
@@ -69,9 +71,13 @@ struct Host {
 
 impl Host {
     fn new(program: &Arc<Program>, frames: u32, keys: &str) -> Self {
+        let mut keys: toml::Table = keys.parse().unwrap();
+        let predictor = keys.remove("predictor");
         let row = policy("rapid-transit").unwrap();
-        let mut policy =
-            row.build(&row.keys.read(keys.parse().unwrap()).unwrap(), &context(Some(program.clone()), frames)).unwrap();
+        let keys: RapidTransitKeys = row.keys.read(keys).unwrap().get::<RapidTransitKeys>().clone();
+        let predictor = predictor.map(|name| predictor::named(name.as_str().unwrap(), toml::Table::new()).unwrap());
+        let keys = RapidTransitKeys { predictor: predictor.map(|predictor| (predictor, 8192)), ..keys };
+        let mut policy = row.build(&TypedKeys::new(keys), &context(Some(program.clone()), frames)).unwrap();
         policy.grow(BLOCKS as usize);
         let waiters = vec![vec![]; BLOCKS as usize];
         let states = vec![BlockState::ABSENT; BLOCKS as usize];
@@ -259,7 +265,7 @@ fn what_a_predictor_names_is_fetched_by_idle_processors() {
     let string: Vec<u32> = [1, 5, 7, 8, 1, 5].into_iter().chain(20..35).collect();
     let end = string.len() as u32;
     let own = program(&string, &[end], &[end], &[0], true);
-    let keys = "buffers = 1\npredictor = {name = \"last-successor\", block_bytes = 8192}";
+    let keys = "buffers = 1\npredictor = \"last-successor\"";
     let mut host = Host::new(&own, 2, keys);
     // Nothing is known on a first pass, regardless of the string.
     for position in 0..4 {
@@ -288,7 +294,7 @@ fn what_was_named_for_a_process_is_fetched_by_its_own_processor_first() {
     let other: Vec<u32> = [11, 12, 13, 14, 11].into_iter().collect();
     let both = program(&[string, other].concat(), &[5, 10], &[5, 10], &[0, 1], true);
     for (keys, expected) in [("", [Some(12), Some(2), None]), ("for_others = false\n", [Some(12), None, None])] {
-        let keys = format!("{keys}buffers = 4\npredictor = {{name = \"last-successor\", block_bytes = 8192}}");
+        let keys = format!("{keys}buffers = 4\npredictor = \"last-successor\"");
         let mut host = Host::new(&both, 4, &keys);
         for position in 0..5 {
             host.reads(0, position);

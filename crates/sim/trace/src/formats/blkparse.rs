@@ -35,9 +35,7 @@ use super::names::Processes;
 use crate::checks::{extent, Checks, EMPTY};
 use crate::lines::Lines;
 use crate::order::Order;
-use crate::{
-    Carries, ErrorPosition, Evidence, Format, ProcessEntry, Record, RecordReader, Source, TraceError, BATCH,
-};
+use crate::{Carries, ErrorPosition, Evidence, Format, ProcessEntry, Record, RecordReader, Source, TraceError, BATCH};
 
 /// Number of queue, issue and completion lines that are inspected to choose the action.
 const SURVEY: usize = 4096;
