@@ -15,4 +15,4 @@ pub use levels::{first_levels, lower_tier, policy, tiers};
 pub use processes::{actions, barrier, costs, meetings, shares, unused_max};
 pub use read_ahead_env::{needs_future, ReadAheadEnv};
 pub use served::{served, Served};
-pub use system::{system, SystemParts};
+pub use system::{system, Built, SystemParts};

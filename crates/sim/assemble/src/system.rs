@@ -28,11 +28,14 @@ pub struct SystemParts<D, R> {
     pub env: ReadAheadEnv,
 }
 
-/// The machine, and the frames of each level in the order of its tiers.
+/// A machine, and the frames of each level in the order of its tiers.
+pub type Built<D, R> = (System<D, Places, R>, Vec<u32>);
+
+/// Builds the machine of `scenario`.
 ///
 /// # Errors
 /// An offending key, or an error of the references.
-pub fn system<D, R>(scenario: &Scenario, parts: SystemParts<D, R>) -> Result<(System<D, Places, R>, Vec<u32>), Error>
+pub fn system<D, R>(scenario: &Scenario, parts: SystemParts<D, R>) -> Result<Built<D, R>, Error>
 where
     D: Devices<Places>,
     R: Supply<Places, Error = Error>,
