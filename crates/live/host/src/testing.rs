@@ -1,4 +1,8 @@
-//! A machine that is a folder: devices, processes and traces as files.
+//! A machine that is a folder: devices, processes and traces as files. `calls.rs`: every system call on it fails in turn.
+
+pub mod calls;
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+mod traced;
 
 use std::fs;
 use std::path::{Path, PathBuf};
