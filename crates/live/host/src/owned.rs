@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Error, ErrorKind, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -68,7 +69,7 @@ impl OwnFolder {
                 opened = folder_at(&at.at(&step.name));
             }
             let folder = match opened {
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::NotFound && !make => return Ok(None),
                 opened => opened.map_err(failed)?,
             };
             let found = folder.metadata().map_err(failed)?;
@@ -195,11 +196,10 @@ pub fn check_output(path: &Path) -> io::Result<()> {
 /// does not lose it. The new file has a random name until then: no file is in the way, and no link is followed.
 ///
 /// # Errors
-/// As the system says; then the old one is as it was.
+/// As the system says; then the old one is as it was, or the new one is there and may be lost with the power.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32, synced: bool) -> io::Result<()> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".XXXXXX");
+    let mut name = unfinished(path);
+    name.push("XXXXXX");
     let (descriptor, new) = mkstemp(&path.with_file_name(name))?;
     let mut file = File::from(descriptor);
     let mut write = || {
@@ -219,6 +219,27 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32, synced: bool) -> io::Result
         let _ = fs::remove_file(&new);
     }
     written
+}
+
+/// What the name of a new file in the place of `path` begins with; six letters or digits follow.
+fn unfinished(path: &Path) -> OsString {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".");
+    name
+}
+
+/// Removes what processes have left that were killed in [`replace`] of `path`. The caller guarantees that none is at it.
+pub fn remove_unfinished(path: &Path) {
+    let begin = unfinished(path);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let random = name.as_bytes().strip_prefix(begin.as_bytes());
+        if random.is_some_and(|random| random.len() == 6 && random.iter().all(u8::is_ascii_alphanumeric)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
 //! Where the system shows itself, and where locks are.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
+
+use headstart_types::system_says;
+
+use crate::PathError;
 
 /// Where the file systems of the kernel are mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,9 +41,16 @@ impl Roots {
         Self { sys: "/sys".into(), proc: "/proc".into(), tracing, run: "/run/headstart".into() }
     }
 
-    /// The number that a boot of the system has and no other; empty where the system does not say.
-    pub fn boot_id(&self) -> String {
-        let text = fs::read_to_string(self.proc.join("sys/kernel/random/boot_id")).unwrap_or_default();
-        text.trim().to_owned()
+    /// The number that a boot of the system has and no other; empty where the system has none.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn boot_id(&self) -> Result<String, PathError> {
+        let path = self.proc.join("sys/kernel/random/boot_id");
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(PathError::new(&path, system_says(&error), "a procfs that can be read")),
+            Ok(text) => Ok(text.trim().to_owned()),
+        }
     }
 }

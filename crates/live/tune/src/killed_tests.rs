@@ -28,7 +28,8 @@ fn carry_out(machine: &Machine, step: Step) {
             let tuner = tuner(machine);
             let before = tuner.hold().expect("nobody has it").state.entry(&tuner.device).cloned();
             let now = tuner.device.read_ahead_kb().expect("a number");
-            let mut entry = before.unwrap_or_else(|| Entry::new(&tuner.device, &machine.roots(), now, None));
+            let mut entry =
+                before.unwrap_or_else(|| Entry::new(&tuner.device, &machine.roots(), now, None).expect("a boot"));
             entry.writes(now, kb);
             State::open(&machine.roots(), &machine.path(STATE)).expect("ours").put(entry).expect("there is room");
         }
@@ -39,7 +40,7 @@ fn carry_out(machine: &Machine, step: Step) {
         }
         Step::WatchKilled(numbers, wrote_last) => {
             drop(tuner(machine).restore(false).expect("it can be written"));
-            let mut entry = Entry::new(&tuner(machine).device, &machine.roots(), 128, Some(DEAD));
+            let mut entry = Entry::new(&tuner(machine).device, &machine.roots(), 128, Some(DEAD)).expect("a boot");
             let mut stands = 128;
             for (at, kb) in numbers.into_iter().enumerate() {
                 entry.writes(stands, kb);

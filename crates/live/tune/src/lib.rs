@@ -19,6 +19,8 @@
 //! All paths lie under [`Roots`], so that tests can use machines of their own.
 
 mod adapt;
+#[cfg(test)]
+mod calls_tests;
 mod cautions;
 mod depth;
 mod device;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use headstart_types::{system_says, KeyError};
 use serde::{Deserialize, Serialize};
 
-use headstart_host::owned::{open_file, replace};
+use headstart_host::owned::{open_file, remove_unfinished, replace};
 
 use super::lock::{private_folder, try_lock};
 use super::{Device, Error, Kind};
@@ -63,19 +63,21 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub fn new(device: &Device, roots: &Roots, old_kb: u64, watcher: Option<Process>) -> Self {
-        Self {
+    /// # Errors
+    /// The boot is not known.
+    pub fn new(device: &Device, roots: &Roots, old_kb: u64, watcher: Option<Process>) -> Result<Self, Error> {
+        Ok(Self {
             backing: device.backing_name(),
             path: device.path.to_string_lossy().into_owned(),
             name: device.label(),
             identity: device.identity.clone(),
             size_bytes: device.size_bytes,
             sequence: device.sequence,
-            boot_id: roots.boot_id(),
+            boot_id: roots.boot_id()?,
             old_kb,
             ours_kb: Vec::new(),
             watcher,
-        }
+        })
     }
 
     /// Refuses what no read-ahead can be, and names that lead elsewhere: the file may have been written by others.
@@ -214,6 +216,8 @@ impl State {
     pub fn try_open(roots: &Roots, path: &Path) -> Result<Option<Self>, Error> {
         make_folder_of(path)?;
         let Some(lock) = try_lock(roots, "state")? else { return Ok(None) };
+        // Nobody else writes now: what there is was left by a process that was killed.
+        remove_unfinished(path);
         Ok(Some(Self { path: path.to_owned(), entries: read(path)?, _lock: lock }))
     }
 

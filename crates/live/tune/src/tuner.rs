@@ -71,7 +71,7 @@ impl Tuner {
         let depth = wanted.map(|wanted| Depth::of(&self.device, wanted, self.settings.force)).transpose()?;
         let now = self.device.read_ahead_kb()?;
         let roots = &self.settings.roots;
-        let boot = roots.boot_id();
+        let boot = roots.boot_id()?;
         let entries = state::read_if_allowed(&self.settings.state)?;
         let of_this = |entry: &&Entry| entry.backing == self.device.backing_name() && entry.boot_id == boot;
         let entry = entries.iter().flatten().find(of_this).filter(|entry| entry.is_for(&self.device));
@@ -111,7 +111,7 @@ impl Tuner {
         notes.extend(self.remarks(&depth));
         let mut entry = match state.entry(&self.device) {
             Some(before) if before.goes_on(&self.device, found) => before.clone(),
-            _ => Entry::new(&self.device, &self.settings.roots, found, None),
+            _ => Entry::new(&self.device, &self.settings.roots, found, None)?,
         };
         let old = entry.old_kb;
         if !entry.ours_kb.is_empty() && found != old && !entry.ours_kb.contains(&found) {
@@ -172,8 +172,8 @@ impl Tuner {
         // Watches that were killed leave theirs, whichever device they watched.
         sweep(roots);
         let mut notes = Vec::new();
-        let boot = roots.boot_id();
-        let there = |entry: &Entry| roots.sys.join("class/bdi").join(&entry.backing).exists();
+        let boot = roots.boot_id()?;
+        let there = |entry: &Entry| is_there(roots, entry);
         for entry in state.entries() {
             if entry.boot_id != boot {
                 notes.push(format!("{}: what was found before the last boot is forgotten, not written", entry.name));
@@ -295,6 +295,11 @@ impl Tuner {
     }
 }
 
+/// Whether the backing device of an entry has not gone, as far as is known.
+fn is_there(roots: &Roots, entry: &Entry) -> bool {
+    roots.sys.join("class/bdi").join(&entry.backing).try_exists().unwrap_or(true)
+}
+
 /// Forgets what was found on a device that is not there any more, by its path then or the name in that: with the device its
 /// number has gone.
 ///
@@ -304,9 +309,7 @@ pub fn forget_gone(settings: &Settings) -> Result<(), Error> {
     let Settings { roots, device, state, .. } = settings;
     let name = device.file_name().unwrap_or_default().to_string_lossy();
     let path = device.to_string_lossy();
-    let gone = |entry: &Entry| {
-        (entry.path == path || entry.name == name) && !roots.sys.join("class/bdi").join(&entry.backing).exists()
-    };
+    let gone = |entry: &Entry| (entry.path == path || entry.name == name) && !is_there(roots, entry);
     if device.exists() || !state::read(state)?.iter().any(gone) {
         return Ok(());
     }

@@ -48,7 +48,7 @@ pub(super) fn entries(machine: &Machine) -> Vec<Entry> {
 /// An entry of the state file, as one that was killed has left it.
 pub(super) fn left(machine: &Machine, old_kb: u64, ours_kb: &[u64], watcher: Option<Process>) {
     let tuner = tuner(machine);
-    let mut entry = Entry::new(&tuner.device, &machine.roots(), old_kb, watcher);
+    let mut entry = Entry::new(&tuner.device, &machine.roots(), old_kb, watcher).expect("a boot");
     entry.ours_kb = ours_kb.to_vec();
     State::open(&machine.roots(), &machine.path(STATE)).expect("there is room").put(entry).expect("there is room");
 }

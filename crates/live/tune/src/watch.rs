@@ -106,7 +106,7 @@ impl<S: Source> Watch<S> {
         let rate = mean_rate(&facts, device.size_bytes);
         let mut adapter = Adapter::new(&facts, rate, page_bytes(), settings.pace);
         adapter.found(found.saturating_mul(1024));
-        let entry = Entry::new(device, &tuner.settings.roots, found, Some(Process::own(&tuner.settings.roots)));
+        let entry = Entry::new(device, &tuner.settings.roots, found, Some(Process::own(&tuner.settings.roots)))?;
         notes.extend(tuner.remarks_on_drive(&facts));
         let status = Status::new(device, &settings.profile, &facts, found, notes);
         let (lines, checked) = (Lines::default(), Nanos::ZERO);
