@@ -2,12 +2,43 @@
 
 #![allow(unsafe_code)]
 
-/// All memory of the machine, of Linux's count; `None` where that is not known.
+use std::fs;
+use std::path::Path;
+
+use headstart_types::{Bytes, KeyError};
+
+/// All memory that this process may have, and what sets that: the machine, a control group (version 2), or the limit of its addresses
+/// (`ulimit -v`). `None` where nothing is known.
 #[must_use]
-pub fn machine_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    Some(kib.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10)
+pub fn room() -> Option<(u64, &'static str)> {
+    let machine = number_of("/proc/meminfo", "MemTotal:").map(|kib| (kib << 10, "the machine's RAM"));
+    let addresses = number_of("/proc/self/limits", "Max address space").map(|bytes| (bytes, "the limit of addresses"));
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let groups = Path::new("/sys/fs/cgroup").join(group);
+    let groups = groups.ancestors().take_while(|group| group.starts_with("/sys/fs/cgroup"));
+    let group = groups.filter_map(|group| fs::read_to_string(group.join("memory.max")).ok()?.trim().parse().ok()).min();
+    [machine, addresses, group.map(|bytes| (bytes, "the control group's memory"))].into_iter().flatten().min()
+}
+
+/// The number behind the words at the beginning of a line of a file of procfs.
+fn number_of(path: &str, words: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(words))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Refuses what there is no memory for: what cannot be allocated would end the process without a word, perhaps only when it is used.
+///
+/// # Errors
+/// `what`, which `key` asks for, takes more `bytes` than this process may have.
+pub fn check_room(key: &str, what: &str, bytes: u64) -> Result<(), KeyError> {
+    match room() {
+        Some((room, whose)) if bytes > room => {
+            let problem = format!("{} for {what} is more than {whose}", Bytes(bytes).rounded());
+            Err(KeyError::new(key, problem, format!("what fits into {}", Bytes(room).rounded())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Asks the kernel to lay `bytes` in large pages, as far as they fill such pages and there are any: a device takes a read into memory
@@ -25,4 +56,22 @@ pub fn give_back() {
     unsafe {
         libc::malloc_trim(0)
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_memory_for_is_refused_in_a_line() {
+        let (bytes, _) = room().expect("a procfs");
+        assert!(bytes > 1 << 20);
+        assert_eq!(check_room("size", "caches", bytes), Ok(()));
+        let text = check_room("size", "caches", u64::MAX).expect_err("more than any machine has").to_string();
+        assert!(
+            text.starts_with("size: 16777216 TiB for caches is more than ") && text.contains("; allowed: "),
+            "{text}"
+        );
+        assert_eq!(number_of("/proc/self/limits", "No such limit"), None);
+    }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use headstart_assemble::{served, Served};
-use headstart_host::memory::machine_bytes;
+use headstart_host::memory::check_room;
 use headstart_nbd::Request;
 use headstart_types::{without_credentials, Bytes, KeyError, Nanos};
 use listenfd::ListenFd;
@@ -151,6 +151,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
             spill,
         });
     }
+    check_room("export", "memory that is served and caches", memory_of(&settings.exports, &exports))?;
     let named: Vec<String> = settings.exports.iter().map(|(name, _)| name.clone()).collect();
     let recording = settings.record.as_deref().map(|path| Recording::create(path, &named)).transpose()?;
     let log = settings.log.as_deref().map(Log::create).transpose()?;
@@ -183,7 +184,7 @@ fn limits(settings: &Settings, exports: &[Export]) -> Result<Limits, KeyError> {
     }
     let caches: u64 = exports.iter().map(|export| u64::from(export.frames) * export.page_bytes).sum();
     let least = Bytes(caches + MEMORY_BYTES_MIN);
-    let allowed = || format!("a size of at least {least}, for caches of {} and requests", Bytes(caches));
+    let allowed = || format!("at least {least}, for caches of {} and requests", Bytes(caches));
     let memory_bytes = match &settings.memory {
         None => MEMORY_BYTES,
         Some(text) => {
@@ -195,17 +196,19 @@ fn limits(settings: &Settings, exports: &[Export]) -> Result<Limits, KeyError> {
     Ok(Limits { connections: connections as usize, memory_bytes: memory_bytes as usize })
 }
 
-/// Refuses caches that the machine has no memory for: what cannot be allocated would end the process without a word.
+/// Refuses caches that there is no memory for.
 fn check_memory(level: &Table, page_bytes: u64, exports: usize) -> Result<(), KeyError> {
     let size = level.get("size").and_then(Value::as_str).and_then(|text| text.parse::<Bytes>().ok());
     let blocks = level.get("blocks").and_then(Value::as_integer).and_then(|blocks| u64::try_from(blocks).ok());
     let each = size.map(|size| size.0).or(blocks.map(|blocks| blocks.saturating_mul(page_bytes))).unwrap_or(0);
-    let (caches, machine) = (each.saturating_mul(exports as u64), machine_bytes().unwrap_or(u64::MAX));
-    if caches > machine {
-        let problem = format!("caches of {} are more than the machine's RAM", Bytes(caches));
-        return Err(KeyError::new("size", problem, format!("at most {}", Bytes(machine))));
-    }
-    Ok(())
+    check_room("size", "caches", each.saturating_mul(exports as u64))
+}
+
+/// What caches and exports of memory take once they are full.
+fn memory_of(backings: &[(String, String)], exports: &[Export]) -> u64 {
+    let of_memory = backings.iter().zip(exports).filter(|((_, backing), _)| backing.starts_with("mem:"));
+    let served = of_memory.fold(0, |sum: u64, (_, export)| sum.saturating_add(export.backing.size_bytes()));
+    exports.iter().fold(served, |sum, export| sum.saturating_add(u64::from(export.frames) * export.page_bytes))
 }
 
 /// The spill file between a level and its backing.

@@ -33,6 +33,7 @@ use places::{refresh_all, Place, Places};
 use crate::page_trace::{Inode, PageTrace, Purpose, Raw, RawEvent};
 use crate::system::{cached_pages, process_file, wait_readable};
 use headstart_host::child::{self, Started, Status};
+use headstart_host::memory::check_room;
 use headstart_host::tracefs::sweep_beside;
 use headstart_host::PathError;
 use headstart_host::Roots;
@@ -177,6 +178,8 @@ pub fn begin(
     mut between: impl FnMut() -> bool,
 ) -> Result<Recorded, Error> {
     let program = settings.command.first().ok_or(KeyError::new("command", "is missing", "a command behind --"))?;
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    check_room("buffer", "a buffer for each processor", settings.buffer_kib.saturating_mul(1024 * processors))?;
     let mut instance = PageTrace::new(&settings.roots, Purpose::Record(settings.buffer_kib), PATIENCE)?;
     if settings.cold {
         drop_caches()?;

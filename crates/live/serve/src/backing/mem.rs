@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
 use bytes::BytesMut;
-use headstart_host::memory::machine_bytes;
+use headstart_host::memory::room;
 use headstart_types::Bytes;
 use memmap2::MmapMut;
 
@@ -24,9 +24,8 @@ impl MemBacking {
     /// # Errors
     /// The machine has less memory, or gives less.
     pub fn try_new(size_bytes: u64) -> io::Result<Self> {
-        let machine = machine_bytes().unwrap_or(u64::MAX);
-        if size_bytes > machine {
-            return Err(io::Error::other(format!("is more than the machine's RAM, {}", Bytes(machine))));
+        if let Some((room, whose)) = room().filter(|(room, _)| size_bytes > *room) {
+            return Err(io::Error::other(format!("is more than {whose}, {}", Bytes(room).rounded())));
         }
         let bytes = usize::try_from(size_bytes).map_err(io::Error::other).and_then(MmapMut::map_anon)?;
         Ok(Self { bytes: RwLock::new(bytes), size_bytes })

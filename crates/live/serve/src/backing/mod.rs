@@ -196,7 +196,7 @@ pub fn open(name: &str, writable: bool, direct: bool, locked: bool) -> Result<Bo
     if let Some(size) = name.strip_prefix("mem:") {
         let size: Bytes = size.parse().map_err(|error| refused(error, "mem:SIZE, such as mem:1GiB"))?;
         let memory = MemBacking::try_new(size.0);
-        return Ok(Box::new(memory.map_err(|error| refused(error.to_string(), "a size within the machine's RAM"))?));
+        return Ok(Box::new(memory.map_err(|error| refused(system_says(&error), "a smaller one"))?));
     }
     if let Some(disk) = name.strip_prefix(EMULATE) {
         if writable {

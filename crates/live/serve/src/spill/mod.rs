@@ -25,10 +25,11 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use headstart_assemble::{level_report, LevelReport};
-use headstart_host::owned::open_file;
+use headstart_host::memory::check_room;
+use headstart_host::owned::{open_file, try_lock};
 use headstart_types::{printable_path, Bytes, KeyError};
 use nix::errno::Errno;
-use nix::fcntl::{fallocate, FallocateFlags, Flock, FlockArg};
+use nix::fcntl::{fallocate, FallocateFlags};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -42,6 +43,8 @@ use format::{
 const SLOTS_MIN: u64 = 64;
 /// As many as a level counts.
 const SLOTS_MAX: u64 = 1 << 28;
+/// What is kept in memory of a slot, about.
+const SLOT_BYTES: u64 = 100;
 /// Pages that are being stored: so many at most, and of the slots a quarter, so that there always is a victim.
 const STORING_MAX: usize = 64;
 /// And so many bytes, or one page.
@@ -76,7 +79,8 @@ pub struct SpillReport {
 
 /// A spill file that is open.
 pub struct Spill {
-    file: Flock<File>,
+    /// Locked until it is closed.
+    file: File,
     header: Header,
     layout: Layout,
     storing_max: usize,
@@ -125,20 +129,24 @@ impl Spill {
             let problem = format!("{} has room for {} pages of {}", text, layout.slots, Bytes(page_bytes));
             return Err(refused(problem, &format!("{SLOTS_MIN} to {SLOTS_MAX} pages")));
         }
+        check_room("spill", "the list of what is in it", layout.slots * SLOT_BYTES)?;
         let named = || printable_path(path);
-        let is_new = !path.exists();
-        let mut options = OpenOptions::new();
-        let opened = open_file(path, options.read(true).write(true).create(true).truncate(false).mode(0o600));
+        let open =
+            |is_new: bool| open_file(path, OpenOptions::new().read(true).write(true).create_new(is_new).mode(0o600));
+        // What was there before is never removed.
+        let (opened, is_new) = match open(true) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (open(false), false),
+            opened => (opened, true),
+        };
         let file = opened.map_err(|error| match error.kind() {
             io::ErrorKind::Other => {
                 refused(format!("{} {error}", named()), "a new file, or one that --spill made, of this user alone")
             }
             _ => Error::io(named())(error),
         })?;
-        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
-            Errno::EWOULDBLOCK => refused(format!("{} is in use by another server", named()), "a file for each export"),
-            errno => Error::io(named())(errno.into()),
-        })?;
+        if !try_lock(&file).map_err(Error::io(named()))? {
+            return Err(refused(format!("{} is in use by another server", named()), "a file for each export"));
+        }
         let opened = Self::lay_out(file, layout, size_bytes, identity, writable);
         opened.map_err(|error| {
             if is_new {
@@ -154,7 +162,7 @@ impl Spill {
     }
 
     fn lay_out(
-        file: Flock<File>,
+        file: File,
         layout: Layout,
         size_bytes: u64,
         identity: Option<&str>,
@@ -190,7 +198,7 @@ impl Spill {
             file.set_len(0)?;
         }
         file.write_all_at(&header.to_bytes(), 0)?;
-        match fallocate(&*file, FallocateFlags::empty(), 0, layout.file_bytes() as i64) {
+        match fallocate(&file, FallocateFlags::empty(), 0, layout.file_bytes() as i64) {
             Err(Errno::EOPNOTSUPP) => file.set_len(layout.file_bytes())?,
             other => other?,
         }

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use headstart_host::testing::{calls, Machine};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -322,4 +323,83 @@ fn no_page_is_ever_older_than_the_backing() {
         }
         assert!(found > 50, "seed {seed}: {found}");
     }
+}
+
+/// Pages of the backing have versions, in a file that is not the spill file's.
+fn versions(machine: &Machine) -> Vec<u8> {
+    std::fs::read(machine.path("versions")).expect("it is there")
+}
+
+fn spill_on(machine: &Machine) -> Result<Spill, String> {
+    let text = format!("{}:430000B", machine.path("spill/file").display());
+    Spill::open(&text, (PAGES * PAGE as u64, PAGE as u64), Some("a"), true).map_err(|error| error.to_string())
+}
+
+/// How many of 40 pages are there, each as it is in the backing.
+fn found(machine: &Machine, spill: &Spill) -> usize {
+    let versions = versions(machine);
+    let read = |page: u64| {
+        let read = reads(spill, page);
+        assert!(read.as_ref().is_none_or(|read| *read == bytes(page, versions[page as usize])), "page {page}");
+        read.is_some()
+    };
+    (0..40).filter(|page| read(*page)).count()
+}
+
+/// A server from its start to its end: pages are read, stored, changed, stored again.
+fn serve(machine: &Machine) -> String {
+    let spill = match spill_on(machine) {
+        Ok(spill) => spill,
+        Err(problem) => return problem,
+    };
+    found(machine, &spill);
+    let mut now = versions(machine);
+    (0..30).for_each(|page| store(&spill, page, now[page as usize]));
+    if spill.forget(10..15).is_ok() {
+        now[10..15].iter_mut().for_each(|version| *version += 1);
+        std::fs::write(machine.path("versions"), &now).expect("there is room");
+    }
+    store(&spill, 12, now[12]);
+    found(machine, &spill);
+    spill.close(Some("a")).map_or_else(|error| format!("not closed: {error}"), |()| "closed".to_owned())
+}
+
+#[test]
+fn at_every_call_that_fails_no_page_is_older_than_the_backing() {
+    let test = "spill::tests::at_every_call_that_fails_no_page_is_older_than_the_backing";
+    let new = || {
+        let machine = Machine::new();
+        std::fs::create_dir(machine.path("spill")).expect("there is room");
+        std::fs::write(machine.path("versions"), [0; 40]).expect("there is room");
+        machine
+    };
+    let used = || {
+        let machine = new();
+        let spill = spill_on(&machine).expect("a new file");
+        (0..40).for_each(|page| store(&spill, page, 0));
+        machine
+    };
+    for prepare in [&new as &dyn Fn() -> Machine, &used] {
+        calls::each(test, "spill", serve, prepare, |machine, outcome| {
+            let said = outcome.said.as_deref().unwrap_or("closed");
+            let is_line = said.starts_with("not closed: ") || said.contains("/spill/file: ");
+            assert!(said == "closed" || outcome.call.is_some() && is_line && !said.contains('\n'), "{outcome}");
+            let names: Vec<_> = std::fs::read_dir(machine.path("spill")).expect("a folder").flatten().collect();
+            assert!(names.len() <= 1, "{outcome}: {names:?}");
+            let spill = spill_on(machine).unwrap_or_else(|problem| panic!("{outcome}: {problem}"));
+            found(machine, &spill);
+            (0..40).for_each(|page| store(&spill, page, versions(machine)[page as usize]));
+            assert_eq!(found(machine, &spill), 40, "{outcome}");
+        });
+    }
+    // What is no spill file stays, whatever fails.
+    let foreign = || {
+        let machine = new();
+        machine.write("spill/file", "my thesis");
+        machine
+    };
+    calls::each(test, "spill", serve, foreign, |machine, outcome| {
+        let said = outcome.said.as_deref().unwrap_or("");
+        assert!(!said.contains("closed") && machine.read("spill/file") == "my thesis", "{outcome}");
+    });
 }

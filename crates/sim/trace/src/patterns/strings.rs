@@ -65,6 +65,8 @@ pub(super) const SOURCE: &str = "Kotz and Ellis, RAPID Transit, section 5.2";
 pub(super) const BLOCKS_MAX: u32 = u32::MAX - 1;
 /// Maximum number of reads; bounds the memory.
 pub(super) const READS_MAX: u64 = 1 << 28;
+/// What a read takes at most until it is played: itself, and its share of lists that grow.
+const READ_BYTES: usize = 24;
 /// Maximum length of a portion or distance between two.
 pub(super) const LENGTH_MAX: u64 = 1 << 31;
 
@@ -88,6 +90,10 @@ impl Builder {
         // Each process must read at least once; an empty string is not possible.
         let reads_min = if shared { 1 } else { u64::from(processes) };
         within_range("reads", reads.into(), reads_min..=READS_MAX)?;
+        // What cannot be allocated later would end the process without a word.
+        if Vec::<[u8; READ_BYTES]>::new().try_reserve_exact(reads as usize).is_err() {
+            return Err(KeyError::new("reads", format!("there is no memory for {reads}"), "fewer, or more memory"));
+        }
         let string_of = if shared { vec![0; processes as usize] } else { (0..processes).collect() };
         let strings = Strings {
             blocks: Vec::with_capacity(reads as usize),
