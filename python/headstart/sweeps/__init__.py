@@ -124,13 +124,15 @@ def run(
     folder = Folder(out, grid)
     tally = Tally(runs=len(grid))
     with folder.locked() as lock:
-        if folder.results.exists():
-            folder.check_results()
-            folder.remove_parts()
+        if folder.is_finished():
+            with folder.named():
+                folder.check_results()
+                folder.remove_parts()
             tally.before = len(grid)
         else:
             _run(folder, lock, workers, cluster, tally, lambda: tell(tally))
-            folder.merge()
+            with folder.named():
+                folder.merge()
     return Sweep(path=folder.results, keys=tuple(grid.axes), tally=tally, elapsed_s=time.monotonic() - started)
 
 
@@ -142,14 +144,17 @@ def _run(
     tally: Tally,
     tell: Callable[[], object],
 ) -> None:
-    finished = folder.finished()
+    with folder.named():
+        finished = folder.finished()
     cases = [case for case in folder.grid.cases() if case.index not in finished]
     tally.before = len(finished)
     if not cases:
         return
     names = dict.fromkeys(case.trace for case in cases if case.trace is not None)
     located = {name: _located(name, folder.grid, fetch=cluster is None) for name in names}
-    folder.check_traces({name: mark for name, path in located.items() if (mark := _mark(path)) is not None})
+    marks = {name: mark for name, path in located.items() if (mark := _mark(path)) is not None}
+    with folder.named():
+        folder.check_traces(marks)
     # Needed at the end, and slow to load: meanwhile.
     threading.Thread(target=_load_pyarrow, daemon=True).start()
     if cluster is None:

@@ -13,6 +13,7 @@ between the two leaves the parts, from which both are written again.
 
 import contextlib
 import fcntl
+import fnmatch
 import hashlib
 import io
 import json
@@ -70,24 +71,37 @@ class Folder:
         self._manifest = path / "manifest.json"
 
     @contextlib.contextmanager
+    def named(self) -> Iterator[None]:
+        """For the duration of the block, what the system says of a file names the folder: fsync and the like do not."""
+        try:
+            yield
+        except OSError as error:
+            problem = f"{plain(error.filename or self.path)}: {plain(error.strerror or error)}"
+            raise HeadstartError(f"{problem}; allowed: a folder that can be written, with room") from error
+
+    @contextlib.contextmanager
     def locked(self) -> Iterator[int]:
         """Make the folder if there is none, and keep other sweeps out of it; yield the descriptor of the lock.
 
         Raises:
             HeadstartError: Another sweep runs there, or it holds something else.
         """
-        self._check_content()
-        self.path.mkdir(exist_ok=True)
-        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with self.named():
+            self._check_content()
+            self.path.mkdir(exist_ok=True)
+            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            self._take(descriptor)
-            for each in self._left():
-                each.unlink()
-            self._check_manifest()
-            self._parts.mkdir(exist_ok=True)
+            with self.named():
+                self._take(descriptor)
+                for each in self._left():
+                    each.unlink()
+                self._check_manifest()
+                self._parts.mkdir(exist_ok=True)
             yield descriptor
         finally:
-            os.close(descriptor)
+            # With it goes the lock, whatever the system says.
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
     def _take(self, descriptor: int) -> None:
         deadline = time.monotonic() + LOCK_WAIT_S
@@ -103,20 +117,20 @@ class Folder:
     def _left(self) -> list[Path]:
         """Return the unfinished files of sweeps that were killed."""
         names = (self._manifest.name, self.results.name)
-        return [path for name in names for path in self.path.glob(f".{name}.*.tmp")]
+        return [path for name in names for path in _found(self.path, f".{name}.*.tmp")]
 
     def _check_content(self) -> None:
         name = plain(self.path)
-        if self.path.exists() and not self.path.is_dir():
+        if _is_there(self.path) and not self.path.is_dir():
             raise HeadstartError(f"{name}: is no folder; allowed: an empty folder, or one that is made")
-        if not self.path.exists() and not self.path.parent.is_dir():
+        if not _is_there(self.path) and not self.path.parent.is_dir():
             problem = f"{name}: there is no folder {plain(self.path.parent)}"
             raise HeadstartError(f"{problem}; allowed: a folder that exists, or one to be made in such a folder")
-        if not os.access(self.path if self.path.exists() else self.path.parent, os.W_OK):
+        if not os.access(self.path if _is_there(self.path) else self.path.parent, os.W_OK):
             raise HeadstartError(f"{name}: cannot be written; allowed: a folder that can be written")
         if (
-            self.path.exists()
-            and not self._manifest.exists()
+            _is_there(self.path)
+            and not _is_there(self._manifest)
             and {each.name for each in self.path.iterdir()} - {"lock"} - {each.name for each in self._left()}
         ):
             raise HeadstartError(
@@ -131,7 +145,7 @@ class Folder:
             "runs": len(self.grid),
             "keys": list(self.grid.axes),
         }
-        if not self._manifest.exists() or not (self.results.exists() or any(self._parts.glob("*.jsonl"))):
+        if not _is_there(self._manifest) or not (_is_there(self.results) or _found(self._parts, "*.jsonl")):
             # Nothing has been run: a mistake in the grid may have been set right since.
             _write_manifest(self._manifest, {**own, "traces": {}})
             return
@@ -147,6 +161,11 @@ class Folder:
         if found != own:
             problem = f"{name}: holds another grid, of {found['runs']} runs"
             raise HeadstartError(f"{problem}; allowed: the grid it was begun with, or another folder")
+
+    def is_finished(self) -> bool:
+        """Whether the results are there."""
+        with self.named():
+            return _is_there(self.results)
 
     def check_traces(self, traces: Mapping[str, str]) -> None:
         """Note what the traces are, by name; refuse to go on if one has changed since the sweep was begun.
@@ -204,7 +223,7 @@ class Folder:
     def finished(self) -> dict[int, tuple[Path, int]]:
         """Return where the row of each finished run stands: its part, and the offset in it."""
         found: dict[int, tuple[Path, int]] = {}
-        for part in sorted(self._parts.glob("*.jsonl")):
+        for part in _found(self._parts, "*.jsonl"):
             with part.open("rb") as file:
                 offset = 0
                 for line in file:
@@ -237,9 +256,26 @@ class Folder:
 
     def remove_parts(self) -> None:
         """Remove the parts: their rows are in the results."""
-        for part in self._parts.glob("*.jsonl"):
+        for part in _found(self._parts, "*.jsonl"):
             part.unlink()
         self._parts.rmdir()
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a path. `Path.exists` of some versions of Python also says no if that is not known."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _found(folder: Path, pattern: str) -> list[Path]:
+    """Return the paths in a folder whose names match, in order. Unlike `Path.glob` it raises if they cannot be read."""
+    try:
+        return sorted(path for path in folder.iterdir() if fnmatch.fnmatch(path.name, pattern))
+    except FileNotFoundError:
+        return []
 
 
 def _line(index: int, row: Mapping[str, Any]) -> bytes:

@@ -139,8 +139,9 @@ def run(
                     if worker.cases:
                         deaths[worker.cases[0].index] += 1
                         if deaths[worker.cases[0].index] == DEATHS_MAX:
-                            own = own or Part(folder.new_part())
-                            own.append(worker.cases.popleft().index, rows.failed(died))
+                            with folder.named():
+                                own = own or Part(folder.new_part())
+                                own.append(worker.cases.popleft().index, rows.failed(died))
                             tally.finished(failed=True)
                     elif not deaths:
                         raise HeadstartError(f"sweep: {died} before its first run")

@@ -31,13 +31,17 @@ def main() -> None:
     start = json.loads(sys.stdin.readline())
     cases: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(cases,), daemon=True).start()
-    part = Part(start["part"])
     traces = Traces()
 
     def tell(**what: Any) -> None:
         out.write(json.dumps(what) + "\n")
         out.flush()
 
+    try:
+        part = Part(start["part"])
+    except OSError as error:
+        tell(unwritten=error.strerror)
+        return
     while True:
         case = cases.get()
         told = began = time.monotonic()
