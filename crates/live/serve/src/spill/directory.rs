@@ -33,6 +33,8 @@ pub(super) struct Directory {
     free: Vec<u32>,
     /// What the table of the file says, slot by slot.
     pub(super) table: Vec<Option<Entry>>,
+    /// Slots of no page whose entries could not be overwritten: what they name must not change before they are.
+    pub(super) stale: FxHashSet<u32>,
     /// Blocks that are being stored, and those of them that have changed since.
     pub(super) storing: FxHashSet<Block>,
     pub(super) cancelled: FxHashSet<Block>,
@@ -59,6 +61,7 @@ impl Directory {
             slot_of: FxHashMap::default(),
             free: Vec::new(),
             table,
+            stale: FxHashSet::default(),
             storing: FxHashSet::default(),
             cancelled: FxHashSet::default(),
             evicted: Vec::new(),
@@ -158,13 +161,25 @@ impl Directory {
         }
         // Slots that are being filled anew: what their entries still name may be among the pages.
         named.extend(self.storing.iter().filter_map(|block| self.slot_of.get(block)));
+        named.extend(&self.stale);
         let entry = |slot: u32| self.table[slot as usize].map(|entry| (entry.page, slot));
         named.into_iter().filter_map(entry).filter(|(page, _)| pages.contains(page)).collect()
     }
 
     /// The entry of a page in a slot has been zeroed. Another page may be on its way into the slot by now.
     pub(super) fn took_out(&mut self, page: u64, slot: u32) {
-        self.table[slot as usize] = None;
+        self.wrote(slot, None);
+        self.leave(page, slot);
+    }
+
+    /// The entry of a slot has been written.
+    pub(super) fn wrote(&mut self, slot: u32, entry: Option<Entry>) {
+        self.table[slot as usize] = entry;
+        self.stale.remove(&slot);
+    }
+
+    /// A page is no longer looked for in a slot.
+    pub(super) fn leave(&mut self, page: u64, slot: u32) {
         if let Some((block, _)) = self.resident(page).filter(|(_, its)| *its == slot) {
             self.drop_block(block);
         }

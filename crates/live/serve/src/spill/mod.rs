@@ -261,8 +261,9 @@ impl Spill {
         let mut directory = self.lock();
         directory.storing.remove(&block);
         directory.cancelled.remove(&block);
-        if stored.is_ok() {
-            directory.table[slot as usize] = entry;
+        match &stored {
+            Ok(()) => directory.wrote(slot, entry),
+            Err(_) => drop(directory.stale.insert(slot)),
         }
         directory.totals.failed_requests += u64::from(stored.is_err());
         directory.totals.stored_pages += u64::from(stored.is_ok() && is_current);
@@ -288,9 +289,15 @@ impl Spill {
             directory.totals.failed_requests += u64::from(read.is_err());
             directory.totals.corrupt_pages += u64::from(read.is_ok());
             drop(directory);
-            let _ = self.write_entry(&entries, slot, None);
-            // Where its entry is still there, its bytes do not match it.
-            self.lock().took_out(page, slot);
+            let zeroed = self.write_entry(&entries, slot, None);
+            let mut directory = self.lock();
+            match zeroed {
+                Ok(()) => directory.took_out(page, slot),
+                Err(_) => {
+                    directory.stale.insert(slot);
+                    directory.leave(page, slot);
+                }
+            }
         }
         false
     }
