@@ -179,6 +179,7 @@ fn with(bytes: &[u8], at: SystemTime) -> Machine {
 
 /// Whatever call fails: a recording is there whole or not at all, nothing is left for good, and the next run is helped or records.
 #[test]
+#[allow(clippy::disallowed_methods)] // A recording is older or newer than its program.
 fn at_every_call_that_fails_the_store_has_an_old_recording_or_a_new_one() {
     let test = "store::tests::at_every_call_that_fails_the_store_has_an_old_recording_or_a_new_one";
     let old = recording(1).encoded().expect("in memory");
