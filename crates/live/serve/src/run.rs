@@ -207,7 +207,7 @@ fn check_memory(level: &Table, page_bytes: u64, exports: usize) -> Result<(), Ke
 /// What caches and exports of memory take once they are full.
 fn memory_of(backings: &[(String, String)], exports: &[Export]) -> u64 {
     let of_memory = backings.iter().zip(exports).filter(|((_, backing), _)| backing.starts_with("mem:"));
-    let served = of_memory.fold(0, |sum: u64, (_, export)| sum.saturating_add(export.backing.size_bytes()));
+    let served = of_memory.fold(0, |sum: u64, (_, export)| sum.saturating_add(export.backing.about().size_bytes));
     exports.iter().fold(served, |sum, export| sum.saturating_add(u64::from(export.frames) * export.page_bytes))
 }
 
