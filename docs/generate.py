@@ -13,6 +13,7 @@ import keys
 import man
 import measured
 import metrics
+import options
 import picture
 import plausibility
 import results
@@ -100,6 +101,9 @@ def main() -> int:
         **{ROOT / "docs" / "drawings" / f"{name}.svg": text for name, text in drawings.drawings().items()},
         ROOT / "packaging" / "data" / "share" / "man" / "man1" / "headstart.1": man.page(),
     }
+    for page in (ROOT / "docs").glob("*.md"):
+        wanted[page] = options.rendered(wanted.get(page, page.read_text(encoding="utf-8")))
+    wanted[ROOT / "python" / "headstart" / "live" / "options.py"] = options.module()
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:
         for path in stale:

@@ -11,6 +11,7 @@ from typing import Any
 
 import headstart
 from headstart import devices, model, plot, results, tuning
+from headstart.live import options
 
 HEAD = """# The Python package
 
@@ -79,6 +80,10 @@ def _entry(name: str, value: Any) -> Iterator[str]:
     elif node is not None:
         yield f"```python\n{_signature(name, node)}\n```\n"
         yield f"{_doc(node)}\n"
+        if node.args.kwarg is not None and node.args.kwarg.annotation is not None:
+            keywords = ast.unparse(node.args.kwarg.annotation).removeprefix("Unpack[").removesuffix("]")
+            of = _node(getattr(options, keywords, None))
+            yield from ("Options:\n", *_members(of)) if isinstance(of, ast.ClassDef) else ()
     else:
         yield f"{_words(inspect.getdoc(value) or '')}\n"
 
@@ -105,6 +110,7 @@ def _signature(name: str, node: ast.FunctionDef, *, method: bool = False) -> str
     if given.kwonlyargs:
         told.append("*")
     told += [_argument(*each) for each in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    told += [f"**{given.kwarg.arg}"] if given.kwarg else []
     result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     line = f"{name}({', '.join(told)}){result}"
     return line if len(line) <= WIDTH else f"{name}(\n{''.join(f'    {each},{chr(10)}' for each in told)}){result}"

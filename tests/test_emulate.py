@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import headstart
+from headstart import _core
 from headstart.cli import emulate as command
-from headstart.live import emulate as emulation
+from headstart.live.core import Record
 from headstart_lab.livestudy.platform import is_mounted
-from tests.conftest import COMMAND, ROOT, Run
+from tests.conftest import COMMAND, Run
 from tests.machines import PATIENCE_S, emulated, mounts, wait_until
 from tests.test_bad_input import one_line
 
@@ -88,9 +89,9 @@ def test_what_is_in_use_is_unmounted_all_the_same(image: Path) -> None:
 @mounts
 def test_python_says_when_it_ends(image: Path) -> None:
     mount = image.parent / "mount"
-    looks: list[emulation.Statistics] = []
+    looks: list[Record] = []
 
-    def look(now: emulation.Statistics) -> bool:
+    def look(now: Record) -> bool:
         if not looks:
             assert (mount / "disk.img").read_bytes() == CONTENT
         looks.append(now)
@@ -105,7 +106,7 @@ def test_python_says_when_it_ends(image: Path) -> None:
     assert 0 < late.mean <= late.max
     assert late.count == ended.statistics.requests
 
-    def fail(_: emulation.Statistics) -> bool:
+    def fail(_: Record) -> bool:
         raise LookupError("of its own")
 
     with pytest.raises(LookupError, match="of its own"):
@@ -134,7 +135,10 @@ def test_without_the_right_to_mount_it_says_so(image: Path) -> None:
         (("uniform", "image", "mount"), "fetch_time: "),
         (("hp97560", "image", "mount", "--set", "rpm"), '--set: "rpm"; allowed: key=value'),
         (("hp97560", "image", "mount", "--set", "rpm=0"), "rpm: "),
-        (("hp97560", "image", "mount", "--scheduler", "clok"), 'scheduler: unknown scheduler "clok" (did you mean'),
+        (
+            ("hp97560", "image", "mount", "--scheduler", "clok"),
+            'scheduler (--scheduler): unknown scheduler "clok" (did you mean',
+        ),
         (("hp97560", "missing", "mount"), "missing: No such file or directory; allowed: a regular file or"),
         (("hp97560", "mount", "mount"), "mount: is neither; allowed: a regular file or a block device"),
         (("hp97560", "large", "mount"), "large: is larger than the drive: 2GB; allowed: at most 13"),
@@ -154,18 +158,9 @@ def test_mistakes_are_named(run: Run, image: Path, words: tuple[str, ...], probl
 
 
 def test_the_status_line_is_of_the_last_second() -> None:
-    empty = emulation.Spread(count=0, mean=0, p50=0, p99=0, max=0)
-    fields: dict[str, Any] = dict.fromkeys(emulation.Statistics.__annotations__, 0)
-    then = emulation.Statistics(**{**fields, "lateness_ns": empty})
-    late = emulation.Spread(count=250, mean=20_000, p50=20_000, p99=60_000, max=90_000)
+    fields = json.loads(_core.command_schema("emulate"))["report"]["properties"]
+    then = Record({**dict.fromkeys(fields, 0), "lateness_ns": Record(p99=0)})
     more = {"elapsed_ns": 2_000_000_000, "requests": 250, "bytes": 3_000_000, "busy_ns": 1_500_000_000}
-    now = emulation.Statistics(**{**fields, **more, "outstanding": 3, "lateness_ns": late})
+    now = Record({**then, **more, "outstanding": 3, "lateness_ns": Record(p99=60_000)})
     line = "125 requests/s, 1.5 MB/s, 75% busy, 3 outstanding; 250 in all, 99 % of them at most 60.000 us late"
     assert command.status(then, now) == line
-
-
-def test_the_page_describes_each_field() -> None:
-    page = (ROOT / "docs" / "emulate.md").read_text(encoding="utf-8")
-    described = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
-    fields = [*emulation.Statistics.__annotations__, "was_in_use", "was_covered"]
-    assert [field for field in fields if field not in described] == []

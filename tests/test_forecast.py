@@ -11,7 +11,7 @@ import pytest
 
 from headstart import HeadstartError, forecasting
 from headstart.cli import app
-from headstart.live import profile as profiling
+from headstart.live.core import Record
 from headstart.report.forecast import headline
 from tests.test_run import PAGES, recording
 
@@ -45,7 +45,7 @@ def test_every_policy_of_run_from_8_mib_up(hints: Path) -> None:
     assert found.recommendation is None
     assert headline(found).startswith("no benefit: prefetching saves less than 5% of 1.0")
     assert all(row.elapsed_ns >= found.lower_bound_ns for row in (*found.rows, found.plain, found.demand))
-    assert forecasting.Forecast.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert Record.from_json(json.dumps(found)) == found
 
 
 def test_everything_cached_is_thinking(hints: Path) -> None:
@@ -89,10 +89,10 @@ def test_a_table_and_json(hints: Path, tmp_path: Path, capsys: pytest.CaptureFix
         (["--on", "/no/such/place"], "--on: /no/such/place: No such file or directory"),
         (["--on", "/proc"], "--on: /proc is on no block device"),
         (["--policies", "linux"], 'unknown hinted policy "linux"'),
-        (["--policies", "optimum"], "policy.name (--policies): optimum"),
+        (["--policies", "optimum"], "policies (--policies): optimum"),
         (["--budget", "much"], "--budget"),
         (["--read-ahead", "much"], "--read-ahead"),
-        (["--scheduler", "no-such"], "device.scheduler (--scheduler)"),
+        (["--scheduler", "no-such"], "scheduler (--scheduler)"),
         (["--json", "/no/such/folder/file"], "/no/such/folder"),
     ],
 )
@@ -143,16 +143,16 @@ def test_a_recorded_command(tmp_path: Path) -> None:
 
 
 def test_a_measured_device_without_an_arm_answers_as_measured(hints: Path) -> None:
-    point = profiling.Point(request_bytes=1 << 20, depth=1, reads=10, requests_per_s=500.0, bytes_per_s=524_288_000.0)
-    check = profiling.Check(held_out=(), mean_error=0.0, largest_error=0.0, demerit=0.0)
-    found = profiling.Found(
+    point = Record(request_bytes=1 << 20, depth=1, reads=10, requests_per_s=500.0, bytes_per_s=524_288_000.0)
+    check = Record(held_out=(), mean_error=0.0, largest_error=0.0, demerit=0.0)
+    found = Record(
         schema=1,
         device="/dev/x",
         capacity_bytes=(1 << 40) + 512,
         elapsed_ns=1,
         reads=10,
         seed=1,
-        latency=profiling.Latency(near_ns=90_000, far_ns=100_000, buffered_ns=None),
+        latency=Record(near_ns=90_000, far_ns=100_000, buffered_ns=None),
         by_depth=(point,),
         by_depth_long=(),
         saturating_depth=16,
@@ -160,7 +160,7 @@ def test_a_measured_device_without_an_arm_answers_as_measured(hints: Path) -> No
         by_size=(point,),
         saturating_bytes=1 << 20,
         notes=(),
-        model=profiling.Model(name="flash", parameters=(), check=check),
+        model=Record(name="flash", parameters=(), check=check),
         profile="",
     )
     keys = forecasting.flash_keys(found)

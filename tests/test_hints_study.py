@@ -191,7 +191,7 @@ def test_a_cold_disk_has_nothing_in_the_buffer_of_the_drive(tmp_path: Path, monk
                 for place in range(15_000_000, 40_000_000, 10_000_000):
                     os.pread(file.fileno(), 4096, place)
             after = platform.statistics(disk.root.with_name("drive"))
-            return after.device_requests - after.buffer_hits - (before.device_requests - before.buffer_hits)
+            return int(after.device_requests - after.buffer_hits - (before.device_requests - before.buffer_hits))
 
         forgotten = min(from_the_media() for _ in range(2))
         assert forgotten >= 3

@@ -39,7 +39,6 @@ def test_the_command_sends_each_request_once_and_in_order(run: Run, trace: Path)
     assert told["compute_ns"] + told["stall_ns"] + told["idle_ns"] == told["elapsed_ns"]
     assert told["compute_ns"] >= 30_000_000
     assert set(told["response_ns"]) == {"mean", "p50", "p90", "p99", "max"}
-    assert playing.Played(**told).to_dict() == told
 
 
 def test_the_text_is_for_people(run: Run, trace: Path) -> None:
@@ -102,9 +101,9 @@ def test_mistakes_are_told_in_one_line(run: Run, trace: Path, tmp_path: Path) ->
             ((missing, "--to", f"nbd+unix:///?socket={missing}"), f"{missing}: No such file"),
             ((str(trace), "--to", small.uri), "beyond the export's 4KiB"),
             ((str(trace), "--to", server.uri, "--arrival", "open"), "arrival (--arrival): the trace carries no times"),
-            ((str(trace), "--to", server.uri, "--speed", "0"), "speed (--speed): 0 is out of range"),
+            ((str(trace), "--to", server.uri, "--speed", "0"), "speed (--speed): 0.0 is out of range"),
             ((str(trace), "--to", server.uri, "--depth", "0"), "depth (--depth): 0 is out of range"),
-            ((str(trace), "--to", server.uri, "--limit", "0"), "limit (--limit): is 0"),
+            ((str(trace), "--to", server.uri, "--limit", "0"), "limit (--limit): 0 is out of range"),
             ((str(trace), "--to", server.uri, "--compute", "soon"), "compute (--compute):"),
             ((str(trace), "--to", server.uri, "--writable", "--skip-writes"), "exclude each other"),
             ((str(trace), "--to", dying.uri), "after 2 requests"),

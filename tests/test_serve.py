@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 import headstart
-from headstart.cli import serve as command
 from tests import nbd_server
 from tests.conftest import COMMAND, Run
 from tests.machines import PATIENCE_S, running, wait_until
@@ -426,16 +425,6 @@ def test_a_scenario_gives_its_lowest_level(tmp_path: Path) -> None:
         'policy = {name = "ra", degree = 4}\nreplacement = "arc"\ncoordinator = {name = "pfc", queue = 0.2}\n',
         encoding="utf-8",
     )
-    level = command.level_of_scenario(path, None)
-    assert level == {
-        "blocks": 30,
-        "policy": {"name": "ra", "degree": 4},
-        "replacement": "arc",
-        "coordinator": {"name": "pfc", "queue": 0.2},
-        "separate_prefetch": False,
-        "link": {"alpha": "6ms"},
-    }
-    assert command.level_of_scenario(path, "L1") == {"blocks": 10, "separate_prefetch": False}
     with serving(tmp_path / "socket", "mem:1MiB", "--scenario", str(path), "--json", "-") as process:
         keys = json.loads(ended(process))["exports"][0]["level_keys"]
     assert (keys["policy"]["degree"], keys["coordinator"]["queue"]) == (4, 0.2)

@@ -18,9 +18,11 @@ import pytest
 
 from headstart import HeadstartError, _core, advice, model, tuning
 from headstart.cli import tune as command
+from headstart.live import core
+from headstart.live.core import Record
 from headstart_lab.livestudy.platform import read_only_sysfs
 from tests import machines
-from tests.conftest import COMMAND, ROOT, Run
+from tests.conftest import COMMAND, Run
 from tests.machines import wait_until
 from tests.test_bad_input import one_line
 
@@ -77,8 +79,14 @@ def machine(tmp_path: Path) -> Callable[..., dict[str, str]]:
     return fields
 
 
-def ask(action: str, fields: dict[str, str]) -> tuning.Report:
-    return tuning.Report.from_json(_core.tune(action, json.dumps(fields)))
+def ask(action: str, fields: dict[str, str]) -> Record:
+    return core.command("tune", {action.replace("-", "_"): True, **fields})
+
+
+def status(**fields: Any) -> Record:
+    """Return a status of a watch."""
+    names = json.loads(_core.command_schema("tune-watch"))["report"]["properties"]
+    return Record({**dict.fromkeys(names, 0), **fields})
 
 
 def test_a_path_is_tuned_by_the_disk_below_it(machine: Callable[..., dict[str, str]], tmp_path: Path) -> None:
@@ -174,18 +182,36 @@ def test_the_bus_of_the_host_that_measured_a_drive_is_named(machine: Callable[..
             (".", "--apply"),
             "profile: is missing: how deep is not known; allowed: --profile with a name of `headstart list",
         ),
-        ((".", "--profile", "object-store"), 'profile: nothing moves in "object-store": there is no switch'),
+        (
+            (".", "--profile", "object-store"),
+            'profile (--profile): nothing moves in "object-store": there is no switch',
+        ),
         ((".", "--profile", "ibm-36gb"), 'model: unknown model "ibm-36gb"'),
-        ((".", "--profile", "uniform", "--depth", "1MiB"), "depth: there is a profile too; allowed: one of the two"),
+        (
+            (".", "--profile", "uniform", "--depth", "1MiB"),
+            "depth (--depth): there is a profile too; allowed: one of the two",
+        ),
         ((".", "--depth", "1MiB", "--set", "rpm=1"), "set: a depth has no keys; allowed: --set with --profile"),
-        ((".", "--depth", "400"), 'depth: "400" has no unit; allowed: a size with a unit'),
-        ((".", "--depth", "1GiB"), "depth: a depth of 1GiB; allowed: 1B to 16MiB; with --force up to 1GiB"),
-        ((".", "--depth", "2GiB", "--force"), "depth: a depth of 2GiB; allowed: 1B to 16MiB; with --force up to 1GiB"),
-        ((".", "--watch"), "profile: is missing: to follow an arm takes its seek curve; allowed: --profile NAME of"),
+        ((".", "--depth", "400"), 'depth (--depth): "400" has no unit; allowed: a size with a unit'),
+        ((".", "--depth", "1GiB"), "depth (--depth): a depth of 1GiB; allowed: 1B to 16MiB; with --force up to 1GiB"),
+        (
+            (".", "--depth", "2GiB", "--force"),
+            "depth (--depth): a depth of 2GiB; allowed: 1B to 16MiB; with --force up to 1GiB",
+        ),
+        (
+            (".", "--watch"),
+            "profile: is missing: to follow an arm takes its seek curve; allowed: --profile with a name of",
+        ),
         ((".", "--watch", "--depth", "1MiB"), "--depth: cannot be combined with --watch"),
         ((".", "--apply", "--for", "1s"), "--for: cannot be combined with --apply"),
-        ((".", "--watch", "--for", "0s", "--profile", "nvme"), 'profile: nothing moves in "nvme": there is no switch'),
-        ((".", "--watch", "--profile", "hp97560", "--for", "1"), 'duration: "1" has no unit; allowed: a time with'),
+        (
+            (".", "--watch", "--for", "0s", "--profile", "nvme"),
+            'profile (--profile): nothing moves in "nvme": there is no switch',
+        ),
+        (
+            (".", "--watch", "--profile", "hp97560", "--for", "1"),
+            'duration (--for): "1" has no unit; allowed: a time with',
+        ),
         (
             (".", "--watch", "--for", "0s", "--profile", "hp97560", "--openmetrics", "missing/x"),
             "missing/x: cannot be written",
@@ -217,7 +243,7 @@ def test_a_look_at_the_real_machine_needs_no_rights(run: Run, tmp_path: Path) ->
     words = ("tune", "/", "--profile", "ibm-36gb-10k", "--state", tmp_path / "tune.json", "--json", "-")
     done = run(*words)
     assert done.returncode == 0, done.stderr
-    report = tuning.Report.from_json(done.stdout)
+    report = Record.from_json(done.stdout)
     file = Path("/sys/class/bdi", report.device.number, "read_ahead_kb")
     assert report.now_kb == int(file.read_text()) == report.found_kb
 
@@ -378,12 +404,10 @@ def test_python_refuses_as_the_command_does(machine: Callable[..., dict[str, str
     (tmp_path / "tune.json").write_text("{")
     for action in ("dry-run", "apply", "restore"):
         with pytest.raises(HeadstartError, match=r"tune.json: is damaged: .*; allowed: "):
-            ask(action, machine(depth="1MiB"))
+            ask(action, machine() if action == "restore" else machine(depth="1MiB"))
     assert (tmp_path / "tune.json").read_text() == "{"
     with pytest.raises(HeadstartError, match=r"\(did you mean \"depth\"\?\)"):
         ask("dry-run", machine(deptn="1MiB"))
-    with pytest.raises(HeadstartError, match='action: "look"; allowed: dry-run, apply, restore'):
-        ask("look", machine())
 
 
 def give(pipe: Path, text: str, reader: subprocess.Popen[bytes]) -> None:
@@ -410,8 +434,8 @@ def test_one_that_is_killed_before_it_writes_the_number_loses_nothing(
     (file,) = tmp_path.glob("sys/class/bdi/*/read_ahead_kb")
     file.unlink()
     os.mkfifo(file)
-    program = "import sys; from headstart import _core; _core.tune('apply', sys.argv[1])"
-    words = [sys.executable, "-c", program, json.dumps(machine(depth="1MiB"))]
+    program = "import sys; from headstart import _core; _core.command('tune', sys.argv[1])"
+    words = [sys.executable, "-c", program, json.dumps({"apply": True, **machine(depth="1MiB")})]
     with subprocess.Popen(words) as process:
         try:
             give(file, "128\n", process)
@@ -428,10 +452,9 @@ def test_one_that_is_killed_before_it_writes_the_number_loses_nothing(
 
 
 def test_the_status_line_is_of_the_last_second() -> None:
-    fields: dict[str, Any] = dict.fromkeys(tuning.Status.__annotations__, 0)
-    then = tuning.Status(**fields)
+    then = status()
     more = {"elapsed_ns": 2_000_000_000, "requests": 250, "switches": 100, "seek_ns": 7_530_000, "now_kb": 384}
-    now = tuning.Status(**{**fields, **more, "bytes_per_second": 37.3e6, "bytes": 392_769.0})
+    now = status(**more, bytes_per_second=37.3e6, bytes=392_769.0)
     line = "125 requests/s, 40% of them switches; seeks 7.53 ms, 37.3 MB/s: 392.8 kB; read-ahead 384 KiB"
     assert command.status_line(then, now) == line
 
@@ -440,13 +463,12 @@ def test_each_note_is_said_once_as_soon_as_there_is_one(
     machine: Callable[..., dict[str, str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     device = ask("dry-run", machine(depth="1MiB")).device
-    fields: dict[str, Any] = dict.fromkeys(tuning.Status.__annotations__, 0)
     watcher = command.Watcher()
     said = []
     for notes in (["one"], ["one"], ["one", "two"]):
-        watcher.look(tuning.Status(**{**fields, "device": device, "notes": notes}))
+        watcher.look(status(device=device, notes=notes))
         said.append([line for line in capsys.readouterr().err.splitlines() if "followed" not in line])
-    watcher.say(tuning.Status(**{**fields, "notes": ["one", "two", "three"]}))
+    watcher.say(status(notes=["one", "two", "three"]))
     said.append(capsys.readouterr().err.splitlines())
     assert said == [["one"], [], ["two"], ["three"]]
 
@@ -464,12 +486,3 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def test_the_page_describes_each_field() -> None:
-    page = (ROOT / "docs" / "tune.md").read_text(encoding="utf-8")
-    described = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
-    assert [field for field in tuning.Report.__annotations__ if field not in described] == []
-    assert [f for f in tuning.Device.__annotations__ if f"device.{f}" not in described] == []
-    assert [f for f in tuning.Depth.__annotations__ if f"proposed.{f}" not in described] == []
-    assert [field for field in tuning.Status.__annotations__ if field not in described] == []

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 
 __version__: str
-TUNE_STATE: str
+COMMANDS: list[str]
 
 class HeadstartError(ValueError):
     """A mistake in a scenario, a trace or an argument, in one line."""
@@ -129,76 +129,11 @@ def play(
 ) -> str:
     """Play the parallel program of a scenario with real threads; return the result."""
 
-def play_trace(
-    path: str | PathLike[str],
-    to: str,
-    *,
-    format: str = "auto",
-    request_size: str | None = None,
-    arrival: str = "closed",
-    compute: str = "trace",
-    speed: float = 1.0,
-    depth: int | None = None,
-    processes: str = "merged",
-    limit: int | None = None,
-    writes: str = "as-read",
-    addresses: str = "error",
-    connections: int = 1,
-    seed: int = 1,
-    select: str = "{}",
-    on_progress: Callable[[float, int], object] | None = None,
-) -> str:
-    """Replay a trace against a live NBD server; return what was measured."""
+def command(name: str, given: str, *, on_progress: Callable[[str], object] | None = None) -> str:
+    """Run a command of this machine with these options until it ends or `on_progress` says so; return the report."""
 
-def emulate(
-    profile: str,
-    image: str | PathLike[str],
-    mount: str | PathLike[str],
-    *,
-    keys: str = "{}",
-    scheduler: str = "fcfs",
-    on_progress: Callable[[str], object] | None = None,
-) -> tuple[str, bool, bool]:
-    """Mount an emulated disk and stay until it is unmounted; return its statistics, if it was in use, if covered."""
-
-def serve(
-    exports: list[tuple[str, str]],
-    *,
-    listen: str,
-    level: str,
-    page: str,
-    allow_remote: bool = False,
-    insecure: bool = False,
-    tls_cert: str | PathLike[str] | None = None,
-    tls_key: str | PathLike[str] | None = None,
-    tls_clients: str | PathLike[str] | None = None,
-    writable: bool = False,
-    direct: bool = False,
-    no_lock: bool = False,
-    depth: int | None = None,
-    connections: int | None = None,
-    memory: str | None = None,
-    record: str | PathLike[str] | None = None,
-    hints: str | PathLike[str] | None = None,
-    hint_policy: str | None = None,
-    spill: str | None = None,
-    openmetrics: str | None = None,
-    log: str | PathLike[str] | None = None,
-    on_progress: Callable[[str], object] | None = None,
-) -> str:
-    """Serve exports to NBD clients until `on_progress` says that it is enough; return the report."""
-
-def record(
-    command: list[str],
-    target: str | PathLike[str],
-    *,
-    to: str = "hints",
-    cold: bool = False,
-    buffer: str | None = None,
-    tracing: str | None = None,
-    on_start: Callable[[int], object] | None = None,
-) -> str:
-    """Run a command and write what it reads; return exit status and summary."""
+def command_schema(name: str) -> str:
+    """Return the options of a command and the fields of its report, as JSON Schema."""
 
 def hints_show(path: str | PathLike[str]) -> str:
     """Return what a recording holds."""
@@ -209,15 +144,6 @@ def hints_merge(target: str | PathLike[str], paths: list[str | PathLike[str]], s
 def hints_check(path: str | PathLike[str]) -> str:
     """Return the files of a recording that are not as they were."""
 
-def tune(action: str, question: str) -> str:
-    """Show ("dry-run"), write ("apply") or take back ("restore") a device's read-ahead; return the report."""
-
-def tune_watch(question: str, *, on_progress: Callable[[str], object] | None = None) -> str:
-    """Follow what a device does and set its read-ahead by that; return the last status."""
-
-def forecast_hints(question: str, *, progress: Callable[[float], object] | None = None) -> str:
-    """Forecast a recorded command with and without prefetching; return the forecast as JSON."""
-
 def run_command(words: list[str]) -> int:
     """Run a command as `headstart run` does with these words; return the exit status."""
 
@@ -226,16 +152,6 @@ def run_options() -> str:
 
 def run_hinted(question: str) -> str:
     """Run a command while what it is going to read is prefetched; return how it ended and the report."""
-
-def profile(
-    path: str | PathLike[str],
-    *,
-    name: str,
-    time_ns: int,
-    seed: int,
-    on_progress: Callable[[float, str], object] | None = None,
-) -> tuple[str, str]:
-    """Measure a device through direct reads; return what was found, and its profile."""
 
 def explain(*, path: str | PathLike[str] | None = None, json: str | None = None, overrides: list[str] = ...) -> str:
     """Return the scenario with every default in it, as TOML."""

@@ -96,7 +96,7 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
                 run("mount", "-t", "overlay", "overlay", "-o", layers, str(written))
 
         def read_bytes() -> int:
-            return platform.statistics(drive).bytes
+            return int(platform.statistics(drive).bytes)
 
         def leave() -> None:
             with platform.undisturbed():

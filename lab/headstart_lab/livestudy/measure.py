@@ -20,7 +20,7 @@ from threading import BrokenBarrierError
 from typing import Any
 
 from headstart._core import HeadstartError
-from headstart.live.emulate import Statistics
+from headstart.live.core import Record
 from headstart_lab.livestudy.platform import PATIENCE_S, SIGNALS, statistics, undisturbed
 from headstart_lab.livestudy.workloads import Read, Workload
 
@@ -48,7 +48,7 @@ class Run:
     """Requests of the drive, by its own count, including read-ahead that outlasts its reader."""
     bytes: int
     busy_ns: int
-    drive: Statistics
+    drive: Record
     """All since the drive was mounted, lateness included."""
 
 
@@ -156,7 +156,7 @@ def _read_ns(descriptor: int, size: int, within: int) -> int:
     return sorted(times)[len(times) // 2]
 
 
-def _at_rest(drive: Path) -> Statistics:
+def _at_rest(drive: Path) -> Record:
     """Return the drive's statistics once nothing is under way: a read-ahead outlasts its reader."""
     give_up = time.monotonic() + REST_S
     while (now := statistics(drive)).outstanding:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from headstart._core import HeadstartError
-from headstart.live.emulate import Statistics
+from headstart.live.core import Record
 from headstart_lab.livestudy.image import missing_tools
 
 PATIENCE_S = 30.0
@@ -152,9 +152,9 @@ def emulated(profile: str, image: Path, mount: Path) -> Iterator[Path]:
                 run("umount", "--lazy", str(mount))
 
 
-def statistics(mount: Path) -> Statistics:
+def statistics(mount: Path) -> Record:
     """Return what the emulated disk has done so far."""
-    return Statistics.from_json((mount / "stats").read_text(encoding="utf-8"))
+    return Record.from_json((mount / "stats").read_text(encoding="utf-8"))
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from typing import Any
 
 import headstart
 from headstart._core import HeadstartError
-from headstart.live.play import Played, play_trace
+from headstart.live.core import Record
+from headstart.live.play import play_trace
 from headstart_lab.livestudy.platform import PATIENCE_S, undisturbed, wait_for
 from headstart_lab.servestudy.cases import DISKS, FREE, Case, Way
 from headstart_lab.servestudy.workloads import Workload
@@ -94,7 +95,7 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
     """
     disk = f"emulate:{case.disk},deadline:{image(folder, case.disk)}"
     with chain(disk, case.levels(workload.footprint), folder) as (above, below, uri):
-        played: Played = in_process(
+        played: Record = in_process(
             lambda: play_trace(
                 workload.trace,
                 uri,

@@ -28,7 +28,8 @@ from typing import Any, Literal
 
 import headstart
 from headstart._core import HeadstartError
-from headstart.live.play import Played, play_trace
+from headstart.live.core import Record
+from headstart.live.play import play_trace
 from headstart_lab.servestudy.cases import DISKS, FREE, Case, Way, cost_ns, link
 from headstart_lab.servestudy.live import Child, at_rest, chain, image, in_process
 from headstart_lab.servestudy.workloads import PAGE, THINK_NS, Workload
@@ -111,7 +112,7 @@ def _mean_ns(uri: str, folder: Path, reads: Reads, workload: Workload, server: C
     played = _played(uri, folder, reads, _times(workload))
     drive = (_drive_ns(server) - before) / played.requests
     crosses = cost_ns(reads[0][1]) if len(set(reads)) > 1 else 0
-    return round(played.response_ns["mean"] - drive) - crosses
+    return round(float(played.response_ns["mean"]) - drive) - crosses
 
 
 def _drive_ns(server: Child | None) -> int:
@@ -139,11 +140,11 @@ def _trace(uri: str, folder: Path, reads: Reads, times: list[float] | None) -> P
     return trace
 
 
-def _played(uri: str, folder: Path, reads: Reads, times: list[float] | None = None) -> Played:
+def _played(uri: str, folder: Path, reads: Reads, times: list[float] | None = None) -> Record:
     trace = _trace(uri, folder, reads, times)
     arrival: Literal["closed", "open"] = "closed" if times is None else "open"
     try:
-        played: Played = in_process(lambda: play_trace(trace, uri, format="csv", arrival=arrival))
+        played: Record = in_process(lambda: play_trace(trace, uri, format="csv", arrival=arrival))
     finally:
         trace.unlink()
     if played.errors:

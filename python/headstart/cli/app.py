@@ -82,8 +82,9 @@ def tree(only: str | None = None) -> typer.Typer:
         if function is None:
             app.add_typer(found.app, name=name, rich_help_panel=group)
         else:
-            keywords = settings or getattr(found, "SETTINGS", {})
-            app.command(name, rich_help_panel=group, **keywords)(getattr(found, function))
+            of = getattr(found, function)
+            keywords = settings or getattr(of, "settings", getattr(found, "SETTINGS", {}))
+            app.command(name, rich_help_panel=group, **keywords)(of)
     return app
 
 

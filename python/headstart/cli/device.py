@@ -11,9 +11,9 @@ from headstart import _input, devices
 from headstart._core import HeadstartError
 from headstart.cli import options, output
 from headstart.cli.listing import keys_text
+from headstart.cli.options import keys_of
 from headstart.cli.progress import watched
 from headstart.cli.shown import plain, safe
-from headstart.policies import toml_value
 from headstart.report import charts
 from headstart.report import device as report
 
@@ -38,24 +38,6 @@ Set = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the device: buffer.size=1MiB. Repeatable."),
 ]
 Png = Annotated[str | None, typer.Option("--png", metavar="FILE", help="Write a picture.")]
-
-
-def keys_of(settings: list[str] | None) -> dict[str, Any]:
-    """Return nested keys from settings of the form "a.b=value"."""
-    keys: dict[str, Any] = {}
-    for setting in settings or []:
-        _input.name(setting, "setting")
-        path, equals, value = setting.partition("=")
-        *tables, last = (part.strip() for part in path.split("."))
-        if not equals or not value.strip() or not last or not all(tables):
-            raise HeadstartError(f'--set: "{setting}"; allowed: key=value, or table.key=value')
-        inner = keys
-        for table in tables:
-            inner = inner.setdefault(table, {})
-            if not isinstance(inner, dict):
-                raise HeadstartError(f'--set: "{setting}" is within a key that has a value; allowed: one of the two')
-        inner[last] = toml_value(value.strip())
-    return keys
 
 
 def tell_written(*targets: str | None) -> None:

@@ -1,22 +1,17 @@
 """`headstart emulate`: a file with the service times of a disk."""
 
 import sys
-from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
 from headstart.cli import options, output
-from headstart.cli.device import Set, keys_of
 from headstart.cli.following import ENDING, Following
 from headstart.cli.shown import plain, safe
-from headstart.cli.targets import check_distinct
-from headstart.live import emulate as emulation
+from headstart.live.core import Record, command
 
 
-def status(then: emulation.Statistics, now: emulation.Statistics) -> str:
+def status(then: Record, now: Record) -> str:
     """Return the status line for the time from `then` to `now`."""
     passed = max(now.elapsed_ns - then.elapsed_ns, 1) / 1e9
     requests = (now.requests - then.requests) / passed
@@ -29,18 +24,8 @@ def status(then: emulation.Statistics, now: emulation.Statistics) -> str:
     )
 
 
-def emulate(
-    profile: Annotated[
-        str, typer.Argument(metavar="PROFILE", help="A name of `headstart list devices`, or a profile's path.")
-    ],
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="The disk's contents: a file or a block device.")],
-    mount: Annotated[Path, typer.Argument(metavar="MOUNT", help="An empty folder.")],
-    settings: Set = None,
-    scheduler: Annotated[
-        str, typer.Option(metavar="NAME", help="Scheduler of the drive's queue: a name of `headstart list schedulers`.")
-    ] = "fcfs",
-    json: options.Json = None,
-) -> None:
+@options.of_core("emulate")
+def emulate(given: options.Given, json: options.Json = None) -> None:
     """Provide IMAGE as MOUNT/disk.img, a file whose reads take as long as on the drive PROFILE.
 
     The file is read-only. MOUNT/stats (JSON) and MOUNT/stats.openmetrics hold its statistics; --json writes them at the
@@ -50,7 +35,8 @@ def emulate(
     Example: headstart emulate ibm-36gb-10k disk.img /mnt/emulated
     """
     output.check_targets(json)
-    check_distinct({"PROFILE": profile, "IMAGE": image, "--json": json})
+    options.check_files("emulate", given, {"--json": json})
+    mount = given["mount"]
     # Unmounting does not wait for other processes, so a second signal has no further effect.
     watch = Following(
         ENDING,
@@ -58,21 +44,19 @@ def emulate(
         status,
     )
     with watch.signals():
-        ended = emulation.emulate(
-            profile, image, mount, keys=keys_of(settings), scheduler=scheduler, progress=watch.look
-        )
+        ended = command("emulate", given, watch.look)
     if ended.was_in_use:
         print(f"{plain(mount)}: was still in use; processes with open files get errors from now on", file=sys.stderr)
     if ended.was_covered:
         problem = "something else is mounted on it, which stays"
         print(f"{plain(mount)}: {problem}; umount that, then {plain(mount)} itself", file=sys.stderr)
     if json is not None:
-        output.write_json(json, output.as_json(ended.to_dict()))
+        output.write_json(json, output.as_json(ended))
     if json != "-":
-        print_statistics(output.console(), ended.statistics)
+        print_statistics(output.console(), ended)
 
 
-def print_statistics(console: Console, done: emulation.Statistics) -> None:
+def print_statistics(console: Console, done: Record) -> None:
     """Print the statistics as text."""
     title = f"{plain(done.profile)} behind {done.scheduler}, {output.seconds(done.elapsed_ns)}"
     console.print(title, markup=False)

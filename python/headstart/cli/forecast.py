@@ -13,65 +13,20 @@ from headstart.cli import options, output
 from headstart.cli.profile import terminated
 from headstart.cli.progress import LIVE_TIDY_S, watched
 from headstart.cli.shown import plain
-from headstart.cli.targets import check_distinct
 from headstart.live import forecast as forecasting
 from headstart.live import profile as profiling
 from headstart.report.forecast import forecast_shown
 
-OPTIONS = {
-    "device.model": "--device",
-    "device.scheduler": "--scheduler",
-    "policy.name": "--policies",
-    "budgets": "--budget",
-    "read_ahead": "--read-ahead",
-}
-"""The option that sets each key of the request."""
 
-
+@options.of_core("forecast")
 def forecast(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording of `headstart record`.", readable=False)],
-    hints: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Prefetch from this recording: an older one, or another command's. Default: FILE.",
-            readable=False,
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="The device that the recorded run waited for most: a name of `headstart list devices`, or a profile. "
-            "Default: by its waits and what the system says.",
-        ),
-    ] = None,
+    given: options.Given,
     on: Annotated[
         Path | None,
         typer.Option(
             "--on", metavar="PATH", help="Measure the device that holds PATH, or is PATH. Needs root.", readable=False
         ),
     ] = None,
-    policies: Annotated[
-        str | None,
-        typer.Option(help="Hinted policies, separated by commas. Default: all that `headstart run` supports."),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZES",
-            help="Limits of prefetched but unused data: sizes, separated by commas. Default: from 8MiB up to the "
-            "amount that the hints need.",
-        ),
-    ] = None,
-    read_ahead: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="The kernel's read-ahead. Default: the device's current setting.")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="A name of `headstart list schedulers`. Default: by the kernel's setting."),
-    ] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="Forecast `headstart run --trust`.")] = False,
     json: options.Json = None,
 ) -> None:
     """Predict a recorded command's time from a cold start, plain and with `headstart run`, by policy and budget.
@@ -82,30 +37,17 @@ def forecast(
     Example: headstart forecast git.hints --device seagate-exos-x20
     """
     output.check_targets(json)
-    check_distinct({"FILE": file, "--hints": hints, "--device": device, "--json": json})
-    if device is not None and on is not None:
+    options.check_files("forecast", given, {"--json": json})
+    if "device" in given and on is not None:
         raise HeadstartError("--on: cannot be combined with --device; allowed: one of them")
-    with options.named(OPTIONS), tempfile.TemporaryDirectory(prefix="headstart-") as folder:
-        profile, keys = (device, {}) if on is None else _measured(on, Path(folder))
-        found = watched(
-            f"forecasting {file}",
-            lambda tell: forecasting.forecast(
-                file,
-                prefetch=hints,
-                device=profile,
-                device_keys=keys,
-                scheduler=scheduler,
-                policies=None if policies is None else options.names("--policies", policies),
-                budgets=None if budget is None else options.names("--budget", budget),
-                read_ahead=read_ahead,
-                trusted=trust,
-                progress=tell,
-            ),
-        )
+    with tempfile.TemporaryDirectory(prefix="headstart-") as folder:
+        if on is not None:
+            given["device"], given["device_keys"] = _measured(on, Path(folder))
+        found = watched(f"forecasting {given['hints']}", lambda tell: forecasting.forecast(**given, progress=tell))
     if json != "-":
         forecast_shown(output.console(), found)
     if json is not None:
-        output.write_json(json, output.as_json(found.to_dict()))
+        output.write_json(json, output.as_json(found))
 
 
 def _measured(path: Path, folder: Path) -> tuple[str, dict[str, object]]:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from headstart import model
 from headstart.cli import options, output
-from headstart.cli.device import keys_of
+from headstart.cli.options import keys_of
 from headstart.cli.shown import plain
 
 

@@ -18,21 +18,16 @@ from headstart.cli import options, output
 from headstart.cli.device import facts, tell_written
 from headstart.cli.progress import LIVE_TIDY_S, watched
 from headstart.cli.shown import plain, safe
-from headstart.cli.targets import check_distinct
 from headstart.live import profile as profiling
+from headstart.live.core import Record
 from headstart.report import charts
 from headstart.report import device as report
 from headstart.sizes import bytes_text
 
 
+@options.of_core("profile")
 def profile(
-    device: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH|DEVICE|URL",
-            help="A block device, a file, or an object (s3://BUCKET/KEY, https://HOST/PATH, gs:, az:). Only read.",
-        ),
-    ],
+    given: options.Given,
     out: Annotated[
         str | None,
         typer.Option(
@@ -46,10 +41,6 @@ def profile(
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE", help="Plot the profile on a self-contained HTML page.")
     ] = None,
-    time: Annotated[
-        float, typer.Option("--time", metavar="S", help="Approximate measuring time in seconds.")
-    ] = profiling.TIME_S,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed of the places that are read.")] = 1,
     json: options.Json = None,
 ) -> None:
     """Measure a device with direct reads: seeks, rotation, rates, latency, parallelism, and a prefetch depth.
@@ -67,10 +58,11 @@ def profile(
 
     An object: headstart profile s3://bucket/data.bin --output store.toml
     """
+    device = given["device"]
     target = out if out is not None else f"{Path(device).stem}.toml"
     check(target, force=force)
     output.check_targets(plot, json)
-    check_distinct({"DEVICE": device, "--output": target, "--plot": plot, "--json": json})
+    options.check_files("profile", given, {"--output": target, "--plot": plot, "--json": json})
     if plot is not None:
         charts.altair("profile")
     if target == "-" and json == "-":
@@ -80,12 +72,12 @@ def profile(
     with terminated():
         found = watched(
             f"opening {device}",
-            lambda tell: profiling.profile(device, time_s=time, seed=seed, progress=tell),
+            lambda tell: profiling.profile(**given, progress=tell),
             tidy_s=LIVE_TIDY_S,
         )
     written = [write(found, target, force=force), draw(found, plot)]
     if json is not None:
-        output.write_json(json, output.as_json(found.to_dict()))
+        output.write_json(json, output.as_json(found))
     if "-" not in (target, json):
         print_found(output.console(), found)
         tell_written(*written)
@@ -114,7 +106,7 @@ def terminated() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
+def write(found: Record, target: str, *, force: bool) -> str | None:
     """Write the profile; return the file written, if any."""
     if target == "-":
         typer.echo(found.profile, nl=False)
@@ -125,7 +117,7 @@ def write(found: profiling.Found, target: str, *, force: bool) -> str | None:
     return target
 
 
-def draw(found: profiling.Found, target: str | None) -> str | None:
+def draw(found: Record, target: str | None) -> str | None:
     """Draw the profile as `device plot` does; return the file written, if any."""
     if target is None:
         return None
@@ -138,7 +130,7 @@ def draw(found: profiling.Found, target: str | None) -> str | None:
     return target
 
 
-def print_found(console: Console, found: profiling.Found) -> None:
+def print_found(console: Console, found: Record) -> None:
     """Print the results as tables."""
     seconds = output.seconds(found.elapsed_ns)
     console.print(plain(found.device), style="bold", markup=False)
@@ -168,7 +160,7 @@ def print_found(console: Console, found: profiling.Found) -> None:
         console.print(f"{seeks}the model is {found.model.name}", style="bold")
 
 
-def print_model(console: Console, model: profiling.Model) -> None:
+def print_model(console: Console, model: Record) -> None:
     """Print the numbers of a model without an arm, and how far the model is off."""
     check = model.check
     if model.name != "mechanical":
@@ -201,7 +193,7 @@ def print_model(console: Console, model: profiling.Model) -> None:
     console.print()
 
 
-def shown(each: profiling.Parameter) -> str:
+def shown(each: Record) -> str:
     """Return a number of a model with its unit and its error."""
     forms: dict[str, Callable[[float], str]] = {
         "ns": lambda value: output.duration(round(value)),
@@ -212,7 +204,7 @@ def shown(each: profiling.Parameter) -> str:
     return form(each.value) + ("" if each.error is None else f" +- {form(each.error)}")
 
 
-def latency(found: profiling.Found) -> dict[str, str]:
+def latency(found: Record) -> dict[str, str]:
     """Return the times of reads of 4 KiB."""
     times = found.latency
     buffered = "" if times.buffered_ns is None else f", again {output.duration(times.buffered_ns)}"
@@ -225,7 +217,7 @@ def with_error(ns: int, error_ns: int) -> str:
     return f"{output.duration(ns)} +- {output.duration(error_ns)}"
 
 
-def moving(arm: profiling.Arm) -> dict[str, str]:
+def moving(arm: Record) -> dict[str, str]:
     """Return the properties of a drive with an arm."""
     rates = [zone.bytes_per_s / 1e6 for zone in arm.zones]
     first, last = arm.seeks[0], arm.seeks[-1]
@@ -245,7 +237,7 @@ def moving(arm: profiling.Arm) -> dict[str, str]:
     }
 
 
-def flat(found: profiling.Found) -> dict[str, str]:
+def flat(found: Record) -> dict[str, str]:
     """Return the properties of a device without an arm."""
     best = max(point.bytes_per_s for point in found.by_size)
     saturating = found.saturating_bytes or 0
@@ -255,7 +247,7 @@ def flat(found: profiling.Found) -> dict[str, str]:
     }
 
 
-def remote(found: profiling.Found) -> dict[str, str]:
+def remote(found: Record) -> dict[str, str]:
     """Return the properties of an object store; its model has them with their errors."""
     alone, best = found.by_depth_long[0], max(found.by_depth_long, key=lambda point: point.bytes_per_s)
     gain = f"{best.bytes_per_s / alone.bytes_per_s:,.1f} times one" if alone.bytes_per_s else ""
@@ -266,7 +258,7 @@ def remote(found: profiling.Found) -> dict[str, str]:
     } | together(found)
 
 
-def together(found: profiling.Found) -> dict[str, str]:
+def together(found: Record) -> dict[str, str]:
     """Return the throughput of parallel reads."""
     best = max(point.requests_per_s for point in found.by_depth)
     reads = "1 outstanding" if found.saturating_depth == 1 else f"{found.saturating_depth} outstanding"

@@ -1,32 +1,17 @@
 """`headstart record`: records the pages that a command reads."""
 
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from headstart.cli import output
+from headstart.cli import options, output
 from headstart.cli.shown import plain
 from headstart.live import record as recording
 
-Target = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.", show_default=False)]
-Cold = Annotated[
-    bool,
-    typer.Option(
-        "--cold", help="First drop the page cache and the dentry and inode caches. This affects all programs."
-    ),
-]
-Buffer = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE", help="The kernel's buffer per processor. Default: 4MiB; increase it if events are lost."
-    ),
-]
-Command = Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command and its arguments.")]
 
-
-def record(output_file: Target, command: Command, cold: Cold = False, buffer: Buffer = None) -> None:
+@options.of_core("record")
+def record(given: options.Given) -> None:
     """Run CMD and record every page that it and its children read, cached or not.
 
     The recording covers read calls, page faults on mapped files, programs, directories and file-system metadata, in
@@ -35,22 +20,24 @@ def record(output_file: Target, command: Command, cold: Cold = False, buffer: Bu
 
     Example: headstart record -o git.hints --cold -- git status
     """
-    _record(output_file, command, to="hints", cold=cold, buffer=buffer)
+    _record(given)
 
 
-def record_trace(output_file: Target, command: Command, cold: Cold = False, buffer: Buffer = None) -> None:
+@options.of_core("record")
+def record_trace(given: options.Given) -> None:
     """Run CMD and write every page that it and its children read to a CSV trace.
 
     Like `headstart record`, but in a format that other programs read. NAME.files.csv maps file numbers to paths.
 
     Example: headstart trace record -o git.csv --cold -- git status
     """
-    _record(output_file, command, to="csv", cold=cold, buffer=buffer)
+    _record({**given, "to": "csv"})
 
 
-def _record(target: Path, command: list[str], *, to: str, cold: bool, buffer: str | None) -> None:
+def _record(given: dict[str, Any]) -> None:
+    target = given["target"]
     output.check_file(str(target))
-    done = recording.record(command, target, to=to, cold=cold, buffer=buffer)
+    done = recording.record(**given)
     print(plain(f"headstart: {target}: {described(done['summary'])}"), file=sys.stderr)
     for note in notes(done["summary"]):
         print(f"headstart: {note}", file=sys.stderr)

@@ -1,25 +1,18 @@
 """`headstart tune`: sets the read-ahead of a real device."""
 
 import sys
-from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart._core import HeadstartError
 from headstart.cli import options, output
-from headstart.cli.device import Set, keys_of
 from headstart.cli.following import ENDING, Following
 from headstart.cli.shown import plain, safe
-from headstart.cli.targets import check_distinct
-from headstart.live import tune as tuning
-
-PROFILES = "NAME of `headstart list devices`, or FILE, a profile, which `headstart profile` measures and writes"
+from headstart.live.core import Record, command
 
 
-class Watcher(Following[tuning.Status]):
+class Watcher(Following[Record]):
     """Prints the status and the notes of a watch."""
 
     def __init__(self) -> None:
@@ -30,18 +23,18 @@ class Watcher(Following[tuning.Status]):
         )
         self.said = 0
 
-    def look(self, now: tuning.Status) -> bool:
+    def look(self, now: Record) -> bool:
         """Print the notes and the status of `now`; return whether the watch is to end."""
         self.say(now)
         return super().look(now)
 
-    def say(self, now: tuning.Status) -> None:
+    def say(self, now: Record) -> None:
         """Print the notes added since the last call."""
         say(now.notes[self.said :])
         self.said = len(now.notes)
 
 
-def status_line(then: tuning.Status, now: tuning.Status) -> str:
+def status_line(then: Record, now: Record) -> str:
     """Return the status line for the time from `then` to `now`."""
     passed = max(now.elapsed_ns - then.elapsed_ns, 1) / 1e9
     requests = now.requests - then.requests
@@ -54,51 +47,8 @@ def status_line(then: tuning.Status, now: tuning.Status) -> str:
     )
 
 
-def tune(
-    device: Annotated[
-        Path,
-        typer.Argument(metavar="DEVICE", readable=False, help="A disk, partition or loop device, or a path on it."),
-    ],
-    profile: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", help="The drive: a name of `headstart list devices`, or a profile's path."),
-    ] = None,
-    settings: Set = None,
-    depth: Annotated[str | None, typer.Option(metavar="SIZE", help="Use this depth instead of the profile's.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the current and the proposed depth. The default; needs no root.")
-    ] = False,
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Write the depth. It lasts until --restore or the next boot.")
-    ] = False,
-    restore: Annotated[bool, typer.Option("--restore", help="Write the value from before the first --apply.")] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Follow the drive's seeks and adjust the depth; restore at the end.")
-    ] = False,
-    duration: Annotated[
-        str | None,
-        typer.Option("--for", metavar="DURATION", help='With --watch: stop after this time, such as "10min".'),
-    ] = None,
-    openmetrics: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --watch: keep the status in this file, as OpenMetrics.")
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Allow more than 16 MiB; with --restore: restore even if another program has changed the value.",
-        ),
-    ] = False,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            readable=False,
-            help="File for the original values. Default: /var/lib/headstart/tune.json.",
-        ),
-    ] = None,
-    json: options.Json = None,
-) -> None:
+@options.of_core("tune")
+def tune(given: options.Given, json: options.Json = None) -> None:
     """Set the read-ahead of Linux on DEVICE to the drive's competitive depth (Li, Shen, Papathanasiou 2007).
 
     The competitive depth is the amount of data that the drive transfers in the time of a switch: a seek plus half a
@@ -107,88 +57,32 @@ def tune(
 
     Example: headstart tune /dev/sda --profile my-drive.toml --apply
     """
-    action = one_of({"--dry-run": dry_run, "--apply": apply, "--restore": restore, "--watch": watch})
     output.check_targets(json)
-    check_distinct(
-        {
-            "DEVICE": device,
-            "--profile": profile,
-            "--state": state or tuning.DEFAULT_STATE,
-            "--openmetrics": openmetrics,
-            "--json": json,
-        }
-    )
-    if action != "--watch":
-        refuse(action, {"--for": duration, "--openmetrics": openmetrics})
-    if action == "--watch":
-        follow(device, profile, settings, depth, duration, openmetrics, state, json, force=force)
+    options.check_files("tune", given, {"--json": json})
+    if "watch" in given:
+        follow(given, json)
         return
-    if action == "--restore":
-        refuse(action, {"--profile": profile, "--depth": depth, "--set": settings})
-        report = tuning.restore(device, force=force, state=state)
-    else:
-        write = tuning.apply if action == "--apply" else tuning.show
-        report = write(device, profile=profile, keys=keys_of(settings), depth=depth, force=force, state=state)
+    report = command("tune", given)
     if json is not None:
-        output.write_json(json, output.as_json(report.to_dict()))
+        output.write_json(json, output.as_json(report))
     if json != "-":
         print_report(output.console(), report)
     else:
         say(report.notes)
 
 
-def follow(
-    device: Path,
-    profile: str | None,
-    settings: list[str] | None,
-    depth: str | None,
-    duration: str | None,
-    openmetrics: Path | None,
-    state: Path | None,
-    json: str | None,
-    *,
-    force: bool,
-) -> None:
+def follow(given: dict[str, Any], json: str | None) -> None:
     """Watch until a signal arrives, then print a summary."""
-    refuse("--watch", {"--depth": depth})
-    if profile is None:
-        raise HeadstartError(
-            f"profile: is missing: to follow an arm takes its seek curve; allowed: --profile {PROFILES}"
-        )
-    if openmetrics is not None:
-        output.check_file(str(openmetrics))
+    if "openmetrics" in given:
+        output.check_file(str(given["openmetrics"]))
     watcher = Watcher()
     with watcher.signals():
-        status = tuning.watch(
-            device,
-            profile=profile,
-            keys=keys_of(settings),
-            duration=duration,
-            openmetrics=openmetrics,
-            force=force,
-            state=state,
-            progress=watcher.look,
-        )
+        status = command("tune-watch", given, watcher.look)
     watcher.say(status)
     if json is not None:
-        output.write_json(json, output.as_json(status.to_dict()))
+        output.write_json(json, output.as_json(status))
     if json != "-":
         print_table(output.console(), status_rows(status))
-
-
-def one_of(chosen: dict[str, bool]) -> str:
-    """Return the one action that was chosen; the first if none was."""
-    named = [name for name, is_chosen in chosen.items() if is_chosen]
-    if len(named) > 1:
-        raise HeadstartError(f"{named[1]}: cannot be combined with {named[0]}; allowed: one of {', '.join(chosen)}")
-    return named[0] if named else next(iter(chosen))
-
-
-def refuse(action: str, without: dict[str, object]) -> None:
-    """Refuse options that do not apply to an action."""
-    for name, value in without.items():
-        if value is not None:
-            raise HeadstartError(f"{name}: cannot be combined with {action}; allowed: {action} without it")
 
 
 def say(notes: list[str]) -> None:
@@ -197,7 +91,7 @@ def say(notes: list[str]) -> None:
         print(plain(note), file=sys.stderr)
 
 
-def print_report(console: Console, report: tuning.Report) -> None:
+def print_report(console: Console, report: Record) -> None:
     """Print a report as text."""
     print_table(console, rows(report))
     for note in report.notes:
@@ -222,7 +116,7 @@ ENDS = {
 }
 
 
-def status_rows(status: tuning.Status) -> dict[str, str]:
+def status_rows(status: Record) -> dict[str, str]:
     """Return the summary of a watch that has ended."""
     lost = f", {status.lost:,} events lost" if status.lost else ""
     lines = {}
@@ -241,7 +135,7 @@ def status_rows(status: tuning.Status) -> dict[str, str]:
     }
 
 
-def read_arounds(status: tuning.Status) -> str:
+def read_arounds(status: Record) -> str:
     """Return the amount that the kernel read around faults, and the share that was used."""
     used = status.around_used_bytes / status.around_bytes if status.around_bytes else 0.0
     lost = f", {status.lost_faults:,} events lost" if status.lost_faults else ""
@@ -252,7 +146,7 @@ def read_arounds(status: tuning.Status) -> str:
     )
 
 
-def rows(report: tuning.Report) -> dict[str, str]:
+def rows(report: Record) -> dict[str, str]:
     """Return a report as text."""
     lines = {"device": described(report.device)}
     proposed = report.proposed
@@ -270,7 +164,7 @@ def rows(report: tuning.Report) -> dict[str, str]:
     return lines
 
 
-def described(device: tuning.Device) -> str:
+def described(device: Record) -> str:
     """Return the device's name and number, and how it was found."""
     name = device.name or "a file system without a block device"
     parts = [f"{name} ({device.number})"]
@@ -283,7 +177,7 @@ def described(device: tuning.Device) -> str:
     return ", ".join(parts)
 
 
-def why(depth: tuning.Depth) -> str:
+def why(depth: Record) -> str:
     """Return how a depth was computed."""
     pages = f"{depth.pages:,} page{'s' * (depth.pages != 1)} of {depth.page_bytes // 1024:,} KiB"
     if depth.saturating_bytes is not None and depth.bytes_per_second is not None:

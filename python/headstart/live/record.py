@@ -10,10 +10,12 @@ Times are whole nanoseconds (`_ns`), sizes bytes. The core works without the GIL
 
 import json
 from collections.abc import Callable, Sequence
-from os import PathLike, fspath
-from typing import Any, cast
+from os import PathLike
+from typing import Any, Unpack, cast
 
 from headstart import _core
+from headstart.live import core
+from headstart.live.options import Record
 
 Path = str | PathLike[str]
 Facts = dict[str, Any]
@@ -23,25 +25,19 @@ def record(
     command: Sequence[str],
     target: Path,
     *,
-    to: str = "hints",
-    cold: bool = False,
-    buffer: str | None = None,
-    tracing: Path | None = None,
     on_start: Callable[[int], object] | None = None,
+    **options: Unpack[Record],
 ) -> Facts:
     """Run `command`, write its reads to `target`, and return exit status and summary.
 
-    `to` is "hints", or "csv" for a trace. `cold` first drops the page cache and the dentry and inode caches. `buffer`
-    is the kernel's buffer per processor ("4MiB"). `on_start` receives the process id. `tracing` is the mount point of
-    tracefs, if it is not the usual one.
+    `options` are those of `headstart record`, `to`, the format, and `tracing`, the mount point of tracefs. `on_start`
+    receives the process id.
 
     Raises:
         HeadstartError: The caller is not root, there is no tracefs or no such command (then nothing has run), or
             `target` cannot be written.
     """
-    place = None if tracing is None else fspath(tracing)
-    done = _core.record(list(command), target, to=to, cold=cold, buffer=buffer, tracing=place, on_start=on_start)
-    return cast("Facts", json.loads(done))
+    return core.command("record", {"command": list(command), "target": target, **options}, core.told(on_start))
 
 
 def show(path: Path) -> Facts:

@@ -4,12 +4,13 @@ from rich.console import Console
 from rich.table import Table
 
 from headstart._input import plain
-from headstart.live.forecast import BENEFIT_MIN, Forecast, Row
+from headstart.live.core import Record
+from headstart.live.forecast import BENEFIT_MIN
 from headstart.report.text import duration_text as time_text
 from headstart.sizes import bytes_text, size_text
 
 
-def forecast_shown(console: Console, found: Forecast) -> None:
+def forecast_shown(console: Console, found: Record) -> None:
     """Print a forecast as text."""
     console.print(plain(" ".join(found.command)), style="bold", markup=False)
     devices = ", ".join(disk.profile for disk in found.devices)
@@ -23,7 +24,7 @@ def forecast_shown(console: Console, found: Forecast) -> None:
         console.print(f"note: {plain(note)}", markup=False)
 
 
-def headline(found: Forecast) -> str:
+def headline(found: Record) -> str:
     """Return the recommendation in one line."""
     before = time_text(found.plain.elapsed_ns)
     best = found.recommendation
@@ -37,7 +38,7 @@ def headline(found: Forecast) -> str:
     )
 
 
-def _table(found: Forecast) -> Table:
+def _table(found: Record) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("policy", no_wrap=True)
     for name in ("budget", "time", "saved", "requests", "read", "wasted"):
@@ -56,11 +57,11 @@ def _table(found: Forecast) -> Table:
     return table
 
 
-def _share(found: Forecast, elapsed_ns: int) -> float:
+def _share(found: Record, elapsed_ns: int) -> float:
     return elapsed_ns / found.plain.elapsed_ns if found.plain.elapsed_ns else 1.0
 
 
-def _cells(row: Row, name: str) -> list[str]:
+def _cells(row: Record, name: str) -> list[str]:
     return [
         name + (" *" if row.stopped else ""),
         "" if row.budget_bytes is None else size_text(row.budget_bytes),

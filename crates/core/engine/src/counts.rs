@@ -1,9 +1,10 @@
 //! The counts of a level and their form in results, in one table. Only [`crate::Level`] adds to the counters.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A metric of a result that comes from a level's counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Metric {
     /// Its key in the result's JSON.
     pub name: &'static str,
@@ -13,6 +14,8 @@ pub struct Metric {
     pub summary: &'static str,
     /// Whether it is also reported for the application, not only for each level.
     pub of_result: bool,
+    /// The counter, if it is one and not computed from others.
+    pub counter: Option<fn(&Counts) -> u64>,
 }
 
 /// Generates counters, reports and the list of metrics from the lines of the table. A line `name: type` is a counter,
@@ -30,13 +33,13 @@ macro_rules! counts {
             $([#[doc = $sum_doc] $sum: $sum_count])*);
 
         /// The counts of a result, and of each of its levels.
-        #[derive(Debug, Clone, Serialize)]
+        #[derive(Debug, Clone, Serialize, JsonSchema)]
         pub struct CountsReport {
             $(#[doc = $one_doc] pub $one: counts!(@kind $($one_kind)?),)*
         }
 
         /// Metrics of each level about its prefetches and about the traffic to the level above.
-        #[derive(Debug, Clone, Serialize)]
+        #[derive(Debug, Clone, Serialize, JsonSchema)]
         pub struct LevelCountsReport {
             $(#[doc = $two_doc] pub $two: counts!(@kind $($two_kind)?),)*
         }
@@ -57,8 +60,8 @@ macro_rules! counts {
 
         /// All metrics, in the order of results.
         pub const METRICS: &[Metric] = &[
-            $(counts!(@metric $one, counts!(@said $($one_kind)?), $one_doc, true),)*
-            $(counts!(@metric $two, counts!(@said $($two_kind)?), $two_doc, false),)*
+            $(counts!(@metric $one, counts!(@said $($one_kind)?), $one_doc, true, counts!(@counter $one $($one_kind)?)),)*
+            $(counts!(@metric $two, counts!(@said $($two_kind)?), $two_doc, false, counts!(@counter $two $($two_kind)?)),)*
         ];
     };
     (@counters $([#[doc = $doc:literal] $name:ident: $type:ty])*) => {
@@ -84,8 +87,16 @@ macro_rules! counts {
         let value: fn(&Counts, u64) -> _ = $value;
         value($counts, $bytes)
     }};
-    (@metric $name:ident, $kind:expr, $summary:expr, $of_result:expr) => {
-        Metric { name: stringify!($name), kind: $kind, summary: $summary.trim_ascii(), of_result: $of_result }
+    (@counter $name:ident) => { Some(|counts| counts.$name) };
+    (@counter $name:ident $kind:ident) => { None };
+    (@metric $name:ident, $kind:expr, $summary:expr, $of_result:expr, $counter:expr) => {
+        Metric {
+            name: stringify!($name),
+            kind: $kind,
+            summary: $summary.trim_ascii(),
+            of_result: $of_result,
+            counter: $counter,
+        }
     };
 }
 

@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use headstart_types::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Significant digits of the percentiles.
@@ -18,7 +19,7 @@ pub struct Responses {
 }
 
 /// The reported statistics, in nanoseconds.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
     /// Mean, rounded down.
     pub mean: u64,

@@ -31,8 +31,9 @@ pub use files::{check_regular, open_checked, open_regular, read_bytes, read_text
 pub use ids::{Block, Disk, Position, NEVER};
 pub use index_set::IndexSet;
 pub use keys::{
-    absent_in_words, as_text, as_text_if_any, defaults_of, one_of, optional, property_names, read_keys, read_table,
-    schema_of, take_key, toml_problem, within_range, Chosen, KeySchema, KeyTable, Keys, NoKeys, Row, TypedKeys,
+    absent_in_words, as_text, as_text_if_any, defaults_of, one_of, optional, options, property_names, read_keys,
+    read_options, read_table, schema_of, take_key, toml_problem, within_range, Chosen, KeySchema, KeyTable, Keys,
+    NoKeys, Row, TypedKeys,
 };
 pub use openmetrics::{escaped, OpenMetrics};
 pub use printable::{printable, printable_path};

@@ -3,6 +3,12 @@
 
 use std::fmt::Write;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::schema_of;
+
 /// Metric families whose names share a prefix and whose samples share labels.
 pub struct OpenMetrics {
     prefix: &'static str,
@@ -40,6 +46,37 @@ impl OpenMetrics {
         }
     }
 
+    /// Adds each whole number of reports of one type, which have these labels, as a family whose name begins with
+    /// `prefix`: a counter, or a gauge if its field has `#[schemars(extend("x-metric" = "gauge"))]`. Times are left
+    /// out.
+    ///
+    /// # Panics
+    /// A report has no JSON form.
+    pub fn reports<T: Serialize + JsonSchema>(&mut self, prefix: &str, reports: &[(String, T)]) {
+        if reports.is_empty() {
+            return;
+        }
+        let schema = schema_of::<T>();
+        let to_json =
+            |(labels, report): &(String, T)| (labels.clone(), serde_json::to_value(report).expect("plain values"));
+        let values: Vec<(String, Json)> = reports.iter().map(to_json).collect();
+        for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
+            let text = |key: &str| property.get(key).and_then(Json::as_str).unwrap_or_default();
+            if text("type") != "integer" || name.contains("_ns") {
+                continue;
+            }
+            let help = text("description").split_whitespace().collect::<Vec<_>>().join(" ");
+            let (kind, suffix) = if text("x-metric") == "gauge" { ("gauge", "") } else { ("counter", "_total") };
+            let unit = if name.ends_with("_bytes") { "bytes" } else { "" };
+            let sample = |(labels, report): &(String, Json)| {
+                (format!("{suffix} {labels}"), report.get(name).and_then(Json::as_f64).unwrap_or_default())
+            };
+            let samples: Vec<(String, f64)> = values.iter().map(sample).collect();
+            let samples: Vec<(&str, f64)> = samples.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+            self.family(&format!("{prefix}{name}"), kind, unit, help.trim_end_matches('.'), &samples);
+        }
+    }
+
     /// The finished text.
     #[must_use]
     pub fn finish(self) -> String {
@@ -70,6 +107,30 @@ mod tests {
              disk_busy_seconds{{{labels}}} 1.5\n# TYPE disk_late summary\n# HELP disk_late Late\n\
              disk_late{{{labels},quantile=\"1\"}} 0.25\ndisk_late_count{{{labels}}} 2\n# EOF\n"
         );
+        assert_eq!(metrics.finish(), expected);
+    }
+
+    #[test]
+    fn a_report_by_hand() {
+        #[derive(Serialize, JsonSchema)]
+        struct Report {
+            /// Bytes
+            /// read.
+            read_bytes: u64,
+            /// Its name.
+            name: &'static str,
+            /// The limit.
+            #[schemars(extend("x-metric" = "gauge"))]
+            limit: Option<u32>,
+            busy_ns: u64,
+        }
+        let mut metrics = OpenMetrics::new("disk_", &[]);
+        let report = |read_bytes| Report { read_bytes, name: "x", limit: Some(3), busy_ns: 1 };
+        metrics.reports("a_", &[("disk=\"1\"".to_owned(), report(5)), ("disk=\"2\"".to_owned(), report(6))]);
+        let expected = "# TYPE disk_a_read_bytes counter\n# UNIT disk_a_read_bytes bytes\n\
+                        # HELP disk_a_read_bytes Bytes read\ndisk_a_read_bytes_total{disk=\"1\"} 5\n\
+                        disk_a_read_bytes_total{disk=\"2\"} 6\n# TYPE disk_a_limit gauge\n# HELP disk_a_limit The limit\n\
+                        disk_a_limit{disk=\"1\"} 3\ndisk_a_limit{disk=\"2\"} 3\n# EOF\n";
         assert_eq!(metrics.finish(), expected);
     }
 }

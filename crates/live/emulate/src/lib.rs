@@ -31,7 +31,7 @@ pub use disk::EmulatedDisk;
 use headstart_device::DeviceError;
 use headstart_host::PathError;
 use headstart_types::KeyError;
-pub use mount::{Emulation, Ended, Settings};
+pub use mount::{emulate, Emulation, Ended, Settings};
 pub use statistics::{About, Spread, Statistics};
 
 /// Why there is no emulated disk.

@@ -9,8 +9,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use headstart_device::{build_device, build_scheduler, Drive, SECTOR_BYTES};
-use headstart_types::{system_says, Bytes, Nanos};
+use headstart_types::{keys, system_says, Bytes, Nanos};
 use nix::unistd::{getgid, getuid};
+use schemars::JsonSchema;
+use serde::Serialize;
 use toml::Table;
 
 use super::arm::{Answer, Arm};
@@ -29,19 +31,27 @@ const GRACE: Duration = Duration::from_secs(2);
 /// whatever else the machine was at.
 const TIMED: (usize, usize) = (1001, 20);
 
-/// What is to be emulated, and where.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// A name of the registry, or the path of a profile.
-    pub profile: String,
-    /// Laid over the profile's own keys.
-    pub keys: Table,
-    /// What orders the drive's queue: a name of the registry.
-    pub scheduler: String,
-    /// What the disk holds: a regular file or a block device, opened to be read. Its first byte is the drive's.
-    pub image: PathBuf,
-    /// An empty folder.
-    pub mount: PathBuf,
+keys! {
+    /// What is to be emulated, and where.
+    pub struct Settings {
+        /// A name of `headstart list devices`, or a profile's path.
+        #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "PROFILE", "x-file" = "url"))]
+        pub profile: String = String::new(),
+        /// The disk's contents: a file or a block device.
+        #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "IMAGE", "x-file" = "own"))]
+        pub image: PathBuf = PathBuf::new(),
+        /// An empty folder.
+        #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "MOUNT", "x-file" = "any"))]
+        pub mount: PathBuf = PathBuf::new(),
+        /// Keys that override the profile's own.
+        #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+        #[schemars(extend("x-names" = ["--set"], "x-metavar" = "KEY=VALUE", "x-set" = true))]
+        #[schemars(extend("x-help" = "Override a key of the device: buffer.size=1MiB. Repeatable."))]
+        pub keys: Table = Table::new(),
+        /// Scheduler of the drive's queue: a name of `headstart list schedulers`.
+        #[schemars(extend("x-metavar" = "NAME"))]
+        pub scheduler: String = "fcfs".to_owned(),
+    }
 }
 
 /// An emulated disk that is mounted. Dropping it unmounts it.
@@ -56,14 +66,30 @@ pub struct Emulation {
 }
 
 /// How an emulation has ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ended {
     /// All that it has done.
+    #[serde(flatten)]
     pub statistics: Statistics,
-    /// Somebody still had files of it open, and gets errors from now on.
+    /// At the end: whether processes still had its files open. They get I/O errors from now on.
     pub was_in_use: bool,
-    /// Something else was mounted on it. Both stay: its files give errors from now on.
+    /// At the end: whether another file system was mounted on it. Both stay, and its files give I/O errors from now on.
     pub was_covered: bool,
+}
+
+/// How often [`emulate`] tells of the statistics.
+const REFRESH: Duration = Duration::from_millis(100);
+
+/// Mounts an emulated disk until it is unmounted or `told` returns false, which gets the statistics at once and 10 times a second.
+///
+/// # Errors
+/// As of [`Emulation::mount`] and [`Emulation::unmount`].
+pub fn emulate(settings: &Settings, told: &mut dyn FnMut(&Statistics) -> bool) -> Result<Ended, Error> {
+    let emulation = Emulation::mount(settings)?;
+    while emulation.is_mounted() && told(&emulation.statistics()) {
+        std::thread::sleep(REFRESH);
+    }
+    emulation.unmount()
 }
 
 /// The arm of the drive `profile` under `keys`, which holds the bytes of `image`.

@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 use headstart_device::{Finished, Statistics as DriveStatistics};
 use headstart_types::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Version of the JSON.
@@ -11,7 +12,7 @@ const SCHEMA: u32 = 1;
 const DIGITS: u8 = 3;
 
 /// A distribution of times, in nanoseconds. All zero where there is none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Spread {
     /// How many.
     pub count: u64,
@@ -90,17 +91,17 @@ impl Counts {
 }
 
 /// What is emulated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct About {
-    /// The drive, as it was named.
+    /// The drive, as given on the command line.
     pub profile: String,
-    /// What orders its queue.
+    /// Scheduler of the drive's queue.
     pub scheduler: String,
-    /// The image's path.
+    /// Path of the image.
     pub image: String,
-    /// Bytes of the image.
+    /// Size of the image.
     pub image_bytes: u64,
-    /// Bytes of the drive; `None` where it has no limit.
+    /// Capacity of the drive; null if it has no limit.
     pub capacity_bytes: Option<u64>,
 }
 
@@ -108,60 +109,60 @@ pub struct About {
 ///
 /// Identities: `service_ns = seek_ns + rotation_ns + transfer_ns + overhead_ns + wait_ns`; where the scheduler merges
 /// nothing, `response_ns = queue_ns + service_ns` and `device_requests = requests`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Statistics {
-    /// Version of this record.
+    /// Version of this form.
     pub schema: u32,
-    /// Version of the program.
+    /// Version of headstart.
     pub version: &'static str,
     /// What is emulated.
     #[serde(flatten)]
     pub about: About,
-    /// Since the mount.
+    /// Time since the mount.
     pub elapsed_ns: u64,
-    /// Reads that have ended.
+    /// Completed reads.
     pub requests: u64,
-    /// What the drive made of them: fewer where the scheduler merges.
+    /// Requests that the drive has served; fewer if the scheduler merges.
     pub device_requests: u64,
-    /// Bytes that were requested.
+    /// Bytes requested.
     pub bytes: u64,
-    /// Reads that began where the one that ended before had its end.
+    /// Reads that began at the end of the read that completed before.
     pub sequential: u64,
-    /// Their share, 0 to 1; 0 where there are no reads.
+    /// Their share, 0 to 1.
     pub sequential_share: f64,
-    /// Requests of the drive that began in its buffer.
+    /// Requests that began in the drive's buffer.
     pub buffer_hits: u64,
     /// Time with anything in service.
     pub busy_ns: u64,
-    /// Its share of `elapsed_ns`, 0 to 1.
+    /// Its share, 0 to 1.
     pub utilization: f64,
-    /// Moving the arm.
+    /// Sum: moving the arm.
     pub seek_ns: u64,
-    /// Waiting for the first sector.
+    /// Sum: waiting for the first sector.
     pub rotation_ns: u64,
-    /// Media and bus.
+    /// Sum: media and bus.
     pub transfer_ns: u64,
-    /// The controller.
+    /// Sum: the controller.
     pub overhead_ns: u64,
-    /// Waiting within the drive.
+    /// Sum: waiting within the drive.
     pub wait_ns: u64,
-    /// From the start of service to its end.
+    /// Sum of the five.
     pub service_ns: u64,
-    /// From arrival to the start of service.
+    /// Sum: from the arrival to the start of service.
     pub queue_ns: u64,
-    /// From arrival to the end of service.
+    /// Sum: from the arrival to the end of service; without merging `queue_ns + service_ns`.
     pub response_ns: u64,
-    /// Reads that have arrived and not ended.
+    /// Reads that have arrived and not completed.
     pub outstanding: u32,
-    /// The most at any time.
+    /// Maximum queue depth at any time.
     pub queue_depth_max: u32,
-    /// Reads that were answered with an error, because the image could not be read.
+    /// Reads answered with an error: the image could not be read.
     pub failed: u64,
-    /// By how much replies were given after the end that the drive named.
+    /// Lateness of answers: the time from the end that the drive named to the reply.
     pub lateness_ns: Spread,
-    /// Whether the system lets the threads that answer go before others: without it they are late when it is busy.
+    /// The answering threads have real-time priority.
     pub real_time: bool,
-    /// A read through FUSE that no drive delays, measured at the mount: its median. `None` where it could not be.
+    /// Time of a read that needs no drive, the median of 1,001 at the mount; null if it could not be measured.
     pub fuse_round_trip_ns: Option<u64>,
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use headstart_policy::registry::PolicyRow;
 use headstart_types::{Block, Disk as DiskNumber, KeyError, Nanos};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::Serialize;
 use toml::Table;
 
@@ -54,13 +55,15 @@ pub struct Expected {
 }
 
 /// What prefetching from hints has come to. Bytes are whole pages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FollowReport {
     /// The policy.
     pub policy: &'static str,
     /// What the hints name, each page once.
+    #[schemars(extend("x-metric" = "gauge"))]
     pub hinted_bytes: u64,
     /// What may be prefetched and not yet used.
+    #[schemars(extend("x-metric" = "gauge"))]
     pub budget_bytes: u64,
     /// Read ahead.
     pub prefetched_bytes: u64,
@@ -69,6 +72,7 @@ pub struct FollowReport {
     /// The part of `used_bytes` that clients asked for before it was there.
     pub late_bytes: u64,
     /// The part of `prefetched_bytes` that clients have not read.
+    #[schemars(extend("x-metric" = "gauge"))]
     pub wasted_bytes: u64,
     /// The part of `hinted_bytes` that was cached or on its way when its turn came.
     pub cached_bytes: u64,

@@ -11,6 +11,9 @@ pub enum Error {
     /// A setting is wrong.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The server has no such address.
+    #[error(transparent)]
+    Uri(#[from] headstart_nbd::UriError),
     /// The trace cannot be read, or does not fit.
     #[error(transparent)]
     Trace(#[from] TraceError),

@@ -64,7 +64,7 @@ pub(crate) struct Plan<'a> {
 impl<'a> Plan<'a> {
     pub fn new(settings: &'a Settings, survey: &'a Survey, export: &ServerExport) -> Result<Self, Error> {
         let carries = survey.carries;
-        let recorded = match settings.think {
+        let recorded = match settings.compute {
             Think::Drawn(_) => Recorded::Nothing,
             Think::Gaps if carries.time => Recorded::Gaps,
             _ if carries.think => Recorded::Own,
@@ -79,7 +79,7 @@ impl<'a> Plan<'a> {
             size_bytes: export.size_bytes / unit * unit,
             reader: open(settings)?,
             recorded,
-            compute: if let Think::Drawn(compute) = settings.think { Some(compute) } else { None },
+            compute: if let Think::Drawn(compute) = settings.compute { Some(compute) } else { None },
             batch: Vec::new().into_iter(),
             left: settings.limit.unwrap_or(u64::MAX),
             ended: false,
@@ -147,7 +147,7 @@ impl<'a> Plan<'a> {
             };
             self.left -= 1;
             // The time of a write that is left out is think time.
-            if record.write && self.settings.writes == Writes::Skip {
+            if record.write && self.settings.writes() == Writes::Skip {
                 continue;
             }
             return Ok(Some(self.plan(&record)));
@@ -182,7 +182,7 @@ impl<'a> Plan<'a> {
             process,
             offset,
             length,
-            write: record.write && self.settings.writes == Writes::Write,
+            write: record.write && self.settings.writes() == Writes::Write,
             wait: Nanos((wait.0 as f64 / self.settings.speed) as u64),
         };
         self.processes[process].waiting.push_back(planned);

@@ -82,7 +82,6 @@ pub fn replay(
     client: &Client,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Report, Error> {
-    settings.check()?;
     let trace_sha256 = sha256_file(&settings.trace)?;
     // Without it timers end up to 50 us late, which is no reason to stop.
     _ = set_timerslack(1);
@@ -255,7 +254,7 @@ impl Replay<'_> {
                 self.tally.first_error.get_or_insert(format!("{} at byte {offset}: {errno}{said}", Bytes(length)));
             }
             Err(source) => {
-                let (uri, requests) = (self.settings.to.to_string(), self.tally.requests);
+                let (uri, requests) = (self.settings.to.clone(), self.tally.requests);
                 return Err(Error::Lost { uri, source, requests });
             }
         }
@@ -321,13 +320,13 @@ impl Replay<'_> {
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
-            to: settings.to.to_string(),
+            to: settings.uri().map_or_else(|_| settings.to.clone(), |uri| uri.to_string()),
             export_bytes: self.client.export().size_bytes,
             trace: settings.trace.display().to_string(),
             trace_sha256,
             arrival: settings.arrival,
             processes_of: settings.processes,
-            writes_as: settings.writes,
+            writes_as: settings.writes(),
             addresses: settings.addresses,
             speed: settings.speed,
             depth: settings.depth(),

@@ -1,6 +1,7 @@
 //! The result: the words of `simulate`'s where they mean the same. All times are nanoseconds of the clock on the wall.
 
 use headstart_engine::{Responses, Summary};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::plan::Recorded;
@@ -10,82 +11,82 @@ use crate::{Addresses, Arrival, Processes, Settings, Survey, Think, Writes};
 pub const SCHEMA: u32 = 1;
 
 /// What a replay gives.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Report {
-    /// Version of this shape.
+    /// Version of this form.
     pub schema: u32,
-    /// Of headstart.
+    /// Version of headstart.
     pub version: &'static str,
     /// The server.
     pub to: String,
-    /// The export's size.
+    /// Size of the export.
     pub export_bytes: u64,
     /// The trace.
     pub trace: String,
-    /// Its content.
+    /// Hash of its content.
     pub trace_sha256: String,
-    /// As set.
+    /// When requests were sent.
     pub arrival: Arrival,
-    /// As set.
+    /// Whether processes ran one by one.
     pub processes_of: Processes,
-    /// As set.
+    /// What became of the trace's writes.
     pub writes_as: Writes,
-    /// As set.
+    /// What became of addresses beyond the export's end.
     pub addresses: Addresses,
-    /// As set.
+    /// Divisor of arrival and think times.
     pub speed: f64,
-    /// In flight, at most.
+    /// Maximum requests in flight.
     pub depth: u32,
-    /// To the server.
+    /// Connections to the server that were used.
     pub connections: u32,
-    /// What a reader of the figures must know.
+    /// Remarks needed to read the figures.
     pub notes: Vec<String>,
-    /// From the first request's time to the last reply.
+    /// From the start to the last reply; times the number of processes it equals `compute_ns` + `stall_ns` + `idle_ns`.
     pub elapsed_ns: u64,
-    /// Closed: when a process thought, and nothing of it was outstanding; a sum over processes.
+    /// Closed: time without an outstanding request before a process's last request, summed over processes.
     pub compute_ns: u64,
-    /// When something was outstanding; a sum over processes.
+    /// Time with a request outstanding, summed over processes.
     pub stall_ns: u64,
-    /// Open: when nothing was outstanding. Closed: what processes had left when they were done before the last; a sum.
+    /// Open: time without an outstanding request. Closed: time from a process's end to the end of the run. Summed over processes.
     pub idle_ns: u64,
-    /// Replied to.
+    /// Completed requests.
     pub requests: u64,
-    /// The part of them that wrote.
+    /// The part of `requests` that wrote.
     pub writes: u64,
-    /// The part of them that failed.
+    /// The part of `requests` that failed.
     pub errors: u64,
-    /// Content that was read.
+    /// Bytes read.
     pub bytes_read: u64,
-    /// Content that was written.
+    /// Bytes written.
     pub bytes_written: u64,
-    /// Of both kinds, over the elapsed time.
+    /// Bytes of both kinds over the elapsed time.
     pub throughput_bytes_per_s: u64,
-    /// From issue (open: from when it was due) to reply.
+    /// Time from the issue of a request (open: from when it was due) to its reply.
     pub response_ns: Summary,
     /// The same of reads.
     pub read_response_ns: Summary,
     /// The same of writes.
     pub write_response_ns: Summary,
-    /// By how much requests were sent after they were due.
+    /// Delay from the time when a request was due to its issue.
     pub late_ns: Summary,
-    /// Each process, if they are told apart.
+    /// The processes, with `--processes per-pid`.
     pub processes: Vec<ProcessReport>,
 }
 
 /// One process.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ProcessReport {
     /// Its number in the trace.
     pub pid: u32,
-    /// Replied to.
+    /// Completed requests.
     pub requests: u64,
-    /// Until its last reply.
+    /// Time until its last reply.
     pub elapsed_ns: u64,
-    /// As of all.
+    /// Time without an outstanding request.
     pub compute_ns: u64,
-    /// As of all.
+    /// Time with a request outstanding.
     pub stall_ns: u64,
-    /// Of its requests.
+    /// Mean response time of its requests.
     pub response_ns_mean: u64,
 }
 
@@ -128,10 +129,10 @@ impl Tally {
 /// What a reader of the figures must know.
 pub(crate) fn notes(settings: &Settings, survey: &Survey, recorded: Recorded, tally: &Tally) -> Vec<String> {
     let mut notes: Vec<String> = survey.note.iter().cloned().collect();
-    if survey.writes > 0 && settings.writes == Writes::AsRead {
+    if survey.writes > 0 && settings.writes() == Writes::AsRead {
         notes.push(format!("{} writes of the trace were read; --writable writes them", survey.writes));
     }
-    if settings.arrival == Arrival::Closed && settings.think == Think::Trace && recorded == Recorded::Nothing {
+    if settings.arrival == Arrival::Closed && settings.compute == Think::Trace && recorded == Recorded::Nothing {
         let what = if survey.carries.time { "no durations: think times cannot be told from waits" } else { "no times" };
         notes.push(format!("the trace carries {what}; think times are zero; set compute"));
     }

@@ -1,15 +1,18 @@
-//! What is replayed, and how. The words are those of a scenario's `[workload]`.
+//! The options of `headstart play`: parser, help, documentation, Python's keywords and errors are made from this
+//! struct. The words are those of a scenario's `[workload]`.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use headstart_nbd::Uri;
-use headstart_trace::{Compute, Selection};
-use headstart_types::KeyError;
-use serde::Serialize;
+use headstart_nbd::{Uri, UriError};
+use headstart_trace::{Compute, Select, Selection};
+use headstart_types::{from_text, keys, Bytes, KeyError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// When requests are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrival {
     /// After the reply to the last one and a think time.
@@ -30,7 +33,7 @@ pub enum Think {
 }
 
 /// Which requests are of one process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Processes {
     /// All.
@@ -40,7 +43,7 @@ pub enum Processes {
 }
 
 /// What becomes of the trace's writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Writes {
     /// They are read.
@@ -52,7 +55,7 @@ pub enum Writes {
 }
 
 /// What becomes of addresses beyond the export's end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Addresses {
     /// They are an error.
@@ -61,81 +64,124 @@ pub enum Addresses {
     Wrap,
 }
 
-macro_rules! words {
-    ($type:ident, $key:literal, $kind:literal, $($word:literal => $value:ident),*) => {
-        impl FromStr for $type {
-            type Err = KeyError;
-
-            fn from_str(text: &str) -> Result<Self, KeyError> {
-                match text {
-                    $($word => Ok($type::$value),)*
-                    _ => Err(KeyError::unknown($key, $kind, text, [$($word),*].into_iter())),
-                }
-            }
-        }
-    };
-}
-
-words!(Arrival, "arrival", "arrival", "closed" => Closed, "open" => Open);
-words!(Processes, "processes", "choice", "merged" => Merged, "per-pid" => PerPid);
-words!(Writes, "writes", "choice", "as-read" => AsRead, "skip" => Skip, "write" => Write);
-words!(Addresses, "addresses", "choice", "error" => Error, "wrap" => Wrap);
-
 impl FromStr for Think {
-    type Err = KeyError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, KeyError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "trace" => Ok(Think::Trace),
             "gaps" => Ok(Think::Gaps),
-            _ => text.parse().map(Think::Drawn).map_err(|problem: String| {
-                KeyError::new("compute", problem, format!("\"trace\", \"gaps\", {}", Compute::ALLOWED))
-            }),
+            _ => text.parse().map(Think::Drawn),
         }
     }
 }
 
-/// A replay.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The trace.
-    pub trace: PathBuf,
-    /// Its format, or "auto".
-    pub format: String,
-    /// The size of requests, for a trace that carries none.
-    pub request_bytes: Option<u64>,
-    /// The server.
-    pub to: Uri,
-    /// When requests are sent.
-    pub arrival: Arrival,
-    /// Think times, for closed arrivals.
-    pub think: Think,
-    /// Times, of arrivals and of thinking, are divided by it; above zero.
-    pub speed: f64,
-    /// Requests in flight: of each process (closed, 1 if `None`), of all (open, [`Self::OPEN_DEPTH`] if `None`); above zero.
-    pub depth: Option<u32>,
-    /// Which requests are of one process.
-    pub processes: Processes,
-    /// The most requests; above zero.
-    pub limit: Option<u64>,
-    /// What becomes of writes.
-    pub writes: Writes,
-    /// What becomes of addresses beyond the end.
-    pub addresses: Addresses,
-    /// Connections to the server; above zero.
-    pub connections: u32,
-    /// Of drawn think times.
-    pub seed: u64,
-    /// Which files and processes are replayed.
-    pub selection: Selection,
+impl fmt::Display for Think {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Think::Trace => f.write_str("trace"),
+            Think::Gaps => f.write_str("gaps"),
+            Think::Drawn(compute) => compute.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Think {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Think {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(
+            deserializer,
+            "\"trace\", \"gaps\", a time such as \"1ms\", or \"exp:1ms\" for exponential times with that mean",
+        )
+    }
+}
+
+keys! {
+    /// A replay.
+    pub struct Settings {
+        /// The trace.
+        #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "TRACE", "x-file" = "own"))]
+        pub trace: PathBuf = PathBuf::new(),
+        /// The server: nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH; nbds: uses TLS.
+        #[schemars(extend("x-required" = true, "x-metavar" = "URI"))]
+        pub to: String = String::new(),
+        /// Issue of requests. closed: after the last reply and a think time; open: at the trace's times.
+        pub arrival: Arrival = Arrival::Closed,
+        /// Think times with closed arrival: "trace", "gaps", 1ms or exp:1ms.
+        #[schemars(with = "String", extend("x-metavar" = "TIME"))]
+        pub compute: Think = Think::Trace,
+        /// Divide arrival and think times by X.
+        #[schemars(range(min = 0.001, max = 1e6), extend("x-metavar" = "X"))]
+        pub speed: f64 = 1.0,
+        /// Maximum requests in flight: per process if closed (default 1), in total if open (default 1024).
+        #[schemars(range(min = 1, max = 65536), extend("x-metavar" = "N"))]
+        pub depth: Option<u32> = None,
+        /// per-pid: run the trace's processes concurrently.
+        pub processes: Processes = Processes::Merged,
+        /// Play only the first N requests.
+        #[schemars(range(min = 1), extend("x-metavar" = "N"))]
+        pub limit: Option<u64> = None,
+        /// Perform the trace's writes. They overwrite the export's data.
+        pub writable: bool = false,
+        /// Skip writes. Without this and --writable, writes are played as reads.
+        pub skip_writes: bool = false,
+        /// What becomes of the trace's writes; `write` overwrites data of the export.
+        #[schemars(extend("x-names" = []))]
+        pub writes: Writes = Writes::AsRead,
+        /// Addresses beyond the export's end: report an error, or wrap around.
+        pub addresses: Addresses = Addresses::Error,
+        /// Connections to the server.
+        #[schemars(range(min = 1, max = 65536), extend("x-metavar" = "N"))]
+        pub connections: u32 = 1,
+        /// Random seed of think times.
+        #[schemars(extend("x-metavar" = "N"))]
+        pub seed: u64 = 1,
+        /// The trace's format: a name of `headstart list formats`.
+        pub format: String = "auto".to_owned(),
+        /// Request size, for a trace that has offsets but no sizes: 4KiB.
+        #[schemars(extend("x-min" = "1B"))]
+        pub request_size: Option<Bytes> = None,
+        /// Which requests are played.
+        #[schemars(extend("x-flat" = true))]
+        pub select: Select = Select::default(),
+    }
+    impl check = Settings::check;
 }
 
 impl Settings {
     /// More than any device has in flight, and little enough memory.
     pub const OPEN_DEPTH: u32 = 1024;
-    /// The most connections, and requests in flight.
-    const MANY: u32 = 65_536;
-    const SPEEDS: std::ops::RangeInclusive<f64> = 1e-3..=1e6;
+
+    /// The server.
+    ///
+    /// # Errors
+    /// It is no address of one.
+    pub fn uri(&self) -> Result<Uri, UriError> {
+        self.to.parse()
+    }
+
+    /// Which requests are played.
+    ///
+    /// # Errors
+    /// A pattern is empty.
+    pub fn selection(&self) -> Result<Selection, KeyError> {
+        self.select.clone().try_into()
+    }
+
+    /// What becomes of writes.
+    #[must_use]
+    pub fn writes(&self) -> Writes {
+        match (self.writable, self.skip_writes) {
+            (true, _) => Writes::Write,
+            (_, true) => Writes::Skip,
+            _ => self.writes,
+        }
+    }
 
     /// How many may be in flight.
     #[must_use]
@@ -146,25 +192,11 @@ impl Settings {
         })
     }
 
-    /// Checks each by itself.
-    ///
-    /// # Errors
-    /// Which one is out of range, and what is allowed.
-    pub fn check(&self) -> Result<(), KeyError> {
-        if !Self::SPEEDS.contains(&self.speed) {
-            let allowed = format!("a number from {} to {}", Self::SPEEDS.start(), Self::SPEEDS.end());
-            return Err(KeyError::new("speed", format!("{} is out of range", self.speed), allowed));
+    fn check(&self) -> Result<(), KeyError> {
+        if self.writable && self.skip_writes {
+            return Err(KeyError::new("--writable, --skip-writes", "exclude each other", "one of them"));
         }
-        for (key, value) in [("depth", self.depth()), ("connections", self.connections)] {
-            if !(1..=Self::MANY).contains(&value) {
-                let allowed = format!("a whole number from 1 to {}", Self::MANY);
-                return Err(KeyError::new(key, format!("{value} is out of range"), allowed));
-            }
-        }
-        if self.limit == Some(0) {
-            return Err(KeyError::new("limit", "is 0", "a whole number from 1"));
-        }
-        if self.arrival == Arrival::Open && self.think != Think::Trace {
+        if self.arrival == Arrival::Open && self.compute != Think::Trace {
             let problem = "open arrivals have no think times";
             return Err(KeyError::new("compute", problem, "arrival = \"closed\", or no compute"));
         }

@@ -39,16 +39,8 @@ impl Survey {
 
 /// Opens the trace of `settings`.
 pub(crate) fn open(settings: &Settings) -> Result<Box<dyn RecordReader>, Error> {
-    Ok(selected(open_with(&settings.trace, &settings.format, settings.request_bytes)?, &settings.selection)?)
-}
-
-/// What is wrong with `settings` and the trace that they name, as far as it can be told without a server and without reading on.
-///
-/// # Errors
-/// A setting cannot be so, or the trace cannot be opened.
-pub fn check(settings: &Settings) -> Result<(), Error> {
-    settings.check()?;
-    open(settings).map(drop)
+    let request_bytes = settings.request_size.map(|Bytes(bytes)| bytes);
+    Ok(selected(open_with(&settings.trace, &settings.format, request_bytes)?, &settings.selection()?)?)
 }
 
 /// Reads the trace of `settings`, and holds it against the export. `go_on` is asked between batches.
@@ -56,7 +48,6 @@ pub fn check(settings: &Settings) -> Result<(), Error> {
 /// # Errors
 /// The trace cannot be read, lacks what is needed, or does not fit; writes are wanted of a read-only export.
 pub fn survey(settings: &Settings, export: &ServerExport, go_on: &mut dyn FnMut() -> bool) -> Result<Survey, Error> {
-    settings.check()?;
     let mut reader = open(settings)?;
     let carries = reader.carries();
     if carries.objects {
@@ -70,7 +61,7 @@ pub fn survey(settings: &Settings, export: &ServerExport, go_on: &mut dyn FnMut(
     if settings.arrival == Arrival::Open && !carries.time {
         return Err(KeyError::new("arrival", "the trace carries no times", "\"closed\"").into());
     }
-    if settings.writes == Writes::Write && export.flags.contains(Flags::READ_ONLY) {
+    if settings.writes() == Writes::Write && export.flags.contains(Flags::READ_ONLY) {
         return Err(KeyError::new("writable", "the export is read-only", "an export that can be written").into());
     }
     let size_bytes = export.size_bytes / u64::from(export.blocks.bytes_min) * u64::from(export.blocks.bytes_min);
@@ -86,7 +77,7 @@ pub fn survey(settings: &Settings, export: &ServerExport, go_on: &mut dyn FnMut(
         }
         for record in batch.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
             left -= 1;
-            if record.write && settings.writes == Writes::Skip {
+            if record.write && settings.writes() == Writes::Skip {
                 continue;
             }
             requests += 1;

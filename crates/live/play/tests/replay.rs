@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use common::{all_flags, export, serve_tcp, Fault, Memory};
 use headstart_nbd::client::{Client, ConnectOptions};
 use headstart_nbd::{Export, Flags};
-use headstart_play::{replay, survey, Addresses, Arrival, Error, Processes, Report, Settings, Think, Writes};
-use headstart_trace::Selection;
+use headstart_play::{replay, survey, Addresses, Arrival, Error, Processes, Report, Settings, Writes};
+use headstart_types::read_options;
 
 const SIZE: usize = 1 << 20;
 
@@ -49,23 +49,8 @@ impl Bed {
         let memory = Arc::new(Mutex::new(vec![0; export.size_bytes as usize]));
         let to = serve_tcp(export, Arc::clone(&memory), fault);
         let trace = Trace::new(text);
-        let settings = Settings {
-            trace: trace.0.clone(),
-            format: "csv".to_owned(),
-            request_bytes: None,
-            to,
-            arrival: Arrival::Closed,
-            think: Think::Trace,
-            speed: 1.0,
-            depth: None,
-            processes: Processes::Merged,
-            limit: None,
-            writes: Writes::AsRead,
-            addresses: Addresses::Error,
-            connections: 1,
-            seed: 1,
-            selection: Selection::default(),
-        };
+        let (trace_path, format) = (trace.0.clone(), "csv".to_owned());
+        let settings = Settings { trace: trace_path, format, to: to.to_string(), ..Settings::default() };
         Self { trace, memory, settings }
     }
 
@@ -73,7 +58,7 @@ impl Bed {
         assert!(self.trace.0.exists());
         let connection_count = self.settings.connections as usize;
         let options = ConnectOptions { connection_count, ..ConnectOptions::default() };
-        let client = Client::connect(&self.settings.to, options).map_err(Error::Connect)?;
+        let client = Client::connect(&self.settings.uri().unwrap(), options).map_err(Error::Connect)?;
         let survey = survey(&self.settings, client.export(), &mut || true)?;
         replay(&self.settings, &survey, &client, go_on)
     }
@@ -113,7 +98,7 @@ fn twice_the_speed_halves_thinking_and_a_constant_replaces_it() {
     let fast = bed.report();
     assert!(fast.compute_ns >= 70_000, "{fast:?}");
     bed.settings.speed = 1.0;
-    bed.settings.think = "20ms".parse().unwrap();
+    bed.settings.compute = "20ms".parse().unwrap();
     assert!(bed.report().compute_ns >= 40_000_000);
 }
 
@@ -253,12 +238,19 @@ fn what_does_not_fit_is_refused_before_anything_is_sent() {
     let mut bed = Bed::new("offset,size\n0,512\n");
     bed.settings.arrival = Arrival::Open;
     assert!(bed.error().starts_with("arrival: the trace carries no times"));
-    bed.settings.think = Think::Gaps;
-    assert!(bed.error().starts_with("compute: open arrivals"));
-    for (speed, depth) in [(0.0, 1), (f64::NAN, 1), (1.0, 0), (1.0, 70_000)] {
-        let mut bed = Bed::new("offset,size\n0,512\n");
-        (bed.settings.speed, bed.settings.depth) = (speed, Some(depth));
-        assert!(bed.error().contains("is out of range; allowed: "));
+    for (options, said) in [
+        ("arrival = \"open\"\ncompute = \"gaps\"", "compute: open arrivals have no think times"),
+        ("compute = \"soon\"", "compute: \"soon\" has an unknown unit; allowed: \"trace\", \"gaps\", a time"),
+        ("speed = 0.0", "speed: 0.0 is out of range; allowed: a number from 0.001 to 1000000"),
+        ("speed = nan", "speed: nan is out of range; allowed: "),
+        ("depth = 0", "depth: 0 is out of range; allowed: a whole number from 1 to 65536"),
+        ("connections = 70_000", "connections: 70000 is out of range; allowed: a whole number from 1 to 65536"),
+        ("writable = true\nskip_writes = true", "--writable, --skip-writes: exclude each other"),
+        ("process = \"\"", "process: is empty"),
+    ] {
+        let read = read_options::<Settings>(options.parse().unwrap());
+        let error = read.and_then(|settings| settings.selection().map(drop)).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
     }
     let mut bed = Bed::new("op,offset,size\nW,0,512\n");
     bed.settings.writes = Writes::Skip;

@@ -7,6 +7,7 @@
 
 use headstart_device::{build_scheduler, Device, Drive};
 use headstart_types::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 use toml::Table;
 
@@ -26,7 +27,7 @@ const NEAR: (u64, u64) = (128, 2048);
 const QUANTILES: usize = 200;
 
 /// Placement of the reads in a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Places {
     /// Uniformly random.
@@ -38,7 +39,7 @@ pub enum Places {
 }
 
 /// Reads of one kind, measured and simulated. Times are nanoseconds per read.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HeldOut {
     /// Size of a read in bytes.
     pub request_bytes: u64,
@@ -67,7 +68,7 @@ impl HeldOut {
 }
 
 /// Error of the model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Check {
     /// One entry per kind of read.
     pub held_out: Vec<HeldOut>,

@@ -1,6 +1,7 @@
 //! Queue depth: random reads by size, one at a time, and by the number outstanding.
 
 use headstart_types::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::lab::{align, Lab, Phase};
@@ -37,7 +38,7 @@ pub(super) const DEVICE: Effort = Effort { step: 1, timed: TIMED.0, long: LONG }
 pub(super) const OBJECT_STORE: Effort = Effort { step: 2, timed: 6, long: 2048 };
 
 /// Random reads of one size with a constant number outstanding.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// Size of a read in bytes.
     pub request_bytes: u64,

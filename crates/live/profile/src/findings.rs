@@ -1,5 +1,6 @@
 //! The findings of a measurement.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::depths::Point;
@@ -10,7 +11,7 @@ use super::seeks::SeekPoint;
 pub const SCHEMA: u32 = 1;
 
 /// The measured properties of a device.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Findings {
     /// Schema version.
     pub schema: u32,
@@ -43,7 +44,7 @@ pub struct Findings {
 }
 
 /// Median latency of 4 KiB reads, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Latency {
     /// At most 1 MiB before the previous read.
     pub near_ns: u64,
@@ -54,7 +55,7 @@ pub struct Latency {
 }
 
 /// A drive with an arm. Times are nanoseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ArmFound {
     /// Time of a revolution.
     pub turn_ns: u64,
@@ -95,7 +96,7 @@ pub struct ArmFound {
 }
 
 /// A run of sectors with tracks of equal length.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ZoneRate {
     /// First sector.
     pub first_sector: u64,

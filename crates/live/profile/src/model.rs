@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check::{Check, Places};
 use super::fit::{shown, Parameter};
 
 /// The model in a profile.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ModelFound {
     /// "mechanical", "flash" or "object-store".
     pub name: &'static str,

@@ -22,7 +22,7 @@ const PARTS: (u32, u32) = (10, 24);
 const ROUNDS: (usize, usize) = (10, 50);
 
 /// Seek time over a distance.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct SeekPoint {
     /// Distance in tracks.
     pub tracks: u64,

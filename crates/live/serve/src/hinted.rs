@@ -5,6 +5,7 @@ use std::path::Path;
 
 use headstart_hints::{Expected, Follower};
 use headstart_policy::registry::policy;
+use headstart_trace::{selected, Selection};
 use headstart_types::{printable_path, KeyError, Nanos};
 use toml::Table;
 
@@ -17,13 +18,13 @@ const CACHE_SHARE: u32 = 2;
 /// Pages that are taken from a trace: what comes later is left to the read-ahead.
 const PAGES_MAX: u64 = 16 << 20;
 
-/// The reads of the trace at `path`, as hints for an export of `size_bytes` before `frames` pages of `page_bytes`, followed by the
+/// The selected reads of the trace at a path, as hints for an export of `size_bytes` before `frames` pages of `page_bytes`, followed by the
 /// policy of this name.
 ///
 /// # Errors
 /// The trace cannot be read or has no reads of one export, the cache has no room, or there is no such policy.
 pub fn hints(
-    path: &Path,
+    trace: (&Path, &Selection),
     policy_name: &str,
     (size_bytes, page_bytes, frames): (u64, u64, u32),
 ) -> Result<Follower, Error> {
@@ -32,7 +33,7 @@ pub fn hints(
         let problem = format!("a cache of {frames} pages has no room for what they name");
         return Err(KeyError::new("hints", problem, "a larger --cache").into());
     }
-    let (pages, elapsed) = reads(path, size_bytes, page_bytes)?;
+    let (pages, elapsed) = reads(trace, size_bytes, page_bytes)?;
     let budget_pages = u64::from(frames / CACHE_SHARE);
     let expected = Expected { row, keys: Table::new(), pages, elapsed, page_bytes, budget_pages };
     let unfit = |error: KeyError| KeyError::new("hint_policy", error.problem, error.allowed);
@@ -40,10 +41,14 @@ pub fn hints(
 }
 
 /// What is read, in the order of the trace, as far as there are such pages; and when the last request came.
-fn reads(path: &Path, size_bytes: u64, page_bytes: u64) -> Result<(Vec<Range<u64>>, Nanos), Error> {
+fn reads(
+    (path, selection): (&Path, &Selection),
+    size_bytes: u64,
+    page_bytes: u64,
+) -> Result<(Vec<Range<u64>>, Nanos), Error> {
     let refused =
         |problem: &str, allowed: &str| KeyError::new("hints", format!("{} {problem}", printable_path(path)), allowed);
-    let mut reader = headstart_trace::open(path, "auto")?;
+    let mut reader = selected(headstart_trace::open(path, "auto")?, selection)?;
     if !reader.carries().addresses {
         return Err(refused("has requests without addresses", "a trace of --record, or of one device").into());
     }

@@ -10,7 +10,7 @@
 //! - `spill/`: a second level in a local file;
 //! - `profile.rs`: an object measured as a device of the simulator;
 //! - `probe.rs`: how far to read ahead where nothing is said;
-//! - `run.rs`: the command, with its report, metrics, log and recording.
+//! - `settings.rs`: its options; `run.rs`: the command, with its report, metrics, log and recording.
 
 pub mod backing;
 mod buffers;
@@ -27,6 +27,7 @@ mod recording;
 mod report;
 mod run;
 pub mod server;
+mod settings;
 pub mod spill;
 mod stability;
 pub mod statistics;
@@ -37,5 +38,6 @@ mod writes;
 
 pub use error::Error;
 pub use report::{ExportReport, Report};
-pub use run::{run, Settings};
+pub use run::run;
+pub use settings::Settings;
 pub use stability::{Unflushed, Unstable};

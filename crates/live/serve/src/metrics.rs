@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use headstart_engine::Counts;
+use headstart_engine::METRICS;
 use headstart_hints::FollowReport;
 use headstart_host::owned::replace;
 use headstart_types::{escaped, KeyError, Nanos, OpenMetrics};
@@ -110,53 +110,6 @@ type Gauge = (&'static str, &'static str, fn(&Conductor) -> usize);
 /// The same of times.
 type Times = (&'static str, &'static str, fn(&Conductor) -> &Histogram);
 
-/// The families of counters: name, unit, help, value.
-type Counter = (&'static str, &'static str, &'static str, fn(&Totals, &Counts, u64) -> u64);
-
-const COUNTERS: &[Counter] = &[
-    ("read_requests", "", "Requests to read", |totals, _, _| totals.read_requests),
-    ("read_bytes", "bytes", "Bytes of requests to read", |totals, _, _| totals.read_bytes),
-    ("write_requests", "", "Requests to write", |totals, _, _| totals.write_requests),
-    ("write_bytes", "bytes", "Bytes of requests to write", |totals, _, _| totals.write_bytes),
-    ("trim_requests", "", "Trims and writes of zeroes", |totals, _, _| totals.trim_requests),
-    ("flush_requests", "", "Flushes", |totals, _, _| totals.flush_requests),
-    ("failed_requests", "", "Requests that failed", |totals, _, _| totals.failed_requests),
-    ("backing_demand_reads", "", "Reads of the backing for a waiting client", |totals, _, _| {
-        totals.backing_demand_reads
-    }),
-    ("backing_prefetch_reads", "", "Other reads of the backing", |totals, _, _| totals.backing_prefetch_reads),
-    ("backing_read_bytes", "bytes", "Bytes of reads of the backing", |totals, _, _| totals.backing_read_bytes),
-    ("backing_failed_reads", "", "Reads of the backing that failed", |totals, _, _| totals.backing_failed_reads),
-    ("hits_ready", "", "Pages found in the cache", |_, counts, _| counts.hits_ready),
-    ("hits_unready", "", "Pages found on their way", |_, counts, _| counts.hits_unready),
-    ("misses", "", "Pages found neither", |_, counts, _| counts.misses),
-    ("prefetches", "", "Pages prefetched", |_, counts, _| counts.prefetches),
-    ("prefetches_used", "", "Prefetched pages that were read", |_, counts, _| counts.prefetches_used),
-    ("prefetches_late", "", "Those that were still on their way", |_, counts, _| counts.prefetches_late),
-    ("evictions", "", "Pages evicted", |_, counts, _| counts.evictions),
-    ("bypass_pages", "", "Pages that bypassed the cache", |_, counts, _| counts.bypass_blocks),
-    ("readmore_pages", "", "Pages that the coordinator added", |_, counts, _| counts.readmore_blocks),
-];
-
-/// The same of exports with hints, and of those with a spill file.
-type HintCounter = (&'static str, &'static str, &'static str, fn(&FollowReport) -> u64);
-type SpillCounter = (&'static str, &'static str, &'static str, fn(&SpillTotals) -> u64);
-
-const HINT_COUNTERS: &[HintCounter] = &[
-    ("hints_prefetched_bytes", "bytes", "Bytes read ahead because hints name them", |hints| hints.prefetched_bytes),
-    ("hints_used_bytes", "bytes", "Bytes of those that clients have read", |hints| hints.used_bytes),
-    ("hints_late_bytes", "bytes", "Bytes of those that were asked for before they were there", |hints| {
-        hints.late_bytes
-    }),
-];
-
-const SPILL_COUNTERS: &[SpillCounter] = &[
-    ("spill_missed_pages", "", "Pages wanted that the spill file had not", |spill| spill.missed_pages),
-    ("spill_stored_pages", "", "Pages stored in the spill file", |spill| spill.stored_pages),
-    ("spill_corrupt_pages", "", "Pages of the spill file with a wrong checksum", |spill| spill.corrupt_pages),
-    ("spill_failed_requests", "", "Reads and writes of the spill file that failed", |spill| spill.failed_requests),
-];
-
 /// The metrics of a server.
 #[must_use]
 pub fn text(server: &Server) -> String {
@@ -171,25 +124,25 @@ pub fn text(server: &Server) -> String {
             let samples: Vec<(&str, f64)> = samples.iter().map(|(name, value)| (name.as_str(), *value)).collect();
             metrics.family(name, kind, unit, help, &samples);
         };
-    for (name, unit, help, value) in COUNTERS {
-        let of = |(label, conductor): &(String, &Conductor)| {
-            let value = value(&conductor.statistics().totals, conductor.counts(), conductor.setting().page_bytes);
-            (format!("_total {label}"), value as f64)
-        };
-        family(&mut metrics, (name, "counter", unit, help), exports.iter().map(of).collect());
+    let of_each = |of: &dyn Fn(&Conductor) -> f64, suffix: &str| -> Vec<(String, f64)> {
+        exports.iter().map(|(label, conductor)| (format!("{suffix} {label}"), of(conductor))).collect()
+    };
+    let totals: Vec<(String, Totals)> =
+        exports.iter().map(|(label, conductor)| (label.clone(), conductor.statistics().totals.clone())).collect();
+    metrics.reports("", &totals);
+    for metric in METRICS {
+        let Some(counter) = metric.counter.filter(|_| !metric.name.contains("_ns")) else { continue };
+        // The level's blocks are the server's pages.
+        let name = metric.name.replace("blocks", "pages");
+        let samples = of_each(&|conductor| counter(conductor.counts()) as f64, "_total");
+        family(&mut metrics, (&name, "counter", "", metric.summary.trim_end_matches('.')), samples);
     }
-    let hinted: Vec<(&String, FollowReport)> =
-        exports.iter().filter_map(|(label, conductor)| Some((label, conductor.hints()?))).collect();
-    for (name, unit, help, value) in HINT_COUNTERS.iter().filter(|_| !hinted.is_empty()) {
-        let of = |(label, hints): &(&String, FollowReport)| (format!("_total {label}"), value(hints) as f64);
-        family(&mut metrics, (name, "counter", unit, help), hinted.iter().map(of).collect());
-    }
-    let spilling: Vec<(&String, SpillTotals)> =
-        exports.iter().filter_map(|(label, conductor)| Some((label, conductor.spill()?.totals))).collect();
-    for (name, unit, help, value) in SPILL_COUNTERS.iter().filter(|_| !spilling.is_empty()) {
-        let of = |(label, spill): &(&String, SpillTotals)| (format!("_total {label}"), value(spill) as f64);
-        family(&mut metrics, (name, "counter", unit, help), spilling.iter().map(of).collect());
-    }
+    let hinted: Vec<(String, FollowReport)> =
+        exports.iter().filter_map(|(label, conductor)| Some((label.clone(), conductor.hints()?))).collect();
+    metrics.reports("hints_", &hinted);
+    let spilling: Vec<(String, SpillTotals)> =
+        exports.iter().filter_map(|(label, conductor)| Some((label.clone(), conductor.spill()?.totals))).collect();
+    metrics.reports("spill_", &spilling);
     let gauges: [Gauge; 4] = [
         ("outstanding_requests", "Requests without a reply", Conductor::open_requests),
         ("unstable", "Whether acknowledged changes may be lost", |conductor| conductor.unstable().is_some().into()),
@@ -197,8 +150,7 @@ pub fn text(server: &Server) -> String {
         ("backing_reads_under_way", "Reads of the backing under way", |conductor| conductor.reads().1 as usize),
     ];
     for (name, help, value) in gauges {
-        let of = |(label, conductor): &(String, &Conductor)| (format!(" {label}"), value(conductor) as f64);
-        family(&mut metrics, (name, "gauge", "", help), exports.iter().map(of).collect());
+        family(&mut metrics, (name, "gauge", "", help), of_each(&|conductor| value(conductor) as f64, ""));
     }
     let histograms: [Times; 2] = [
         ("response_seconds", "From request to reply", |conductor| &conductor.statistics().response_times),

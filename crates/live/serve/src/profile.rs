@@ -6,12 +6,66 @@ use std::path::Path;
 
 use bytes::BytesMut;
 use headstart_host::{Clock, PathError, RealClock};
-use headstart_profile::{check, profile_with, Error, Probe, Profile, Progress, Read, Settings, Span};
-use headstart_types::{Bytes, Nanos};
+use headstart_profile::{check, profile_with, Error, Findings, Probe, Profile, Progress, Read, Settings, Span};
+use headstart_types::{keys, Bytes, Nanos};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::backing::{object, Backing, ObjectBacking};
 
 const SECTOR_BYTES: u64 = 512;
+
+keys! {
+    /// What `headstart profile` measures, and how: parser, help, documentation, Python's keywords and errors are made
+    /// from this struct.
+    pub struct Options {
+        /// A block device, a file, or an object (s3://BUCKET/KEY, https://HOST/PATH, gs:, az:). Only read.
+        #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "PATH|DEVICE|URL", "x-file" = "url"))]
+        pub device: String = String::new(),
+        /// Approximate measuring time in seconds.
+        #[schemars(range(min = 1.0, max = 110.0), extend("x-names" = ["--time"], "x-metavar" = "S"))]
+        pub time_s: f64 = 60.0,
+        /// Random seed of the places that are read.
+        pub seed: u64 = 1,
+        /// The device's name in the profile; that of the file if absent.
+        #[schemars(extend("x-names" = []))]
+        pub name: Option<String> = None,
+    }
+}
+
+/// A device that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Report {
+    /// Version of headstart.
+    pub version: &'static str,
+    /// The device, as given.
+    pub device: String,
+    /// What it is found to be.
+    #[serde(flatten)]
+    pub findings: Findings,
+    /// The profile: TOML with the origin of each number.
+    pub profile: String,
+}
+
+/// Measures a block device or a file through direct reads, or an object through requests for ranges. `told` gets the
+/// share done, 0 to 1, and what is under way; the measurement stops once it returns false.
+///
+/// # Errors
+/// The device cannot be read or measured.
+pub fn measured(options: &Options, told: &mut dyn FnMut((f64, &str)) -> bool) -> Result<Report, Error> {
+    let settings = Settings { time: Nanos::from_millis((options.time_s * 1e3) as u64), seed: options.seed };
+    let device = options.device.as_str();
+    let file_name = || Path::new(device).file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = options.name.clone().or_else(file_name).unwrap_or_default();
+    let tell = |progress: Progress| told((progress.share, progress.phase.name()));
+    let found = match is_object(device) {
+        true => profile(device, &name, &settings, tell)?,
+        false => headstart_profile::profile(Path::new(device), &name, &settings, tell)?,
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(Report { version, device: device.to_owned(), findings: found.findings, profile: found.toml })
+}
+
 const ALLOWED: &str = "an object that can be read by ranges and does not change meanwhile";
 
 /// Whether this names an object of a store or a file of a web server, which [`profile`] measures.

@@ -4,6 +4,7 @@ use headstart_assemble::{level_report, LevelReport};
 use headstart_engine::Summary;
 use headstart_hints::FollowReport;
 use headstart_types::printable;
+use schemars::JsonSchema;
 use serde::Serialize;
 use toml::Table;
 
@@ -14,63 +15,65 @@ use crate::stability::{Unflushed, Unstable};
 use crate::statistics::Totals;
 
 /// Of all exports.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Report {
-    /// Of this form.
+    /// Version of this form.
     pub schema: u32,
-    /// Of headstart.
+    /// Version of headstart.
     pub version: &'static str,
-    /// Since the start.
+    /// Time since the start.
     pub elapsed_ns: u64,
-    /// What clients can connect to.
+    /// The URLs that clients can connect to.
     pub uris: Vec<String>,
-    /// Clients now.
+    /// Clients that are connected.
     pub connections: usize,
-    /// All clients that there have been.
+    /// Clients since the start.
     pub connections_total: u64,
-    /// In the order in which they were named.
+    /// The exports, in the order in which they were named.
     pub exports: Vec<ExportReport>,
 }
 
 /// Of one export.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ExportReport {
     /// Its name.
     pub name: String,
-    /// What stands behind it.
+    /// Its storage.
     pub backing: String,
     /// Its size.
     pub size_bytes: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// The level's keys, with all defaults.
+    /// The keys of its level, with all defaults.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub level_keys: Table,
-    /// Requests that have not been replied to.
+    /// Requests without a reply.
     pub outstanding: usize,
-    /// Since when and why changes fail, and which acknowledged ones may be lost; null as long as none are.
+    /// The acknowledged changes that may be lost, and why later ones fail; null as long as none may be.
     pub unstable: Option<UnstableReport>,
-    /// From request to reply.
+    /// Time from a request's arrival to its reply.
     pub response_ns: Summary,
     /// Counts of requests and of reads of the backing.
     #[serde(flatten)]
     pub totals: Totals,
     /// Counts of the level, in pages.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub level: LevelReport,
-    /// What prefetching from hints has come to.
+    /// With `hints`: what prefetching from them has come to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<FollowReport>,
-    /// What the spill file has been good for.
+    /// With `spill`: what the file has been good for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill: Option<SpillReport>,
-    /// What an emulated disk behind it has done, as `headstart emulate` says it.
+    /// The statistics of an emulated disk behind it, as of `headstart emulate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<serde_json::Value>,
 }
 
 /// What of an export may be lost.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct UnstableReport {
-    /// All of it in one line.
+    /// The following in one line.
     pub summary: String,
     /// Since when, why, and which changes.
     #[serde(flatten)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use headstart_assemble::{served, Served};
@@ -24,112 +23,43 @@ use crate::probe;
 use crate::recording::{Log, Recording};
 use crate::report::Report;
 use crate::server::{Export, Limits, Listener, Observer, Server, TlsFiles};
+use crate::settings::{Settings, AUTO};
 use crate::spill::Spill;
 use crate::work::Change;
 
-/// Sizes of a page.
-const PAGES: std::ops::RangeInclusive<u64> = 4096..=4 << 20;
-/// Reads of a backing under way: a file takes a thread for each.
-const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
-
-/// Connections at a time where nothing is said, and what may be said.
+/// Connections at a time where nothing is said.
 const CONNECTIONS: u32 = 256;
-const CONNECTIONS_ALLOWED: std::ops::RangeInclusive<u32> = 1..=1 << 20;
 /// Memory for requests and replies where nothing is said, and at least: two of the longest.
 const MEMORY_BYTES: u64 = 256 << 20;
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
-
-/// The read-ahead that is chosen by what is measured of the backing.
-const AUTO: &str = "auto";
-
-/// What is served, where, and how.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// Names and backings; the first is the default export.
-    pub exports: Vec<(String, String)>,
-    /// `HOST:PORT`, `tcp:HOST:PORT` or `unix:PATH`; not looked at where the system hands over sockets.
-    pub listen: String,
-    /// Other addresses than those of this machine are allowed.
-    pub allow_remote: bool,
-    /// Those addresses may be served without TLS.
-    pub insecure: bool,
-    /// Certificates: with them clients have to start TLS.
-    pub tls: Option<TlsFiles>,
-    /// The keys of each export's level, as of a scenario's `[[level]]`; its policy may be "auto".
-    pub level: Table,
-    /// The size of a page.
-    pub page: String,
-    /// Clients may write.
-    pub writable: bool,
-    /// Reads of files and devices pass the kernel's page cache.
-    pub direct: bool,
-    /// Files and devices are not locked against other programs.
-    pub no_lock: bool,
-    /// Reads of each backing under way at most; as many as the backing is worth if absent.
-    pub depth: Option<u32>,
-    /// Connections at a time at most; 256 if absent.
-    pub connections: Option<u32>,
-    /// Memory for the caches, requests and replies of all clients; the caches and 256 MiB if absent.
-    pub memory: Option<String>,
-    /// Where clients' requests are written as a trace.
-    pub record: Option<PathBuf>,
-    /// A trace of what clients have read of the export before: hints of what they are going to read.
-    pub hints: Option<PathBuf>,
-    /// The policy that follows them; just-in-time if absent.
-    pub hint_policy: Option<String>,
-    /// FILE:SIZE: a file that takes the pages that leave the cache.
-    pub spill: Option<String>,
-    /// A file for metrics, or an address that they are read at.
-    pub openmetrics: Option<String>,
-    /// Where events are written as lines of JSON.
-    pub log: Option<PathBuf>,
-}
 
 /// Serves until `go_on`, which is called 10 times a second with the report so far, says that it is enough.
 ///
 /// # Errors
 /// A setting, or what the system says of it.
 pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Result<Report, Error> {
-    let page_bytes = page_bytes(&settings.page)?;
-    if let Some(depth) = settings.depth.filter(|depth| !DEPTHS.contains(depth)) {
-        let allowed = format!("a whole number from {} to {}", DEPTHS.start(), DEPTHS.end());
-        return Err(KeyError::new("depth", format!("{depth} is out of range"), allowed).into());
-    }
-    let tls = settings.tls.as_ref().map(TlsFiles::read).transpose()?;
-    check_memory(&settings.level, page_bytes, settings.exports.len())?;
-    let mut names: Vec<&str> = settings.exports.iter().map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(
-            KeyError::new("export", format!("two exports are called \"{}\"", twice[0]), "different names").into()
-        );
-    }
-    if settings.hints.is_some() && settings.exports.len() > 1 {
-        let problem = format!("there are {} exports, and hints name pages of one", settings.exports.len());
-        return Err(KeyError::new("hints", problem, "one export").into());
-    }
-    if let (Some(name), None) = (&settings.hint_policy, &settings.hints) {
-        return Err(KeyError::new("hint_policy", format!("{name} without hints"), "both, or neither").into());
-    }
-    if settings.spill.is_some() && settings.exports.len() > 1 {
-        let problem = format!("there are {} exports, and a file holds pages of one", settings.exports.len());
-        return Err(KeyError::new("spill", problem, "one export").into());
-    }
+    let page_bytes = settings.page.0;
+    let tls = settings.tls()?;
+    let certificates = tls.as_ref().map(TlsFiles::read).transpose()?;
+    let (named, level_keys, selection) = (settings.exports()?, settings.level()?, settings.selection()?);
+    check_memory(&level_keys, page_bytes, named.len()).map_err(|error| settings.at_option(error))?;
     let mut exports = Vec::new();
     let (mut about, mut spills) = (Vec::new(), Vec::new());
-    for (name, backing) in &settings.exports {
+    for (name, backing) in &named {
         let backing_of = backing::open(backing, settings.writable, settings.direct, !settings.no_lock)?;
         if settings.writable {
             // What a server before this one has acknowledged.
             backing_of.change(&Change::Flush).map_err(Error::io(backing.as_str()))?;
         }
-        let built = level(settings.level.clone(), page_bytes, &*backing_of).map_err(|error| match error {
+        let built = level(level_keys.clone(), page_bytes, &*backing_of).map_err(|error| match error {
             Error::Io { source, .. } => Error::io(backing.as_str())(source),
+            Error::Key(error) => settings.at_option(error).into(),
             other => other,
         })?;
         let name_of = settings.hint_policy.as_deref().unwrap_or(hinted::POLICY);
         let cache = (backing_of.about().size_bytes, page_bytes, built.frames);
-        let hints = settings.hints.as_deref().map(|path| hinted::hints(path, name_of, cache)).transpose()?;
+        let hints =
+            settings.hints.as_deref().map(|path| hinted::hints((path, &selection), name_of, cache)).transpose()?;
         about.push((without_credentials(backing), built.keys));
         let spill = settings.spill.as_deref().map(|text| spill(text, &*backing_of, cache, settings.writable));
         let spill = spill.transpose()?.map(Arc::new);
@@ -151,16 +81,16 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
             spill,
         });
     }
-    check_room("export", "memory that is served and caches", memory_of(&settings.exports, &exports))?;
-    let named: Vec<String> = settings.exports.iter().map(|(name, _)| name.clone()).collect();
-    let recording = settings.record.as_deref().map(|path| Recording::create(path, &named)).transpose()?;
+    check_room("export", "memory that is served and caches", memory_of(&named, &exports))?;
+    let names: Vec<String> = named.into_iter().map(|(name, _)| name).collect();
+    let recording = settings.record.as_deref().map(|path| Recording::create(path, &names)).transpose()?;
     let log = settings.log.as_deref().map(Log::create).transpose()?;
     let metrics = settings.openmetrics.as_deref().map(Metrics::start).transpose()?;
     let listeners = listeners(settings)?;
     raise_file_limit();
     let limits = limits(settings, &exports)?;
     let mut server = Server::try_new(exports, listeners, limits).map_err(Error::io("threads"))?;
-    tls.into_iter().for_each(|tls| server.require_tls(tls));
+    certificates.into_iter().for_each(|tls| server.require_tls(tls));
     let mut watch = Watch { about, recording, log, metrics, unstable: BTreeSet::new(), go_on, uris: server.uris() };
     let ended = server.run(&mut watch);
     watch.happened(server.now(), u64::MAX, "ended", "");
@@ -177,22 +107,17 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
 
 /// What clients may take beside the caches.
 fn limits(settings: &Settings, exports: &[Export]) -> Result<Limits, KeyError> {
-    let connections = settings.connections.unwrap_or(CONNECTIONS);
-    if !CONNECTIONS_ALLOWED.contains(&connections) {
-        let allowed = format!("a whole number from {} to {}", CONNECTIONS_ALLOWED.start(), CONNECTIONS_ALLOWED.end());
-        return Err(KeyError::new("connections", format!("{connections} is out of range"), allowed));
-    }
     let caches: u64 = exports.iter().map(|export| u64::from(export.frames) * export.page_bytes).sum();
     let least = Bytes(caches + MEMORY_BYTES_MIN);
     let allowed = || format!("at least {least}, for caches of {} and requests", Bytes(caches));
     let memory_bytes = match &settings.memory {
         None => MEMORY_BYTES,
-        Some(text) => {
-            let Bytes(bytes) = text.parse().map_err(|problem| KeyError::new("memory", problem, allowed()))?;
-            let beside = bytes.checked_sub(caches).filter(|beside| *beside >= MEMORY_BYTES_MIN);
-            beside.ok_or_else(|| KeyError::new("memory", format!("{} is too little", Bytes(bytes)), allowed()))?
+        Some(memory) => {
+            let beside = memory.0.checked_sub(caches).filter(|beside| *beside >= MEMORY_BYTES_MIN);
+            beside.ok_or_else(|| KeyError::new("memory", format!("{memory} is too little"), allowed()))?
         }
     };
+    let connections = settings.connections.unwrap_or(CONNECTIONS);
     Ok(Limits { connections: connections as usize, memory_bytes: memory_bytes as usize })
 }
 
@@ -244,22 +169,14 @@ fn level(mut keys: Table, page_bytes: u64, backing: &dyn Backing) -> Result<Serv
     Ok(served(keys, page_bytes)?)
 }
 
-fn page_bytes(text: &str) -> Result<u64, KeyError> {
-    let allowed = "a power of two from 4KiB to 4MiB";
-    let Bytes(bytes) = text.parse().map_err(|problem| KeyError::new("page", problem, allowed))?;
-    if !bytes.is_power_of_two() || !PAGES.contains(&bytes) {
-        return Err(KeyError::new("page", format!("\"{text}\" is no size of a page"), allowed));
-    }
-    Ok(bytes)
-}
-
 /// Those that the system hands over, or the one that is set.
 fn listeners(settings: &Settings) -> Result<Vec<Listener>, Error> {
     let mut handed = ListenFd::from_env();
     if handed.len() > 0 {
         return (0..handed.len()).map(|at| take(&mut handed, at, settings)).collect();
     }
-    let listen = settings.listen.as_str();
+    let listen = settings.listen();
+    let listen = listen.as_str();
     let listener = match listen.strip_prefix("unix:") {
         Some(path) => Listener::unix(path.as_ref()),
         None => Listener::tcp(address(listen.strip_prefix("tcp:").unwrap_or(listen), settings)?),
@@ -292,7 +209,7 @@ fn address(text: &str, settings: &Settings) -> Result<SocketAddr, Error> {
 
 /// Refuses an address that other machines reach, unless that is wanted, and how.
 fn allowed(address: SocketAddr, text: &str, settings: &Settings) -> Result<(), KeyError> {
-    let is_plain = settings.tls.is_none() && !settings.insecure;
+    let is_plain = settings.tls_cert.is_none() && !settings.insecure;
     if settings.writable && is_plain && geteuid().is_root() {
         let problem = format!("{text} can be reached by every user, who could write what root alone may");
         let allowed = "--socket PATH, --tls-cert and --tls-key too, another user, or --insecure";

@@ -10,15 +10,16 @@ use std::io;
 use std::ops::Range;
 
 use headstart_types::{system_says, Nanos};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::backing::is_loss;
 use crate::work::Op;
 
 /// Changes, together.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unflushed {
-    /// How many.
+    /// Acknowledged changes that may be lost.
     pub unflushed_writes: u64,
     /// Their bytes.
     pub unflushed_bytes: u64,
@@ -39,11 +40,11 @@ impl Unflushed {
 }
 
 /// Why an export accepts no more changes, and which of the acknowledged ones may be lost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unstable {
-    /// What the storage says.
+    /// The storage's error.
     pub reason: String,
-    /// When that was, since the start of the server.
+    /// The time of that, since the start of the server.
     pub since_ns: u64,
     /// The changes.
     #[serde(flatten)]

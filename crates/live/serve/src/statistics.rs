@@ -2,6 +2,7 @@
 
 use headstart_engine::{Responses, Summary};
 use headstart_types::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::work::{ClientRequest, Op};
@@ -49,31 +50,31 @@ impl Histogram {
 }
 
 /// Counts that only grow.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Totals {
     /// Requests to read.
     pub read_requests: u64,
-    /// Their bytes.
+    /// Bytes of requests to read.
     pub read_bytes: u64,
     /// Requests to write.
     pub write_requests: u64,
-    /// Their bytes.
+    /// Bytes of requests to write.
     pub write_bytes: u64,
     /// Trims and writes of zeroes.
     pub trim_requests: u64,
     /// Flushes.
     pub flush_requests: u64,
-    /// Hints of clients that they are going to read.
+    /// Requests to cache data that the client will read.
     pub cache_requests: u64,
-    /// Questions about allocation.
+    /// Requests for the allocation of extents.
     pub extent_requests: u64,
     /// Requests that failed.
     pub failed_requests: u64,
     /// Reads of the backing that clients waited for when they started.
     pub backing_demand_reads: u64,
-    /// Others.
+    /// Other reads of the backing.
     pub backing_prefetch_reads: u64,
-    /// Bytes of both.
+    /// Bytes of reads of the backing.
     pub backing_read_bytes: u64,
     /// Reads of the backing that failed.
     pub backing_failed_reads: u64,

@@ -86,10 +86,10 @@ fn a_server() {
     let folder = Folder::new("server");
     let socket = folder.0.join("socket");
     let settings = Settings {
-        exports: vec![(String::new(), folder.file(&content()))],
-        listen: format!("unix:{}", socket.display()),
-        level: "size = \"128KiB\"\npolicy = \"linux\"".parse().expect("it is TOML"),
-        page: "4KiB".to_owned(),
+        backing: Some(folder.file(&content())),
+        socket: Some(socket.display().to_string()),
+        cache: Some("128KiB".to_owned()),
+        readahead: Some("linux".to_owned()),
         writable: true,
         ..Settings::default()
     };

@@ -128,10 +128,9 @@ fn exercise(backing: &str, file: Option<&PathBuf>, level: &str, seed: u64) {
     std::fs::create_dir_all(&folder.0).unwrap();
     let socket = folder.0.join("socket");
     let settings = Settings {
-        exports: vec![(String::new(), backing.to_owned())],
-        listen: format!("unix:{}", socket.display()),
-        level: toml::from_str(level).unwrap(),
-        page: "4KiB".to_owned(),
+        backing: Some(backing.to_owned()),
+        socket: Some(socket.display().to_string()),
+        level: Some(toml::from_str(level).unwrap()),
         writable: true,
         ..Settings::default()
     };

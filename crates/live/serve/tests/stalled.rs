@@ -160,13 +160,13 @@ fn others_are_answered(fault: Fault) {
     std::fs::write(&image, vec![5; 8 << 20]).unwrap();
     let upstream = Upstream::start(fault);
     let settings = Settings {
-        exports: vec![
-            ("stalls".to_owned(), format!("nbd://127.0.0.1:{}", upstream.port)),
-            ("other".to_owned(), image.display().to_string()),
-        ],
-        listen: format!("unix:{}", socket.display()),
-        level: toml::from_str("size = \"4MiB\"\npolicy = \"demand\"").unwrap(),
-        page: "4KiB".to_owned(),
+        exports: toml::Table::from_iter([
+            ("stalls".to_owned(), format!("nbd://127.0.0.1:{}", upstream.port).into()),
+            ("other".to_owned(), image.display().to_string().into()),
+        ]),
+        socket: Some(socket.display().to_string()),
+        cache: Some("4MiB".to_owned()),
+        readahead: Some("demand".to_owned()),
         writable: true,
         ..Settings::default()
     };

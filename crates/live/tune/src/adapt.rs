@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use headstart_policy::readahead::{CompetitiveDepth, FaultWatch, SeekWatch, Seeks, FLOOR_BYTES, PART_BYTES};
 use headstart_types::{Disk, DriveFacts, Nanos, SECTOR_BYTES};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::events::FaultEvent;
@@ -40,7 +41,7 @@ impl Default for Pace {
 }
 
 /// Statistics of a watch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Seen {
     /// Requests.
     pub requests: u64,

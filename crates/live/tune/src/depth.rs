@@ -10,6 +10,7 @@ use headstart_device::{build_device, model, Model, Request, SECTOR_BYTES};
 use headstart_policy::readahead::CompetitiveDepth;
 use headstart_types::{Bytes, DriveFacts, KeyError, Nanos};
 use nix::unistd::{sysconf, SysconfVar};
+use schemars::JsonSchema;
 use serde::Serialize;
 use toml::Table;
 
@@ -41,7 +42,7 @@ pub enum Wanted {
 }
 
 /// A depth and its origin.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Depth {
     /// The drive that it was computed for; `None` if it was given.
     pub profile: Option<String>,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use headstart_types::system_says;
 use nix::unistd::{access, AccessFlags};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Error, Number};
@@ -18,7 +19,7 @@ const SECTOR_BYTES: u64 = 512;
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "loop/backing_file"];
 
 /// Kinds of backing devices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A whole disk, or any other device with a request queue.
@@ -32,11 +33,12 @@ pub enum Kind {
 }
 
 /// A backing device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Device {
     /// The path that the user gave.
     pub path: PathBuf,
     /// Number of the device whose read-ahead is used.
+    #[schemars(with = "String")]
     pub number: Number,
     /// The kernel's name; `None` for a file system without a block device.
     pub name: Option<String>,

@@ -22,6 +22,7 @@ mod adapt;
 #[cfg(test)]
 mod calls_tests;
 mod cautions;
+pub mod command;
 mod depth;
 mod device;
 mod events;

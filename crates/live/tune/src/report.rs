@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use headstart_types::DriveFacts;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Depth, Device, Seen};
@@ -12,7 +13,7 @@ use headstart_host::Process;
 pub(super) const SCHEMA: u32 = 1;
 
 /// The requested action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// To look.
@@ -24,29 +25,29 @@ pub enum Action {
 }
 
 /// What there is, what there should be, and what was written.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
-    /// Version of this record.
+    /// Version of this form.
     pub schema: u32,
-    /// Version of the program.
+    /// Version of headstart.
     pub version: &'static str,
     /// The requested action.
     pub action: Action,
     /// The device.
     pub device: Device,
-    /// What stood there when it began.
+    /// `read_ahead_kb` at the start.
     pub found_kb: u64,
-    /// The number in effect, in KiB.
+    /// `read_ahead_kb` at the end.
     pub now_kb: u64,
-    /// What should stand there, and why; not when it was taken back.
+    /// The proposed depth; null with `--restore`.
     pub proposed: Option<Depth>,
-    /// What `--restore` would write; `None` if the number is not ours.
+    /// The value that `--restore` would write; null if `tune` has not set the current value.
     pub old_kb: Option<u64>,
-    /// Who watches it.
+    /// The process that watches the device; null if none.
     pub watcher: Option<Process>,
     /// The state file.
     pub state: PathBuf,
-    /// What else is to be said, a sentence each.
+    /// Further remarks.
     pub notes: Vec<String>,
 }
 
@@ -59,7 +60,7 @@ impl Report {
 }
 
 /// Why a watch has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// It was stopped.
@@ -73,34 +74,34 @@ pub enum Ended {
 }
 
 /// What a watch has seen and done.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Status {
-    /// Version of this record.
+    /// Version of this form.
     pub schema: u32,
-    /// Version of the program.
+    /// Version of headstart.
     pub version: &'static str,
     /// The device.
     pub device: Device,
-    /// The drive, as it was named.
+    /// The drive, as given on the command line.
     pub profile: String,
-    /// Since the start.
+    /// Time since the start.
     pub elapsed_ns: u64,
     /// What the arm did, and what follows from it.
     #[serde(flatten)]
     pub seen: Seen,
-    /// Half a turn of the drive.
+    /// Time of half a rotation of the drive.
     pub half_turn_ns: u64,
-    /// What was found.
+    /// The read-ahead when the watch began, in KiB.
     pub found_kb: u64,
-    /// The number in effect.
+    /// The read-ahead in effect, in KiB.
     pub now_kb: u64,
-    /// The lowest that was written; `None` if none was.
+    /// The lowest value written.
     pub lowest_kb: Option<u64>,
-    /// The highest.
+    /// The highest value written.
     pub highest_kb: Option<u64>,
-    /// Why it has ended; `None` while it goes on.
+    /// Why it has ended; null while it runs.
     pub ended: Option<Ended>,
-    /// What else is to be said, a sentence each.
+    /// Remarks, a sentence each.
     pub notes: Vec<String>,
 }
 

@@ -2,86 +2,78 @@
 
 use std::path::PathBuf;
 
-use headstart_hints::forecast::{forecast as run, Error, Settings, OPEN};
+use headstart_hints::command::hinted_policy;
+use headstart_hints::forecast::{forecast as run, Error, Forecast, Settings, OPEN};
 use headstart_host::Roots;
 use headstart_trace::hints::Recording;
-use headstart_types::{read_table, Bytes};
-use pyo3::prelude::*;
-use serde::Deserialize;
+use headstart_types::{keys, Bytes};
 use toml::Table;
 
-use crate::devices::table;
-use crate::errors::{outside, to_python};
-use headstart_hints::command::hinted_policy;
-
-/// What is asked.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Question {
-    hints: PathBuf,
-    /// What is prefetched, where that is not what `hints` says.
-    prefetch: Option<PathBuf>,
-    device: Option<String>,
-    #[serde(default)]
-    device_keys: Table,
-    scheduler: Option<String>,
-    #[serde(default)]
-    policies: Vec<String>,
-    #[serde(default)]
-    budgets: Vec<Bytes>,
-    read_ahead: Option<Bytes>,
-    #[serde(default)]
-    trusted: bool,
-    #[serde(default)]
-    cached: bool,
+keys! {
+    /// What is forecast, and how.
+    pub struct Options {
+        /// A recording of `headstart record`.
+        #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "FILE", "x-file" = "own"))]
+        pub hints: PathBuf = PathBuf::new(),
+        /// Prefetch from this recording: an older one, or another command's. Default: FILE.
+        #[schemars(extend("x-names" = ["--hints"], "x-metavar" = "FILE", "x-file" = "own"))]
+        pub prefetch: Option<PathBuf> = None,
+        /// The device that the recorded run waited for most: a name of `headstart list devices`, or a profile. Default:
+        /// by its waits and what the system says.
+        #[schemars(extend("x-metavar" = "NAME|FILE", "x-file" = "url"))]
+        pub device: Option<String> = None,
+        /// Keys that override the device's own.
+        #[schemars(with = "serde_json::Map<String, serde_json::Value>", extend("x-names" = []))]
+        pub device_keys: Table = Table::new(),
+        /// Hinted policies, separated by commas. Default: all that `headstart run` supports.
+        #[schemars(extend("x-comma" = true))]
+        pub policies: Vec<String> = Vec::new(),
+        /// Limits of prefetched but unused data: sizes, separated by commas. Default: from 8MiB up to the amount that
+        /// the hints need.
+        #[schemars(extend("x-names" = ["--budget"], "x-metavar" = "SIZES", "x-comma" = true))]
+        pub budgets: Vec<Bytes> = Vec::new(),
+        /// The kernel's read-ahead. Default: the device's current setting.
+        #[schemars(extend("x-metavar" = "SIZE"))]
+        pub read_ahead: Option<Bytes> = None,
+        /// A name of `headstart list schedulers`. Default: by the kernel's setting.
+        #[schemars(extend("x-metavar" = "NAME"))]
+        pub scheduler: Option<String> = None,
+        /// Forecast `headstart run --trust`.
+        #[schemars(extend("x-names" = ["--trust"]))]
+        pub trusted: bool = false,
+        /// Start with all data in the page cache.
+        #[schemars(extend("x-names" = []))]
+        pub cached: bool = false,
+    }
 }
 
-/// Forecasts the command of a recording, of which `question` is a JSON object, with and without prefetching. `progress` is called with
-/// the share done. Returns JSON.
-#[pyfunction]
-#[pyo3(signature = (question, *, progress=None))]
-pub fn forecast_hints(py: Python<'_>, question: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    outside(
-        py,
-        || "forecast".to_owned(),
-        || {
-            let question: Question = read_table(table(question).map_err(to_python)?).map_err(to_python)?;
-            let recording = Recording::read(&question.hints).map_err(to_python)?;
-            let prefetch = question.prefetch.as_deref().map(Recording::read).transpose().map_err(to_python)?;
-            let policies = question.policies.iter().map(|name| hinted_policy(name)).collect::<Result<_, _>>();
-            let settings = Settings {
-                device: question.device.map(|name| (name, question.device_keys)),
-                scheduler: question.scheduler,
-                policies: policies.map_err(to_python)?,
-                budgets: question.budgets.iter().map(|budget| budget.0).collect(),
-                read_ahead_bytes: question.read_ahead.map(|bytes| bytes.0),
-                trusted: question.trusted,
-                hints: prefetch,
-                cached: question.cached,
-                open: OPEN,
-                roots: Roots::of_machine(),
-            };
-            let mut raised = None;
-            let between = |share: f64| {
-                let called = Python::with_gil(|py| {
-                    py.check_signals()?;
-                    progress.as_ref().map(|call| call.call1(py, (share,))).transpose()
-                });
-                raised = called.err();
-                raised.is_none()
-            };
-            let forecast = run(&recording, &settings, between).map_err(|error| match error {
-                Error::Empty => to_python(format!("{}: {error}", question.hints.display())),
-                Error::Hints(_) => {
-                    let path = question.prefetch.as_ref().unwrap_or(&question.hints);
-                    to_python(format!("{}: {error}", path.display()))
-                }
-                error => to_python(error),
-            })?;
-            match raised {
-                Some(raised) => Err(raised),
-                None => Ok(serde_json::to_string(&forecast).expect("numbers and texts")),
-            }
-        },
-    )?
+/// Forecasts the command of a recording with and without prefetching. `told` gets the share done, between runs.
+pub fn forecast(options: &Options, told: &mut dyn FnMut(f64) -> bool) -> Result<Forecast, String> {
+    // The keys of a scenario, as options.
+    let keys = [("policy.name:", "policies:"), ("policy:", "policies:"), ("device.scheduler:", "scheduler:")];
+    let said = |error: &dyn std::fmt::Display| {
+        let text = error.to_string();
+        let option = keys.iter().find_map(|(key, option)| Some(format!("{option}{}", text.strip_prefix(key)?)));
+        option.unwrap_or(text)
+    };
+    let recording = Recording::read(&options.hints).map_err(|error| said(&error))?;
+    let prefetch = options.prefetch.as_deref().map(Recording::read).transpose().map_err(|error| said(&error))?;
+    let policies = options.policies.iter().map(|name| hinted_policy(name)).collect::<Result<_, _>>();
+    let settings = Settings {
+        device: options.device.clone().map(|name| (name, options.device_keys.clone())),
+        scheduler: options.scheduler.clone(),
+        policies: policies.map_err(|error| said(&error))?,
+        budgets: options.budgets.iter().map(|budget| budget.0).collect(),
+        read_ahead_bytes: options.read_ahead.map(|bytes| bytes.0),
+        trusted: options.trusted,
+        hints: prefetch,
+        cached: options.cached,
+        open: OPEN,
+        roots: Roots::of_machine(),
+    };
+    run(&recording, &settings, told).map_err(|error| match error {
+        Error::Empty => format!("{}: {error}", options.hints.display()),
+        Error::Hints(_) => format!("{}: {error}", options.prefetch.as_ref().unwrap_or(&options.hints).display()),
+        error => said(&error),
+    })
 }

@@ -1,7 +1,7 @@
 //! What runs on this machine rather than in the simulator: it needs Linux. [`add`] is the one list of it, wherever we are.
 
 #[cfg(target_os = "linux")]
-mod emulate;
+mod command;
 #[cfg(target_os = "linux")]
 mod forecast;
 #[cfg(target_os = "linux")]
@@ -9,15 +9,7 @@ mod hints;
 #[cfg(target_os = "linux")]
 mod live;
 #[cfg(target_os = "linux")]
-mod play;
-#[cfg(target_os = "linux")]
-mod profile;
-#[cfg(target_os = "linux")]
 mod record;
-#[cfg(target_os = "linux")]
-mod serve;
-#[cfg(target_os = "linux")]
-mod tune;
 
 use pyo3::prelude::*;
 
@@ -37,25 +29,19 @@ macro_rules! functions {
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions!(
         module,
-        emulate::emulate,
-        forecast::forecast_hints,
+        command::command,
         hints::run_command,
         hints::run_hinted,
         live::play,
-        play::play_trace,
-        profile::profile,
         record::hints_check,
         record::hints_merge,
         record::hints_show,
-        record::record,
-        serve::serve,
-        tune::tune,
-        tune::tune_watch,
     );
     #[cfg(target_os = "linux")]
     {
-        module.add("TUNE_STATE", headstart_tune::DEFAULT_STATE)?;
+        module.add("COMMANDS", command::names())?;
         module.add_function(pyo3::wrap_pyfunction!(hints::run_options, module)?)?;
+        module.add_function(pyo3::wrap_pyfunction!(command::command_schema, module)?)?;
     }
     #[cfg(not(target_os = "linux"))]
     elsewhere::add(module)?;
@@ -72,8 +58,10 @@ mod elsewhere {
 
     /// A function that refuses whatever it is given.
     pub fn refusing<'py>(name: &'static str, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
-        PyCFunction::new_closure(py, None, None, move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-            let command = name.split('_').next().unwrap_or(name);
+        PyCFunction::new_closure(py, None, None, move |given: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            let first =
+                given.get_item(0).and_then(|first| first.extract::<String>()).ok().filter(|_| name == "command");
+            let command = first.as_deref().or(name.split('_').next()).unwrap_or(name);
             let allowed = "allowed here: what simulates, such as simulate, compare, advise, curve";
             Err::<(), PyErr>(HeadstartError::new_err(format!("{command}: needs Linux; {allowed}")))
         })
@@ -84,9 +72,15 @@ mod elsewhere {
         r#"{"command": "CMD...", "options": []}"#
     }
 
+    #[pyfunction]
+    fn command_schema(_name: &str) -> &'static str {
+        r#"{"options": {}, "report": {}}"#
+    }
+
     /// What the package asks for as it is loaded.
     pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("TUNE_STATE", "")?;
-        module.add_function(pyo3::wrap_pyfunction!(run_options, module)?)
+        module.add("COMMANDS", Vec::<&str>::new())?;
+        module.add_function(pyo3::wrap_pyfunction!(run_options, module)?)?;
+        module.add_function(pyo3::wrap_pyfunction!(command_schema, module)?)
     }
 }

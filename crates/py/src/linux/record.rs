@@ -1,79 +1,91 @@
 //! Recordings of what commands read: made, shown, merged, checked.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use headstart_hints::record::{record as run, Settings, Summary, BUFFER_KIB, WALK_MAX};
 use headstart_host::Roots;
 use headstart_trace::convert;
 use headstart_trace::hints::{check, merge, Recording};
-use headstart_types::{Bytes, KeyError};
+use headstart_types::{keys, Bytes};
 use pyo3::prelude::*;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{json, Value};
 
+use super::command::Teller;
 use crate::errors::{outside, to_python};
 
-/// How often Python looks at its signals.
-const REFRESH: Duration = Duration::from_millis(50);
+keys! {
+    /// What is recorded, and how.
+    pub struct Options {
+        /// The file to write.
+        #[schemars(extend("x-names" = ["-o", "--output"], "x-required" = true, "x-metavar" = "FILE", "x-file" = "own"))]
+        pub target: PathBuf = PathBuf::new(),
+        /// The command and its arguments.
+        #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "-- CMD..."))]
+        pub command: Vec<String> = Vec::new(),
+        /// First drop the page cache and the dentry and inode caches. This affects all programs.
+        pub cold: bool = false,
+        /// The kernel's buffer per processor. Default: 4MiB; increase it if events are lost.
+        #[schemars(extend("x-metavar" = "SIZE", "x-min" = "8KiB"))]
+        pub buffer: Option<Bytes> = None,
+        /// The format of the file: "hints", or "csv" for a trace.
+        #[schemars(extend("x-names" = []))]
+        pub to: String = "hints".to_owned(),
+        /// The mount point of tracefs, if it is not the usual one.
+        #[schemars(extend("x-names" = [], "x-file" = "any"))]
+        pub tracing: Option<PathBuf> = None,
+    }
+}
 
-/// Runs `command`, records what it reads into `target` in the format `to` ("hints" or "csv"), and returns exit status and
-/// summary as JSON. `on_start` is called with the number of the process. `tracing` is where tracefs is, for tests.
-#[pyfunction]
-#[pyo3(signature = (command, target, *, to="hints", cold=false, buffer=None, tracing=None, on_start=None))]
-#[allow(clippy::too_many_arguments, clippy::disallowed_methods)]
-pub fn record(
-    py: Python<'_>,
-    command: Vec<OsString>,
-    target: PathBuf,
-    to: &str,
-    cold: bool,
-    buffer: Option<&str>,
-    tracing: Option<PathBuf>,
-    on_start: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let buffer_kib = match buffer.map(str::parse::<Bytes>) {
-        None => BUFFER_KIB,
-        Some(Ok(Bytes(bytes))) if bytes >= 8192 => bytes / 1024,
-        Some(_) => return Err(to_python(KeyError::new("buffer", "is no size of 8 KiB or more", Bytes::ALLOWED))),
-    };
+/// A recording in numbers (docs/hints-format.md).
+#[derive(Serialize, JsonSchema)]
+pub struct Report {
+    /// The recorded run.
+    about: Value,
+    /// What was read.
+    summary: Value,
+    /// The processes that read.
+    processes: Value,
+}
+
+/// Runs a command and writes what it reads. `teller` tells the number of the process.
+pub fn record(options: &Options, teller: &mut Teller) -> Result<Report, String> {
     let mut roots = Roots::of_machine();
-    roots.tracing = tracing.unwrap_or(roots.tracing);
-    let settings = Settings { roots, command, cold, buffer_kib, walk_max: WALK_MAX, elapsed_max: None };
-    outside(
-        py,
-        || format!("record {settings:?}"),
-        || {
-            let (mut raised, mut looked) = (None, Instant::now());
-            let started = |pid: u32| {
-                Python::with_gil(|py| on_start.as_ref().map(|call| call.call1(py, (pid,))).transpose()).map(|_| ())
-            };
-            let between = || {
-                if raised.is_none() && looked.elapsed() >= REFRESH {
-                    looked = Instant::now();
-                    raised = Python::with_gil(|py| py.check_signals()).err();
-                }
-                true
-            };
-            let recording = run(&settings, |pid| drop(started(pid)), between).map_err(to_python)?;
-            if let Some(raised) = raised {
-                return Err(raised);
-            }
-            match to {
-                "hints" => recording.write(&target).map_err(to_python)?,
-                _ => {
-                    let mut reader =
-                        headstart_trace::recording_reader(recording.clone(), &target).map_err(to_python)?;
-                    convert(&mut *reader, to, &target, recording.about.page_bytes).map_err(to_python)?;
-                }
-            }
-            Ok(described(&recording).to_string())
-        },
-    )?
+    roots.tracing = options.tracing.clone().unwrap_or(roots.tracing);
+    let buffer_kib = options.buffer.map_or(BUFFER_KIB, |Bytes(bytes)| bytes / 1024);
+    let command = options.command.iter().map(OsString::from).collect();
+    let settings = Settings { roots, command, cold: options.cold, buffer_kib, walk_max: WALK_MAX, elapsed_max: None };
+    let teller = RefCell::new(teller);
+    let started = |pid: u32| {
+        teller.borrow_mut().tell_now(&(pid,));
+    };
+    let recording = run(&settings, started, || {
+        teller.borrow_mut().look();
+        true
+    })
+    .map_err(|error| error.to_string())?;
+    if teller.borrow().has_raised() {
+        return Err("stopped".to_owned());
+    }
+    match options.to.as_str() {
+        "hints" => recording.write(&options.target).map_err(|error| error.to_string())?,
+        to => {
+            let reader = headstart_trace::recording_reader(recording.clone(), &options.target);
+            let mut reader = reader.map_err(|error| error.to_string())?;
+            convert(&mut *reader, to, &options.target, recording.about.page_bytes)
+                .map_err(|error| error.to_string())?;
+        }
+    }
+    let described = described(&recording);
+    let [about, summary, processes] = ["about", "summary", "processes"].map(|key| described[key].clone());
+    Ok(Report { about, summary, processes })
 }
 
 /// A recording in numbers, with what it holds of each file.
-fn described(recording: &Recording) -> serde_json::Value {
+fn described(recording: &Recording) -> Value {
     json!({"about": recording.about, "summary": Summary::of(recording), "processes": recording.processes})
 }
 

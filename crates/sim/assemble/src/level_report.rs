@@ -1,10 +1,11 @@
 //! A level's part of a result.
 
 use headstart_engine::{Counts, CountsReport, LevelCountsReport};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A level's part of a result: the JSON of the contract.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LevelReport {
     pub name: String,
     pub blocks: u32,

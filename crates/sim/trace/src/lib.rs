@@ -50,7 +50,7 @@ pub use info::{info, Info};
 pub use limits::{check_distinct, DISTINCT_BLOCKS_MAX};
 pub use record::{Carries, FileEntry, ProcessEntry, Record, RecordReader, BATCH};
 pub use registry::{open, open_with, Evidence, Format, FORMATS};
-pub use selected::{selected, Selection};
+pub use selected::{selected, OneOrMore, Select, Selection};
 pub use source::{sha256_file, Source};
 pub use watched::{watched, Watch};
 pub use workloads::{generate, Compute, ComputeSampler, GeneratorContext, Workload, WORKLOADS};

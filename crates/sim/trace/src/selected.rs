@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use headstart_types::{KeyError, Nanos};
+use headstart_types::{keys, KeyError, Nanos};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::{Carries, FileEntry, ProcessEntry, Record, RecordReader, TraceError};
 
@@ -26,6 +28,56 @@ impl Selection {
     #[must_use]
     pub fn is_all(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+keys! {
+    /// Which requests of a trace are read.
+    pub struct Select {
+        /// Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also matches "/".
+        #[schemars(extend("x-help" = "Only requests to files that fit: '*.parquet'; * also stands for /. Repeatable."))]
+        #[schemars(extend("x-metavar" = "GLOB", "x-panel" = "Selection"))]
+        pub path: OneOrMore<String> = OneOrMore::More(Vec::new()),
+        /// Process or thread ids.
+        #[schemars(extend("x-help" = "Only requests of this process or thread. Repeatable.", "x-panel" = "Selection"))]
+        pub pid: OneOrMore<u32> = OneOrMore::More(Vec::new()),
+        /// Process names, or globs of them.
+        #[schemars(extend("x-help" = "Only requests of processes of this name, or a glob. Repeatable."))]
+        #[schemars(extend("x-metavar" = "NAME", "x-panel" = "Selection"))]
+        pub process: OneOrMore<String> = OneOrMore::More(Vec::new()),
+    }
+}
+
+/// A value, or a list of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMore<T> {
+    /// A value.
+    One(T),
+    /// A list of values.
+    More(Vec<T>),
+}
+
+impl<T> From<OneOrMore<T>> for Vec<T> {
+    fn from(values: OneOrMore<T>) -> Self {
+        match values {
+            OneOrMore::One(value) => vec![value],
+            OneOrMore::More(values) => values,
+        }
+    }
+}
+
+impl TryFrom<Select> for Selection {
+    type Error = KeyError;
+
+    fn try_from(Select { path, pid, process }: Select) -> Result<Self, KeyError> {
+        let found = Selection { paths: path.into(), pids: pid.into(), processes: process.into() };
+        for (key, patterns) in [("path", &found.paths), ("process", &found.processes)] {
+            if patterns.iter().any(String::is_empty) {
+                return Err(KeyError::new(key, "is empty", "a name, or a glob such as \"*.parquet\""));
+            }
+        }
+        Ok(found)
     }
 }
 

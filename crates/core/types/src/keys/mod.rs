@@ -7,6 +7,7 @@
 //! combinations of keys.
 
 mod chosen;
+mod options;
 mod ranges;
 mod reader;
 mod refusal;
@@ -22,6 +23,7 @@ use toml::{Table, Value};
 use crate::KeyError;
 
 pub use chosen::{Chosen, Row, TypedKeys};
+pub use options::{options, read_options};
 pub use schema::{absent_in_words, one_of, optional, property_names, schema_of};
 pub use toml_text::toml_problem;
 

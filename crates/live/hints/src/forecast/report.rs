@@ -2,6 +2,7 @@
 
 use headstart_trace::hints::Recording;
 use headstart_types::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::host::Ran;
@@ -18,7 +19,7 @@ const AS_GOOD: f64 = 1.01;
 const DEFAULT_POLICY: &str = "just-in-time";
 
 /// A run of the command.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// "linux": plain, with the kernel's read-ahead; "demand": without it; else a hinted policy.
     pub policy: String,
@@ -80,7 +81,7 @@ impl Row {
 }
 
 /// A device of the recording, and what it was simulated as.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiskUsed {
     /// As in /dev; empty if it has no name.
     pub name: String,
@@ -95,7 +96,7 @@ pub struct DiskUsed {
 }
 
 /// What to run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Recommendation {
     /// The policy.
     pub policy: String,
@@ -108,7 +109,7 @@ pub struct Recommendation {
 }
 
 /// A command, plain and prefetched.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Forecast {
     /// Version of these fields.
     pub schema: u32,

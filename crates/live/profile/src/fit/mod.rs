@@ -12,6 +12,7 @@ use std::fmt::Write;
 
 use headstart_device::{build_device, Device};
 use headstart_types::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 use toml::Table;
 
@@ -32,7 +33,7 @@ pub(super) struct Samples {
 }
 
 /// A parameter of a model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Parameter {
     /// The key in the profile; with an arm, the name of the figure.
     pub name: &'static str,

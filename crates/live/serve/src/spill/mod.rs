@@ -30,6 +30,7 @@ use headstart_host::owned::{open_file, try_lock};
 use headstart_types::{printable_path, Bytes, KeyError};
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, FallocateFlags};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -51,7 +52,7 @@ const STORING_MAX: usize = 64;
 const STORING_BYTES_MAX: u64 = 16 << 20;
 
 /// What a spill file has been good for, beside what its level counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SpillTotals {
     /// Pages that were there at the start.
     pub found_pages: u64,
@@ -66,7 +67,7 @@ pub struct SpillTotals {
 }
 
 /// What has come of a spill file.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SpillReport {
     /// Why what the file held was forgotten at the start; null if it was not.
     pub forgotten: Option<&'static str>,
@@ -74,6 +75,7 @@ pub struct SpillReport {
     #[serde(flatten)]
     pub totals: SpillTotals,
     /// Counts of the level, in pages.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub level: LevelReport,
 }
 

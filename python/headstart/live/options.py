@@ -1,0 +1,194 @@
+"""Options of the commands of this machine, as keywords. Written by `make docs` from the core; do not edit."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Literal, TypedDict
+
+
+class Serve(TypedDict, total=False):
+    """Options of `headstart serve`."""
+
+    exports: Mapping[str, str | PathLike[str]] | None
+    """Further exports: backings by name."""
+    listen: str | None
+    """The address that clients connect to, or unix:PATH. Default: 127.0.0.1:10809."""
+    socket: str | PathLike[str] | None
+    """Listen on a Unix socket; the same as --listen unix:PATH."""
+    cache: str | None
+    """Size of each export's page cache. Default: 64MiB."""
+    page: str | int | None
+    """Page size: a power of two from 4KiB to 4MiB."""
+    readahead: str | None
+    """A read-ahead of `headstart list policies`, or demand for none; auto measures how far to read ahead."""
+    replacement: str | None
+    """A name of `headstart list replacements`. Default: lru."""
+    coordinator: str | None
+    """A name of `headstart list coordinators`. Default: none."""
+    scenario: str | PathLike[str] | None
+    """Use the size, policy, coordinator and link of the scenario's lowest level, with their keys."""
+    level: str | Mapping[str, object] | None
+    """The keys of each export's level, as of a scenario's `[[level]]`; with `scenario`, the name of a level of it."""
+    direct: bool | None
+    """Read files and devices with direct I/O, bypassing the kernel's page cache."""
+    no_lock: bool | None
+    """Do not lock files and devices against other programs, as QEMU locks images."""
+    depth: int | None
+    """Maximum concurrent reads per backing. Default: 32; for mem: 2."""
+    connections: int | None
+    """Maximum connected clients; others wait. Default: 256."""
+    memory: str | int | None
+    """Maximum memory of the caches and all clients' requests and replies. Default: the caches and 256MiB."""
+    writable: bool | None
+    """Allow writes. They reach the backing before the client gets its reply."""
+    record: str | PathLike[str] | None
+    """Record the clients' reads and writes as a trace."""
+    hints: str | PathLike[str] | None
+    """Prefetch the reads of this trace: one from --record, or any trace of one device."""
+    hint_policy: str | None
+    """With --hints: a hinted policy of `headstart list policies`. Default: just-in-time."""
+    path: str | Sequence[str] | None
+    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also matches "/"."""
+    pid: int | Sequence[int] | None
+    """Process or thread ids."""
+    process: str | Sequence[str] | None
+    """Process names, or globs of them."""
+    spill: str | PathLike[str] | None
+    """Keep pages evicted from the cache in this file, also for later runs."""
+    openmetrics: str | None
+    """Write metrics to a file, or serve them to collectors at a local address."""
+    log: str | PathLike[str] | None
+    """Append events to a file, as lines of JSON."""
+    allow_remote: bool | None
+    """Allow addresses that other machines can reach. Requires TLS or --insecure."""
+    insecure: bool | None
+    """Allow TCP without encryption where it is refused otherwise."""
+    tls_cert: str | PathLike[str] | None
+    """The server's certificate (PEM). Clients must then use TLS."""
+    tls_key: str | PathLike[str] | None
+    """The server's private key (PEM)."""
+    tls_clients: str | PathLike[str] | None
+    """CA certificates (PEM). Clients must then present a certificate issued by one of these CAs."""
+
+
+class Play(TypedDict, total=False):
+    """Options of `headstart play`."""
+
+    arrival: Literal["closed", "open"] | None
+    """Issue of requests. closed: after the last reply and a think time; open: at the trace's times."""
+    compute: str | None
+    """Think times with closed arrival: "trace", "gaps", 1ms or exp:1ms."""
+    speed: float | None
+    """Divide arrival and think times by X."""
+    depth: int | None
+    """Maximum requests in flight: per process if closed (default 1), in total if open (default 1024)."""
+    processes: Literal["merged", "per-pid"] | None
+    """per-pid: run the trace's processes concurrently."""
+    limit: int | None
+    """Play only the first N requests."""
+    writable: bool | None
+    """Perform the trace's writes. They overwrite the export's data."""
+    skip_writes: bool | None
+    """Skip writes. Without this and --writable, writes are played as reads."""
+    writes: Literal["as-read", "skip", "write"] | None
+    """What becomes of the trace's writes; `write` overwrites data of the export."""
+    addresses: Literal["error", "wrap"] | None
+    """Addresses beyond the export's end: report an error, or wrap around."""
+    connections: int | None
+    """Connections to the server."""
+    seed: int | None
+    """Random seed of think times."""
+    format: str | None
+    """The trace's format: a name of `headstart list formats`."""
+    request_size: str | int | None
+    """Request size, for a trace that has offsets but no sizes: 4KiB."""
+    path: str | Sequence[str] | None
+    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also matches "/"."""
+    pid: int | Sequence[int] | None
+    """Process or thread ids."""
+    process: str | Sequence[str] | None
+    """Process names, or globs of them."""
+
+
+class Tune(TypedDict, total=False):
+    """Options of `headstart tune`."""
+
+    profile: str | PathLike[str] | None
+    """The drive: a name of `headstart list devices`, or a profile's path."""
+    keys: Mapping[str, object] | None
+    """Keys that override the profile's own."""
+    depth: str | int | None
+    """Use this depth instead of the profile's."""
+    dry_run: bool | None
+    """Show the current and the proposed depth. The default; needs no root."""
+    apply: bool | None
+    """Write the depth. It lasts until --restore or the next boot."""
+    restore: bool | None
+    """Write the value from before the first --apply."""
+    watch: bool | None
+    """Follow the drive's seeks and adjust the depth; restore at the end."""
+    duration: str | None
+    """With --watch: stop after this time, such as "10min"."""
+    openmetrics: str | PathLike[str] | None
+    """With --watch: keep the status in this file, as OpenMetrics."""
+    force: bool | None
+    """Allow more than 16 MiB; with --restore: restore even if another program has changed the value."""
+    state: str | PathLike[str] | None
+    """File for the original values."""
+
+
+class Emulate(TypedDict, total=False):
+    """Options of `headstart emulate`."""
+
+    keys: Mapping[str, object] | None
+    """Keys that override the profile's own."""
+    scheduler: str | None
+    """Scheduler of the drive's queue: a name of `headstart list schedulers`."""
+
+
+class Profile(TypedDict, total=False):
+    """Options of `headstart profile`."""
+
+    time_s: float | None
+    """Approximate measuring time in seconds."""
+    seed: int | None
+    """Random seed of the places that are read."""
+    name: str | None
+    """The device's name in the profile; that of the file if absent."""
+
+
+class Record(TypedDict, total=False):
+    """Options of `headstart record`."""
+
+    cold: bool | None
+    """First drop the page cache and the dentry and inode caches. This affects all programs."""
+    buffer: str | int | None
+    """The kernel's buffer per processor. Default: 4MiB; increase it if events are lost."""
+    to: str | None
+    """The format of the file: "hints", or "csv" for a trace."""
+    tracing: str | PathLike[str] | None
+    """The mount point of tracefs, if it is not the usual one."""
+
+
+class Forecast(TypedDict, total=False):
+    """Options of `headstart forecast`."""
+
+    prefetch: str | PathLike[str] | None
+    """Prefetch from this recording: an older one, or another command's. Default: FILE."""
+    device: str | PathLike[str] | None
+    """The device that the recorded run waited for most: a name of `headstart list devices`, or a profile. Default: by
+    its waits and what the system says."""
+    device_keys: Mapping[str, object] | None
+    """Keys that override the device's own."""
+    policies: Sequence[str] | None
+    """Hinted policies, separated by commas. Default: all that `headstart run` supports."""
+    budgets: Sequence[str | int] | None
+    """Limits of prefetched but unused data: sizes, separated by commas. Default: from 8MiB up to the amount that the
+    hints need."""
+    read_ahead: str | int | None
+    """The kernel's read-ahead. Default: the device's current setting."""
+    scheduler: str | None
+    """A name of `headstart list schedulers`. Default: by the kernel's setting."""
+    trusted: bool | None
+    """Forecast `headstart run --trust`."""
+    cached: bool | None
+    """Start with all data in the page cache."""
