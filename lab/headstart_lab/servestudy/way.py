@@ -110,7 +110,7 @@ def _mean_ns(uri: str, folder: Path, reads: Reads, workload: Workload, server: C
     """Return the mean response at the pace of a workload, less the link and the time of the drive of a server."""
     before = _drive_ns(server)
     played = _played(uri, folder, reads, _times(workload))
-    drive = (_drive_ns(server) - before) / played.requests
+    drive: float = (_drive_ns(server) - before) / played.requests
     crosses = cost_ns(reads[0][1]) if len(set(reads)) > 1 else 0
     return round(float(played.response_ns["mean"]) - drive) - crosses
 
