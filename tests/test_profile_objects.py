@@ -112,7 +112,10 @@ def test_what_cannot_be_measured_is_one_line(run: Run, tmp_path: Path) -> None:
     with serving() as store:
         missing = store.url.replace("/data", "/other")
         one_line(run("profile", missing), f"{missing}: there is no such object (404); allowed: http://HOST")
-        one_line(run("profile", store.url, "--time", "0"), "time: 0 s; allowed: from 1 to 110 s")
+        one_line(
+            run("profile", store.url, "--time", "0"),
+            "time_s (--time): 0.0 is out of range; allowed: a number from 1 to 110",
+        )
         timer = threading.Timer(1.5, setattr, (store, "refuses", True))
         timer.start()
         refused = run("profile", store.url, "--output", "store.toml")

@@ -83,7 +83,7 @@ def test_an_image_on_s3(image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     # The first is the look whether there are ranges; the others are the read-ahead's, of many pages each.
     assert len(reads) == 1 + export["backing_demand_reads"] + export["backing_prefetch_reads"] < 100
     assert export["failed_requests"] == 0
-    assert export["level_keys"]["policy"]["read_ahead"] == "16384KiB", "objects have a default of their own"
+    assert export["level_keys"]["policy"]["read_ahead"] == "16MiB", "objects have a default of their own"
 
 
 def test_what_s3_does_not_have_is_one_line(image: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,5 +171,7 @@ def test_results_do_not_go_where_the_state_is(loop: Loop, one: str, other: str, 
 
 
 def test_the_json_of_an_apply_does_not_replace_the_state(loop: Loop) -> None:
-    one_line(tune(loop, "--depth", "1MiB", "--apply", "--json", str(loop.state)), "is the same file as --state")
+    one_line(
+        tune(loop, "--depth", "1MiB", "--apply", "--json", str(loop.state)), "tune.json is the same file as --json"
+    )
     assert (loop.kb(), loop.state.exists()) == (128, False)

@@ -153,6 +153,7 @@ pub fn command(py: Python<'_>, name: &str, given: &str, on_progress: Option<Py<P
 
 /// The JSON Schema of each option of a command, and that of its report: `{"options": {...}, "report": {...}}`.
 #[pyfunction]
-pub fn command_schema(name: &str) -> PyResult<String> {
-    found(name).map(|command| (command.schema)().to_string())
+pub fn command_schema(py: Python<'_>, name: &str) -> PyResult<String> {
+    let command = found(name)?;
+    outside(py, || name.to_owned(), || (command.schema)().to_string())
 }
