@@ -1,6 +1,7 @@
 """What the tests share: the repository's files, and the command as its users run it."""
 
 import contextlib
+import importlib.util
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,20 @@ from headstart._environment import CACHE_VARIABLE
 from tests.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def docs_module(name: str) -> Any:
+    """Load a program of the documentation, which is no package."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
 FIGURE_1 = ROOT / "examples" / "figure1.toml"
 TWO_LEVELS = ROOT / "examples" / "two-levels.toml"
 CSCOPE_1 = ROOT / "examples" / "traces" / "cscope1.csv.xz"

@@ -1,20 +1,13 @@
 """The answers of `advise` for the logs of the examples are what data sheets allow; the table of the docs has them."""
 
-import importlib.util
-import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, docs_module
 
-sys.path.insert(0, str(ROOT / "docs"))
-spec = importlib.util.spec_from_file_location("answers", ROOT / "docs" / "answers.py")
-assert spec is not None and spec.loader is not None
-answers: Any = importlib.util.module_from_spec(spec)
-sys.modules["answers"] = answers
-spec.loader.exec_module(answers)
+answers = docs_module("answers")
 
 
 @pytest.fixture(scope="module")

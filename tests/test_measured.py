@@ -1,25 +1,12 @@
 """Published measurements beside the model: each has its source, and what is far off has its reason."""
 
-import importlib.util
-import sys
 from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import docs_module
 
-
-def _loaded() -> Any:
-    spec = importlib.util.spec_from_file_location("measured", ROOT / "docs" / "measured.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["measured"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-measured = _loaded()
+measured = docs_module("measured")
 
 
 @pytest.fixture(scope="module")

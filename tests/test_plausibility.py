@@ -1,26 +1,13 @@
 """What each shipped device makes of plain reads is what its media, its bus and its data sheet allow."""
 
-import importlib.util
-import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import docs_module
 
-
-def _loaded() -> Any:
-    spec = importlib.util.spec_from_file_location("plausibility", ROOT / "docs" / "plausibility.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["plausibility"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-plausibility = _loaded()
+plausibility = docs_module("plausibility")
 
 
 @pytest.fixture(scope="module")
