@@ -26,7 +26,7 @@ use nix::unistd::{lseek, Whence};
 use rustix::io::{preadv2, ReadWriteFlags};
 
 use super::joined::{join, BUFFERS_MAX};
-use super::locks::lock;
+use super::locks::Locked;
 use super::looks::{Touched, Trust};
 use super::{file_identity, length_of, About, AtOnce, Backing};
 use crate::work::Change;
@@ -45,6 +45,7 @@ const PUNCH: FallocateFlags = FallocateFlags::FALLOC_FL_PUNCH_HOLE;
 /// A file or device.
 pub struct FileBacking {
     file: Arc<File>,
+    _lock: Option<Locked>,
     /// The same file, for reads that pass the page cache. The kernel writes back what it covers before it reads.
     direct: Option<Arc<File>>,
     /// All reads do.
@@ -66,16 +67,14 @@ impl FileBacking {
     /// # Errors
     /// It cannot be opened so, or is no file and no block device.
     pub fn open(path: &Path, writable: bool, direct: bool, locked: bool) -> io::Result<Self> {
-        let mut file = OpenOptions::new().read(true).write(writable).open(path)?;
+        let file = Arc::new(OpenOptions::new().read(true).write(writable).open(path)?);
         let kind = file.metadata()?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             let what = if kind.is_dir() { "is a directory" } else { "is neither a file nor a block device" };
             return Err(io::Error::other(what));
         }
-        if locked {
-            lock(&file, writable)?;
-        }
-        let size_bytes = file.seek(SeekFrom::End(0))?;
+        let lock = locked.then(|| Locked::try_new(&file, writable)).transpose()?;
+        let size_bytes = (&*file).seek(SeekFrom::End(0))?;
         // What is read ahead is decided here; the kernel's own would come on top of it.
         let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM);
         let unbuffered = || OpenOptions::new().read(true).custom_flags(OFlag::O_DIRECT.bits()).open(path);
@@ -87,7 +86,8 @@ impl FileBacking {
         let page_cache = PageCache::of(&file, size_bytes).ok();
         let device_read_ahead = Device::of(&Roots::of_machine(), path).and_then(|device| device.read_ahead_kb());
         Ok(Self {
-            file: Arc::new(file),
+            file,
+            _lock: lock,
             direct,
             always_direct,
             page_cache,

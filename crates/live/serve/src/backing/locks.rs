@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{fcntl, FcntlArg};
@@ -21,11 +22,32 @@ const READ: i64 = 0;
 const WRITE: i64 = 1;
 const RESIZE: i64 = 3;
 
-/// Locks `file` until it is closed. A process that locks it in another way is not noticed.
-///
-/// # Errors
-/// It is in use in a way that does not go with this, or cannot be locked.
-pub(super) fn lock(file: &File, writable: bool) -> io::Result<()> {
+/// A locked file. Dropping this unlocks it, even where a request that has ended still holds the file for an instant: io_uring lets go of
+/// a file some time after it has said that its read is done.
+pub(super) struct Locked(Arc<File>);
+
+impl Locked {
+    /// Locks `file`. A process that locks it in another way is not noticed.
+    ///
+    /// # Errors
+    /// It is in use in a way that does not go with this, or cannot be locked.
+    pub(super) fn try_new(file: &Arc<File>, writable: bool) -> io::Result<Self> {
+        // What is taken before a refusal is given back as well.
+        let locked = Self(Arc::clone(file));
+        lock(file, writable)?;
+        Ok(locked)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let all = libc::flock { l_start: 0, l_len: 0, ..range(0, libc::F_UNLCK) };
+        // If it fails, the lock ends with the file.
+        let _ = fcntl(&*self.0, FcntlArg::F_OFD_SETLK(&all));
+    }
+}
+
+fn lock(file: &File, writable: bool) -> io::Result<()> {
     let (had, not_shared): (&[i64], &[i64]) =
         if writable { (&[READ, WRITE], &[READ, WRITE, RESIZE]) } else { (&[READ], &[WRITE, RESIZE]) };
     // First taken, then looked: of two that begin at the same time one at least sees the other.
@@ -67,9 +89,11 @@ mod tests {
 
     use super::*;
 
-    fn locked(path: &Path, writable: bool) -> Result<File, String> {
-        let file = OpenOptions::new().read(true).write(writable).open(path).expect("it is there");
-        lock(&file, writable).map(|()| file).map_err(|error| error.to_string())
+    fn locked(path: &Path, writable: bool) -> Result<Locked, String> {
+        let file = Arc::new(OpenOptions::new().read(true).write(writable).open(path).expect("it is there"));
+        // The file stays open, as if a request still held it.
+        std::mem::forget(file.try_clone().expect("a descriptor is free"));
+        Locked::try_new(&file, writable).map_err(|error| error.to_string())
     }
 
     #[test]
