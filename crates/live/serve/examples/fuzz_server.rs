@@ -1,5 +1,5 @@
-//! The whole-system fuzzer of the server: random exports, clients and backings with their faults, on a virtual clock. The first case that breaks a rule
-//! is shrunk and printed.
+//! Whole-system fuzzer of the server: random exports, clients and faulty backings on a virtual clock. Shrinks and
+//! prints the first case that breaks an invariant.
 //!
 //!     make fuzz-system SECONDS=3600
 //!     cargo run --release -p headstart-serve --example fuzz_server -- --seed 7 --cases 1

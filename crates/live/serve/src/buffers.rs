@@ -1,8 +1,8 @@
-//! The bytes of frames: buffers of one page, taken for a fetch, kept while their block is resident, and used again.
+//! Buffers of one page each: taken for a fetch, kept while the block is resident, and reused.
 //!
-//! Buffers move into the thread that reads and back, and into the frame, so that nothing is copied. From there replies share them: the buffer of
-//! a page that has left the cache is free when the last reply with it has been sent ([`Buffers::give_back`]). They are pieces of larger
-//! allocations in large pages, on boundaries that direct I/O takes, and are allocated as they are first needed.
+//! Buffers move to the reading thread, back, and into the frame, so nothing is copied. Replies share them: the buffer
+//! of an evicted page is free once the last reply with it has been sent ([`Buffers::give_back`]). They are pieces of
+//! larger allocations in large pages, aligned for direct I/O, and are allocated when first needed.
 
 use std::sync::Arc;
 
@@ -12,35 +12,33 @@ use headstart_types::Block;
 
 use crate::work::Page;
 
-/// Where large pages begin, and direct I/O may.
+/// Alignment of large pages; also suits direct I/O.
 const ALIGNMENT: usize = 2 << 20;
-/// Bytes of an allocation, a whole number of large pages. Memory is used as it is first touched.
+/// Bytes of an allocation, a whole number of large pages. Memory is used when first touched.
 const SLAB_BYTES: usize = 16 << 20;
 
-/// Buffers of one page each.
 #[derive(Debug)]
 pub struct Buffers {
     page_bytes: usize,
     free: Vec<BytesMut>,
-    /// All that there are.
+    /// Number of buffers.
     made: usize,
-    /// Where allocations begin, in order.
+    /// Addresses of the allocations, sorted.
     slabs: Vec<usize>,
-    /// The fewest that were free since [`Buffers::shrink`].
+    /// Minimum number of free buffers since [`Buffers::shrink`].
     free_min: usize,
     /// By block.
     kept: Vec<Option<Page>>,
 }
 
 impl Buffers {
-    /// Of `page_bytes` each.
     #[must_use]
     pub fn new(page_bytes: usize) -> Self {
         Self { page_bytes, free: Vec::new(), made: 0, slabs: Vec::new(), free_min: 0, kept: Vec::new() }
     }
 
-    /// The same, with the first of them in memory already: the kernel takes up to half a millisecond to clear a large page, which the first
-    /// request would wait for.
+    /// Like [`Buffers::new`], with the first page in memory already: the kernel takes up to half a millisecond to clear
+    /// a large page, and the first request would wait for that.
     #[must_use]
     pub fn prepared(page_bytes: usize) -> Self {
         let mut buffers = Self::new(page_bytes);
@@ -50,24 +48,24 @@ impl Buffers {
         buffers
     }
 
-    /// Buffers that are not free.
+    /// Number of buffers that are not free.
     #[must_use]
     pub fn in_use(&self) -> usize {
         self.made - self.free.len()
     }
 
-    /// Blocks that have bytes.
+    /// Number of blocks with bytes.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.kept.iter().flatten().count()
     }
 
-    /// A buffer, with anything in it.
+    /// A buffer with undefined content.
     pub fn take(&mut self) -> BytesMut {
         self.take_run(1).pop().expect("one has been taken")
     }
 
-    /// So many, in the order in which they lie in memory, so that as many as possible are neighbours.
+    /// `count` buffers ordered by address, so that as many as possible are adjacent.
     pub fn take_run(&mut self, count: usize) -> Vec<BytesMut> {
         while self.free.len() < count {
             let pages = SLAB_BYTES / self.page_bytes;
@@ -85,9 +83,9 @@ impl Buffers {
         run
     }
 
-    /// Frees allocations of which nothing was needed since this was last called, but for one; whether there was any.
+    /// Frees all but one of the allocations that were not needed since the last call; returns whether any were freed.
     ///
-    /// Pages that are kept stand in their way: where half of all buffers were not needed, such pages move to other allocations.
+    /// Kept pages prevent that; if at least half of all buffers were not needed, such pages move to other allocations.
     pub fn shrink(&mut self) -> bool {
         let pages = SLAB_BYTES / self.page_bytes;
         let unneeded = std::mem::replace(&mut self.free_min, self.free.len()).min(self.free.len());
@@ -99,7 +97,7 @@ impl Buffers {
             |slabs: &[usize], buffer: &BytesMut| slabs.partition_point(|start| *start <= buffer.as_ptr().addr()) - 1;
         let mut free_of = vec![0; self.slabs.len()];
         self.free.iter().for_each(|buffer| free_of[slab_of(&self.slabs, buffer)] += 1);
-        // Those with most free buffers go.
+        // Free those with the most free buffers first.
         let mut order: Vec<usize> = (0..self.slabs.len()).collect();
         order.sort_unstable_by_key(|slab| std::cmp::Reverse(free_of[*slab]));
         spare -= 1;
@@ -123,7 +121,7 @@ impl Buffers {
             *page = Arc::new(buffer);
             left[slab] -= 1;
         }
-        // Of an allocation that is needed after all, a buffer that a reply has say, the free ones stay.
+        // If an allocation is still needed, for example by a reply, its free buffers stay.
         let is_gone = |slab: usize| goes[slab] && left[slab] == 0;
         stays.extend(dropped.into_iter().filter(|buffer| !is_gone(slab_of(slabs, buffer))));
         self.free = stays;
@@ -135,17 +133,16 @@ impl Buffers {
         gone > 0
     }
 
-    /// Takes back a buffer.
     pub fn put_back(&mut self, buffer: BytesMut) {
         self.free.push(buffer);
     }
 
-    /// A page is no longer needed where it was: its buffer is free if it is not needed elsewhere either.
+    /// Releases one use of a page; its buffer becomes free with the last one.
     pub fn give_back(&mut self, page: Page) {
         self.free.extend(Arc::into_inner(page));
     }
 
-    /// From now on `page` holds the bytes of `block`, which had none.
+    /// Stores the bytes of `block`, which had none.
     pub fn keep(&mut self, block: Block, page: Page) {
         if block.index() >= self.kept.len() {
             self.kept.resize(block.index() + 1, None);
@@ -154,13 +151,12 @@ impl Buffers {
         self.kept[block.index()] = Some(page);
     }
 
-    /// The bytes of `block`, if it has any.
     #[must_use]
     pub fn of(&self, block: Block) -> Option<&Page> {
         self.kept.get(block.index())?.as_ref()
     }
 
-    /// The same, to be changed; replies keep what they have.
+    /// Mutable bytes of `block`; replies keep the old ones.
     pub fn of_mut(&mut self, block: Block) -> Option<&mut [u8]> {
         let is_shared = Arc::strong_count(self.of(block)?) > 1;
         let own = is_shared.then(|| self.take());
@@ -172,14 +168,14 @@ impl Buffers {
         Arc::get_mut(page).map(|bytes| &mut bytes[..])
     }
 
-    /// `block` has left the cache.
+    /// Drops the bytes of the evicted `block`.
     pub fn drop_of(&mut self, block: Block) {
         if let Some(page) = self.kept.get_mut(block.index()).and_then(Option::take) {
             self.give_back(page);
         }
     }
 
-    /// `block` has left the cache: a buffer with its bytes, to be put back.
+    /// Takes the bytes of the evicted `block`; the caller puts the buffer back.
     pub fn take_of(&mut self, block: Block) -> Option<BytesMut> {
         let page = self.kept.get_mut(block.index())?.take()?;
         Some(Arc::try_unwrap(page).unwrap_or_else(|shared| {
@@ -217,7 +213,7 @@ mod tests {
     #[test]
     fn memory_goes_back_that_was_not_needed() {
         let mut buffers = Buffers::new(1 << 20);
-        // Ten allocations of 16 buffers; of each allocation one page is kept, but for one page in the last that a reply has too.
+        // Ten allocations of 16 buffers. One page of each allocation is kept; in the last one, a reply shares the page.
         let mut all: Vec<BytesMut> = (0..160).map(|_| buffers.take()).collect();
         all.sort_unstable_by_key(|buffer| buffer.as_ptr());
         for (number, mut buffer) in (0_u8..).zip(all) {
@@ -232,7 +228,7 @@ mod tests {
         assert!(!buffers.shrink());
         assert_eq!((buffers.made, buffers.in_use()), (160, 10), "they have just been needed");
         assert!(buffers.shrink());
-        // One allocation holds what is kept, one the reply's page, and one is spare at most.
+        // One allocation for kept pages, one for the reply's page, and at most one spare.
         assert!(buffers.made <= 48 && buffers.in_use() == 10, "{} of {}", buffers.in_use(), buffers.made);
         for number in (3..160).step_by(16) {
             let page = buffers.of(Block(number)).expect("it is kept");
@@ -269,7 +265,7 @@ mod tests {
         buffers.keep(Block(1), other);
         let free = buffers.free.len();
         let reply = [0, 1].map(|block| buffers.of(Block(block)).expect("it is kept").clone());
-        // The one changes, the other leaves: the reply sees neither, and brings both buffers back.
+        // One block changes, the other is evicted: the reply sees neither, and returns both buffers.
         buffers.of_mut(Block(0)).expect("it is kept")[5] = 9;
         assert_eq!(buffers.of(Block(0)).map(|page| (page[4], page[5])), Some((1, 9)));
         assert_eq!(buffers.take_of(Block(1)).map(|bytes| bytes[0]), Some(2));

@@ -7,24 +7,22 @@ use headstart_types::{printable, system_says, without_credentials, KeyError};
 
 use crate::backing::BackingError;
 
-/// Why nothing is served, or no longer.
+/// Why a server does not start, or stops.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option or a key of the level.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A trace that is to give hints.
+    /// A trace with hints.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A backing.
     #[error(transparent)]
     Backing(#[from] BackingError),
     /// An address, a file, or a limit of the system.
     #[error("{}: {}", printable(&without_credentials(.what)), without_credentials(&system_says(.source)))]
     Io {
-        /// What it is about.
+        /// The address, file or limit.
         what: String,
-        /// What the system says.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Hints from a trace: what clients read of an export the last time it was served, or of the same image elsewhere.
+//! Hints from a trace: what clients read when the export, or the same image elsewhere, was served before.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,15 +11,15 @@ use toml::Table;
 
 use crate::error::Error;
 
-/// The policy that works from hints, where nothing is said.
+/// The default policy for hints.
 pub const POLICY: &str = "just-in-time";
-/// Share of the cache that may hold what is prefetched and not yet used: the rest is for what is read again.
+/// Divisor: the part of the cache for prefetched but unused pages. The rest is for pages that are read again.
 const CACHE_SHARE: u32 = 2;
-/// Pages that are taken from a trace: what comes later is left to the read-ahead.
+/// Maximum number of pages taken from a trace; the read-ahead handles later ones.
 const PAGES_MAX: u64 = 16 << 20;
 
-/// The selected reads of the trace at a path, as hints for an export of `size_bytes` before `frames` pages of `page_bytes`, followed by the
-/// policy of this name.
+/// Hints from the selected reads of a trace, for an export of `size_bytes` with `frames` pages of `page_bytes`,
+/// followed by the policy `policy_name`.
 ///
 /// # Errors
 /// The trace cannot be read or has no reads of one export, the cache has no room, or there is no such policy.
@@ -40,7 +40,7 @@ pub fn hints(
     Ok(Follower::try_new(expected).map_err(unfit)?)
 }
 
-/// What is read, in the order of the trace, as far as there are such pages; and when the last request came.
+/// The page ranges read, in trace order and within the export, and the time of the last request.
 fn reads(
     (path, selection): (&Path, &Selection),
     size_bytes: u64,

@@ -1,16 +1,16 @@
-//! A block server: clients of the NBD protocol read and write an export through the machine that the simulator runs, with
-//! its levels, replacements, read-aheads and coordinators, in front of a file, a device, another server or memory.
+//! A block server: clients read and write an export over the NBD protocol, through the same machine that the simulator
+//! runs (levels, replacements, read-aheads, coordinators), in front of a file, a device, another server or memory.
 //!
-//! - `conductor.rs`: one export, without time and I/O of its own, over `machine.rs` (the engine), `pages.rs` (which page is which
-//!   block), `buffers.rs` (the bytes), `wanted.rs` (who waits for them), `queue.rs` (reads of the backing) and `writes.rs` (changes of it);
-//! - `backing/`: what stands behind an export, and the threads that wait for it;
+//! - `conductor.rs`: one export, without clock and I/O, over `machine.rs` (the engine), `pages.rs` (numbers of pages),
+//!   `buffers.rs` (bytes), `wanted.rs` (waiting requests), `queue.rs` (reads of the backing) and `writes.rs` (changes);
+//! - `backing/`: the storage of an export, and the threads that wait for it;
 //! - `server/`: connections, and the loop around all exports;
-//! - `hinted.rs`: what an earlier run has read, as hints;
+//! - `hinted.rs`: hints from an earlier run;
 //! - `stability.rs`: which acknowledged changes are not known to be stable;
 //! - `spill/`: a second level in a local file;
 //! - `profile.rs`: an object measured as a device of the simulator;
-//! - `probe.rs`: how far to read ahead where nothing is said;
-//! - `settings.rs`: its options; `run.rs`: the command, with its report, metrics, log and recording.
+//! - `probe.rs`: the default read-ahead;
+//! - `settings.rs`: the options; `run.rs`: the command, with its report, metrics, log and recording.
 
 pub mod backing;
 mod buffers;

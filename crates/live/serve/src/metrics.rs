@@ -1,4 +1,4 @@
-//! Metrics for collectors, in the text format of OpenMetrics 1.0: in a file that is replaced every second, or over HTTP.
+//! Metrics in the text format of OpenMetrics 1.0: in a file that is replaced every second, or over HTTP.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,11 +18,11 @@ use crate::server::Server;
 use crate::spill::SpillTotals;
 use crate::statistics::{Histogram, Totals};
 
-/// How often the text is made anew.
+/// Time between updates of the text.
 const EVERY: Nanos = Nanos::from_millis(1_000);
-/// Of the file: collectors are other users.
+/// Mode of the file: collectors run as other users.
 const MODE: u32 = 0o644;
-/// How long a collector may take to ask.
+/// How long a collector may take to send its request.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where the text goes.
@@ -31,17 +31,16 @@ enum Target {
     Address(SocketAddr, Option<Arc<Mutex<String>>>),
 }
 
-/// Metrics of a server.
 pub struct Metrics {
     target: Target,
     due: Nanos,
 }
 
 impl Metrics {
-    /// To a file, or, where `target` is an address, to those who ask there.
+    /// Writes to a file or, if `target` is an address, serves HTTP there.
     ///
     /// # Errors
-    /// The address is taken, or can be reached from other machines.
+    /// The address is in use, or other machines can reach it.
     pub fn start(target: &str) -> Result<Self, Error> {
         let due = Nanos::ZERO;
         let Ok(address) = target.parse::<SocketAddr>() else {
@@ -62,7 +61,7 @@ impl Metrics {
                     let (Ok(mut stream), Some(text)) = (stream, shared.upgrade()) else { break };
                     let _ = stream.set_read_timeout(Some(PATIENCE));
                     let _ = stream.set_write_timeout(Some(PATIENCE));
-                    // Whatever is asked for, there is but one answer.
+                    // Every request gets the same answer.
                     let _ = stream.read(&mut [0; 4096]);
                     let body = text.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -77,7 +76,7 @@ impl Metrics {
         Ok(Self { target: Target::Address(bound, Some(text)), due })
     }
 
-    /// Makes the text anew, if it is time.
+    /// Updates the text if it is due.
     pub fn update(&mut self, server: &Server) {
         if server.now() < self.due {
             return;
@@ -88,7 +87,8 @@ impl Metrics {
             Target::Address(_, Some(shared)) => *shared.lock().unwrap_or_else(PoisonError::into_inner) = text,
             Target::Address(_, None) => {}
             Target::File(path) => {
-                // Replaced as a whole: a collector sees the one or the other. A full disk does not stop serving.
+                // Replaced atomically: a collector sees either the old or the new text. A full disk does not stop the
+                // server.
                 let _ = replace(path, text.as_bytes(), MODE, false);
             }
         }
@@ -99,18 +99,17 @@ impl Drop for Metrics {
     fn drop(&mut self) {
         if let Target::Address(address, text) = &mut self.target {
             *text = None;
-            // The thread ends with the next that asks.
+            // Wakes the thread, so that it ends.
             let _ = TcpStream::connect_timeout(address, PATIENCE);
         }
     }
 }
 
-/// Of each export: name, help, value.
+/// A gauge of each export: name, help, value.
 type Gauge = (&'static str, &'static str, fn(&Conductor) -> usize);
-/// The same of times.
+/// A histogram of each export: name, help, value.
 type Times = (&'static str, &'static str, fn(&Conductor) -> &Histogram);
 
-/// The metrics of a server.
 #[must_use]
 pub fn text(server: &Server) -> String {
     let mut metrics = OpenMetrics::new("headstart_serve_", &[]);

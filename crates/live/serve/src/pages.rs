@@ -1,8 +1,9 @@
-//! The pages of an export as the machine's blocks: numbered when they are first named, and forgotten when there are too many.
+//! Numbers the pages of an export as the machine's blocks when they are first used, and forgets them when there are too
+//! many.
 //!
-//! A block costs the machine some 60 bytes, whether it is cached or not. An export may have a hundred million of them, so that
-//! numbers are given again: of pages that are not cached and that nothing waits for. What a policy remembers of the page
-//! before (a ghost in ARC, say) then counts for the new one, which is why many more pages stay numbered than have frames.
+//! A block costs the machine some 60 bytes, cached or not. An export may have a hundred million pages, so the numbers
+//! of pages that are neither cached nor waited for are reused. What a policy remembers of the old page (a ghost in ARC,
+//! for example) then applies to the new one; therefore many more pages stay numbered than there are frames.
 
 use std::cell::RefCell;
 
@@ -10,20 +11,20 @@ use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk};
 use rustc_hash::FxHashMap;
 
-/// Pages that stay numbered, for each frame.
+/// Numbered pages per frame.
 const NUMBERED_PER_FRAME: usize = 4;
-/// And this many beside them, so that small caches remember something too.
+/// Minimum in addition to that, so that small caches remember something, too.
 const NUMBERED_MIN: usize = 1 << 14;
 
-/// Pages that follow one another and are found together: a stream then looks for each of them once in a table that is larger than a processor's
-/// cache. More of them would cost random reads more memory than the level's bound has room for.
+/// Adjacent pages that share a table entry: a stream then searches once per entry in a table larger than a processor's
+/// cache. More of them would cost random reads more memory than the level's limit allows.
 const RUN: u64 = 4;
 const NONE: u32 = u32::MAX;
 
-/// Pages that are looked at in one go: where all are needed, none could be forgotten however many are looked at.
+/// Maximum number of pages examined per call: if all are needed, examining more would not help.
 const LOOKS_MAX: usize = 4096;
 
-/// The pages of one export, which is one file of the machine.
+/// The pages of one export, which the machine sees as one file.
 #[derive(Debug)]
 pub struct Pages {
     count: u64,
@@ -33,31 +34,30 @@ pub struct Pages {
 
 #[derive(Debug, Default)]
 struct Numbering {
-    /// By the number of a run: the blocks of its pages, or `NONE`; runs without any are left out.
+    /// Blocks of the pages of a run, or `NONE`, by number of the run; empty runs are left out.
     runs: FxHashMap<u64, [u32; RUN as usize]>,
     /// Pages that have a number.
     numbered: usize,
-    /// By block; of free numbers, the last page that they stood for.
+    /// Page of each block; for a free number, its last page.
     page_of: Vec<u64>,
     free: Vec<Block>,
-    /// Where the search for pages to forget goes on.
+    /// Where the search for pages to forget continues.
     hand: u32,
 }
 
 impl Pages {
-    /// `count` pages before `frames` frames.
     #[must_use]
     pub fn new(count: u64, frames: u32) -> Self {
         let numbered_max = (frames as usize).saturating_mul(NUMBERED_PER_FRAME).saturating_add(NUMBERED_MIN);
         Self { count, numbered_max, numbering: RefCell::default() }
     }
 
-    /// From now on at most `pages` stay numbered, beside those that are needed.
+    /// Limits the numbered pages that nothing needs to `pages`.
     pub fn number_at_most(&mut self, pages: usize) {
         self.numbered_max = pages;
     }
 
-    /// The numbered pages of `first..end`, in no order.
+    /// The numbered pages of `first..end`, unordered.
     #[must_use]
     pub fn known_within(&self, first: u64, end: u64) -> Vec<Block> {
         let numbering = self.numbering.borrow();
@@ -69,13 +69,13 @@ impl Pages {
         within.map(|(_, block)| Block(*block)).collect()
     }
 
-    /// The numbers that stand for no page and are given again.
+    /// Numbers that stand for no page and will be reused.
     #[must_use]
     pub fn free(&self) -> Vec<Block> {
         self.numbering.borrow().free.clone()
     }
 
-    /// Forgets pages for which `is_unneeded` holds, until few enough are numbered or many have been looked at.
+    /// Forgets pages for which `is_unneeded` holds, until few enough are numbered or enough were examined.
     pub fn forget(&self, is_unneeded: impl Fn(Block) -> bool) {
         let mut numbering = self.numbering.borrow_mut();
         let numbering = &mut *numbering;
@@ -165,7 +165,7 @@ mod tests {
         for page in 0..many {
             assert_eq!(numbered(page * 7), Block(page as u32));
         }
-        // 3 is needed; the hand passes it and forgets the 100 that are too many.
+        // 3 is needed: the hand passes it and forgets the 100 surplus pages.
         pages.forget(|block| block != Block(3));
         assert_eq!(
             (pages.known(0, 14), pages.known(0, 21), pages.known(0, 101 * 7)),
@@ -175,9 +175,9 @@ mod tests {
         let again = numbered(1);
         assert!(again.0 <= 100 && pages.place(again) == (0, 1), "{again:?}");
         assert_eq!((pages.blocks(), pages.block(0, 1 << 40)), (many as usize, None));
-        // Nothing can be forgotten: it gives up after one look at each.
+        // Nothing can be forgotten: it stops after examining each page once.
         pages.forget(|_| false);
-        // What can be forgotten is, until few enough are left.
+        // Pages that can be forgotten are, until few enough are left.
         (0..90).for_each(|page| _ = numbered(1_000_000 + page));
         (0..10).for_each(|_| pages.forget(|block| block.0 >= 200));
         let known = pages.known_within(0, 1 << 40);

@@ -1,15 +1,16 @@
-//! How far to read ahead of a backing of which nothing is known: its latency times its rate, measured at the start.
+//! Measures at the start how far to read ahead of an unknown backing: its latency times its rate.
 //!
-//! That many bytes have to be under way for a stream to come at the storage's full rate: the bandwidth-delay product of a
-//! network, and what Li, Shen and Papathanasiou (Competitive Prefetching for Concurrent Sequential I/O, EuroSys 2007, section 2)
-//! prove to cost at most twice the optimum on a disk, where the latency is that of a seek and a rotation. A few reads far from
-//! each other tell both: a short one the latency, and a long one right behind it, which needs no seek, the rate.
+//! A stream needs that many bytes in flight to reach the storage's full rate: it is the bandwidth-delay product of a
+//! network, and what Li, Shen and Papathanasiou (Competitive Prefetching for Concurrent Sequential I/O, EuroSys 2007,
+//! section 2) prove to cost at most twice the optimum on a disk, where the latency is a seek and a rotation. A few
+//! reads far apart give both: a short read gives the latency, and a long one right behind it, which needs no seek,
+//! gives the rate.
 //!
-//! A device of this machine is read ahead of at least as far as the system does it, which its driver or its administrator has set, and which
-//! other servers of a file get: the product leaves out how long a busy machine takes to notice that a read has ended. A file that is in memory
-//! needs neither.
+//! A local device gets at least the system's read-ahead, which its driver or administrator has set and other servers of
+//! a file use: the product leaves out how long a busy machine takes to notice that a read has completed. A file that is
+//! in memory needs neither.
 //!
-//! Cost: eight reads, 4 MiB. Not for a backing whose latency changes while it is served: name a read-ahead for that.
+//! Cost: eight reads, 4 MiB. If the backing's latency changes while it is served, set the read-ahead instead.
 
 use std::io;
 
@@ -19,17 +20,18 @@ use crate::backing::{AtOnce, Backing};
 use crate::buffers::Buffers;
 use crate::window::{WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
 
-/// A window takes this share of the cache at most: several streams, and what is read again, need the rest.
+/// Divisor: the maximum part of the cache for one window. Several streams, and pages that are read again, need the
+/// rest.
 const CACHE_SHARE: u64 = 4;
 
 const SHORT_BYTES: u64 = 4096;
 const LONG_BYTES: u64 = 1 << 20;
-/// Places that are read.
+/// Number of places that are read.
 const PLACES: u64 = 4;
-/// A long read that seems to take less than this has told nothing of the rate.
+/// A long read that seems faster than this says nothing about the rate.
 const TRANSFER_MIN: Nanos = Nanos::from_micros(250);
 
-/// The window for `backing` before a cache of `cache_bytes`: a power of two from [`WINDOW_BYTES_MIN`] to
+/// The window for `backing` in front of a cache of `cache_bytes`: a power of two from [`WINDOW_BYTES_MIN`] to
 /// [`WINDOW_BYTES_MAX`]. `now` is the clock.
 ///
 /// # Errors
@@ -63,9 +65,10 @@ pub fn window_bytes(backing: &dyn Backing, cache_bytes: u64, now: &mut dyn FnMut
     }
     short.sort_unstable();
     long.sort_unstable();
-    // Latencies of a disk differ. What a transfer takes does not: a busy machine only makes it longer, so that the least counts.
+    // A disk's latencies vary, so the median counts. A busy machine only makes a transfer longer, so the minimum
+    // counts.
     let (latency, whole) = (short[short.len() / 2], long[0]);
-    // A long read that is quicker than a short one has had no latency of its own.
+    // A long read that is faster than a short one had no latency.
     let transfer = if whole > latency { whole.saturating_sub(short[0]) } else { whole }.max(TRANSFER_MIN);
     let product = u128::from(latency.0) * u128::from(LONG_BYTES) / u128::from(transfer.0);
     let product = product.max(about.device_read_ahead_bytes.unwrap_or(0).into());
@@ -85,11 +88,11 @@ mod tests {
 
     /// Storage on a virtual clock.
     struct Slow {
-        /// Before each read, or before one that does not follow the last where `seeks`.
+        /// Added before each read or, with `seeks`, before a read that does not follow the last one.
         latency: Nanos,
         bytes_per_second: u64,
         seeks: bool,
-        /// What the system reads ahead of it.
+        /// The system's read-ahead.
         system_kib: Option<u64>,
         in_memory: bool,
         now: AtomicU64,
@@ -134,30 +137,30 @@ mod tests {
 
     #[test]
     fn a_device_is_read_ahead_of_as_far_as_the_system_does_it() {
-        // Of itself 2 MiB, see below.
+        // 2 MiB without it, see below.
         let drive = |system_kib, in_memory| Slow { seeks: true, system_kib, in_memory, ..slow(8_000, 200) };
         let cache = 64 << 20;
         assert_eq!(window_of(&drive(Some(128), false), cache), 2 << 10);
         assert_eq!(window_of(&drive(Some(8192), false), cache), 8 << 10);
-        // No more than the most, and than a quarter of the cache.
+        // At most the maximum, and at most a quarter of the cache.
         assert_eq!(window_of(&drive(Some(1 << 20), false), cache), 16 << 10);
         assert_eq!(window_of(&drive(Some(8192), false), 8 << 20), 2 << 10);
-        // The file is in the page cache: the device has no part in it.
+        // The file is in the page cache: the device does not matter.
         assert_eq!(window_of(&drive(Some(8192), true), cache), 128);
     }
 
     #[test]
     fn the_window_is_latency_times_rate() {
         let cache = 64 << 20;
-        // 25 ms: at 100 MB/s 2.5 MB; at 1 GB/s 25 MB, which is more than the most.
+        // 25 ms: 2.5 MB at 100 MB/s; 25 MB at 1 GB/s, which is above the maximum.
         assert_eq!(window_kib(25_000, 100, false, cache), 4 << 10);
         assert_eq!(window_kib(25_000, 1_000, false, cache), 16 << 10);
-        // A drive of 8 ms and 200 MB/s: 1.6 MB. Its long reads follow the short ones and seek no more.
+        // A drive of 8 ms and 200 MB/s: 1.6 MB. Its long reads follow the short ones and need no seek.
         assert_eq!(window_kib(8_000, 200, true, cache), 2 << 10);
-        // Flash: 80 us at 3 GB/s are 240 kB. Memory: as little as there is.
+        // Flash: 80 us at 3 GB/s are 240 kB. Memory: the minimum.
         assert_eq!(window_kib(80, 3_000, false, cache), 256);
         assert_eq!(window_kib(2, 10_000, false, cache), 128);
-        // A quarter of a small cache, and no less than the least.
+        // A quarter of a small cache, but at least the minimum.
         assert_eq!(
             (window_kib(25_000, 1_000, false, 10 << 20), window_kib(25_000, 1_000, false, 1 << 10)),
             (2 << 10, 128)
@@ -170,7 +173,7 @@ mod tests {
         std::fs::write(&path, vec![1; 8 << 20]).expect("a temporary file");
         let opened = FileBacking::open(&path, false, true, false);
         std::fs::remove_file(&path).expect("it is there");
-        // A file system in memory may have no direct I/O.
+        // A file system in memory may not support direct I/O.
         let Ok(backing) = opened else { return };
         let mut now = 0;
         let mut clock = || {

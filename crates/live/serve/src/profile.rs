@@ -1,5 +1,5 @@
-//! Measures an object of a store, or a file of a web server, by requests for ranges of it: the parameters of the device model
-//! `object-store`. The measurement is that of devices (`headstart_profile`); this is what it reads through.
+//! Measures an object of a store, or a file of a web server, by range requests, for the device model `object-store`.
+//! The measurement itself is that of devices (`headstart_profile`).
 
 use std::ops::Range;
 use std::path::Path;
@@ -47,8 +47,8 @@ pub struct Report {
     pub profile: String,
 }
 
-/// Measures a block device or a file through direct reads, or an object through requests for ranges. `told` gets the
-/// share done, 0 to 1, and what is under way; the measurement stops once it returns false.
+/// Measures a block device or a file through direct reads, or an object through range requests. `told` receives the
+/// share done, 0 to 1, and the current phase; the measurement stops once it returns false.
 ///
 /// # Errors
 /// The device cannot be read or measured.
@@ -68,17 +68,17 @@ pub fn measured(options: &Options, told: &mut dyn FnMut((f64, &str)) -> bool) ->
 
 const ALLOWED: &str = "an object that can be read by ranges and does not change meanwhile";
 
-/// Whether this names an object of a store or a file of a web server, which [`profile`] measures.
+/// Whether `name` is an object of a store or a file of a web server, which [`profile`] measures.
 #[must_use]
 pub fn is_object(name: &str) -> bool {
     object::form(name).is_some()
 }
 
-/// Measures the object at `url`. `name` is written into the profile. `tell` is called 10 times a second, and says whether to go
-/// on.
+/// Measures the object at `url`. `name` is written into the profile. `tell` is called 10 times a second and returns
+/// whether to continue.
 ///
 /// # Errors
-/// There is no such object, it is too small, a read fails, or `tell` has stopped it.
+/// There is no such object, it is too small, a read fails, or `tell` stopped the measurement.
 pub fn profile(
     url: &str,
     name: &str,
@@ -94,16 +94,14 @@ pub fn profile(
     profile_with(&mut ObjectProbe { url, object, clock, connections: 1 }, Path::new(url), name, settings, tell)
 }
 
-/// An object, and a clock.
 struct ObjectProbe<'a> {
     url: &'a str,
     object: ObjectBacking,
     clock: RealClock,
-    /// How many have been used at a time.
+    /// Maximum number of connections used at the same time so far.
     connections: usize,
 }
 
-/// The bytes of a read.
 fn range(read: Read) -> Range<u64> {
     let from = read.sector * SECTOR_BYTES;
     from..from + u64::from(read.sectors) * SECTOR_BYTES
@@ -145,7 +143,7 @@ impl Probe for ObjectProbe<'_> {
     fn read_together(&mut self, reads: &[Read], depth: usize) -> Result<Nanos, Error> {
         let failed = |error| self.failed(format!("reading {depth} ranges at once: {error}"));
         if depth > self.connections {
-            // New connections take some round trips, which later requests do not wait for.
+            // New connections take some round trips, which must not count for later requests.
             self.object.read_ranges(&vec![0..1; depth], depth).map_err(failed)?;
         }
         let from = self.now();

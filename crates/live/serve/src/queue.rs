@@ -1,6 +1,6 @@
-//! Reads of the backing that the machine has ordered: cut into pieces, and a bounded number under way, of which prefetches may
-//! not take all. Where all that wait can start they do so in their order, as the simulator's levels give orders; where they cannot,
-//! those that clients wait for go first.
+//! Queues the machine's reads of the backing, cut into pieces. A bounded number is in flight, and prefetches may not
+//! take all of it. If every queued piece can start, they start in order, like the orders of the simulator's levels;
+//! otherwise demand fetches go first.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,16 +9,15 @@ use headstart_types::{Block, Nanos};
 
 const NONE: u32 = u32::MAX;
 
-/// Pages that follow one another, read in one go.
+/// Adjacent pages that are read together.
 #[derive(Debug, Clone, Default)]
 pub struct Piece {
-    /// The pages.
     pub blocks: Vec<Block>,
-    /// The first of them.
+    /// The first page.
     pub first: u64,
     /// A client waits for it.
     pub demand: bool,
-    /// Since when it is under way; `None` while it waits.
+    /// Start time; `None` while it is queued.
     pub since: Option<Nanos>,
 }
 
@@ -29,7 +28,7 @@ impl Piece {
         self.first + self.blocks.len() as u64
     }
 
-    /// Parts whose pages are all held up, by `is_held`, or all not.
+    /// Splits it into parts for which `is_held` holds for all pages or for none.
     fn parts(&self, is_held: impl Fn(&Range<u64>) -> bool) -> Vec<Piece> {
         let mut parts: Vec<(bool, Piece)> = Vec::new();
         for (page, block) in (self.first..).zip(&self.blocks) {
@@ -43,7 +42,7 @@ impl Piece {
     }
 }
 
-/// The queue of a conductor: [`Queue`], or a wrapper that does some of it in another way, as tests plant faults.
+/// The queue of a conductor: [`Queue`], or a wrapper that changes its behaviour, as tests do to plant faults.
 pub trait ReadQueue: AsRef<Queue> + AsMut<Queue> {
     /// [`Queue::push`].
     fn push(&mut self, piece: Piece) {
@@ -75,26 +74,25 @@ impl AsMut<Queue> for Queue {
     }
 }
 
-/// Pieces that wait or are under way.
+/// Queued pieces and those in flight.
 #[derive(Debug)]
 pub struct Queue {
     pieces: Vec<Piece>,
     free: Vec<u32>,
     demand: VecDeque<u32>,
     prefetch: VecDeque<u32>,
-    /// By piece: how many have been added before it.
+    /// Sequence number of each piece.
     added: Vec<u64>,
     added_count: u64,
-    /// Pieces that wait.
+    /// Number of queued pieces.
     waiting: u32,
-    /// By block: the piece that it is in.
+    /// The piece that holds each block.
     piece_of: Vec<u32>,
     under_way: u32,
     under_way_max: u32,
 }
 
 impl Queue {
-    /// At most `under_way_max` pieces are under way.
     #[must_use]
     pub fn new(under_way_max: u32) -> Self {
         Self {
@@ -111,7 +109,7 @@ impl Queue {
         }
     }
 
-    /// Adds a piece behind its like.
+    /// Adds a piece at the end of the queue of its kind.
     pub fn push(&mut self, piece: Piece) {
         let demand = piece.demand;
         let index = self.enter(piece, self.added_count);
@@ -119,7 +117,7 @@ impl Queue {
         if demand { &mut self.demand } else { &mut self.prefetch }.push_back(index);
     }
 
-    /// Gives a piece that waits a number. `added`: how many have been added before it.
+    /// Gives a queued piece an index. `added`: its sequence number.
     fn enter(&mut self, piece: Piece, added: u64) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.pieces.push(Piece::default());
@@ -138,8 +136,8 @@ impl Queue {
         index
     }
 
-    /// Cuts pieces that wait, so that what holds up some pages of one holds up no others of it. The parts keep its place;
-    /// a part of a demand that no client waits for, by `is_wanted`, becomes a prefetch.
+    /// Cuts queued pieces, so that pages that are held up do not delay the other pages of a piece. The parts keep its
+    /// place; a part of a demand that no client waits for (`is_wanted`) becomes a prefetch.
     pub fn split(&mut self, is_held: impl Fn(&Range<u64>) -> bool, is_wanted: impl Fn(Block) -> bool) {
         let waits = |piece: &Piece| piece.since.is_none() && piece.blocks.len() > 1;
         let cut = |(_, piece): &(u32, &Piece)| waits(piece) && is_held(&(piece.first..piece.end()));
@@ -176,20 +174,20 @@ impl Queue {
         self.piece_of.get(block.index()).is_some_and(|piece| *piece != NONE)
     }
 
-    /// A client waits for `block`: a prefetch of it that waits joins those that clients wait for.
+    /// A client waits for `block`: turns a queued prefetch of it into a demand.
     pub fn promote(&mut self, block: Block) {
         let Some(index) = self.piece_of.get(block.index()).copied().filter(|index| *index != NONE) else { return };
         let piece = &mut self.pieces[index as usize];
         if !piece.demand {
             piece.demand = true;
             if piece.since.is_none() {
-                // Its place among the prefetches is passed over.
+                // Its entry among the prefetches is now stale and is skipped.
                 self.demand.push_back(index);
             }
         }
     }
 
-    /// The next piece that may start at `now` and that `is_free` holds for; it is under way from now on.
+    /// Starts and returns the next piece for which `is_free` holds, if one may start at `now`.
     pub fn start(&mut self, now: Nanos, is_free: impl Fn(&Piece) -> bool) -> Option<u32> {
         if self.under_way >= self.under_way_max {
             return None;
@@ -222,7 +220,7 @@ impl Queue {
         Some(index)
     }
 
-    /// The first that is free: its place among those that wait, and its number.
+    /// The first free piece: its position in the queue and its index.
     fn next(
         waiting: &mut VecDeque<u32>,
         pieces: &[Piece],
@@ -237,13 +235,12 @@ impl Queue {
         Some((at, waiting[at]))
     }
 
-    /// What has been started under this number.
     #[must_use]
     pub fn piece(&self, index: u32) -> &Piece {
         &self.pieces[index as usize]
     }
 
-    /// A piece that was under way has ended.
+    /// Removes a piece that was in flight.
     pub fn end(&mut self, index: u32) -> Piece {
         let piece = std::mem::take(&mut self.pieces[index as usize]);
         piece.blocks.iter().for_each(|block| self.piece_of[block.index()] = NONE);
@@ -259,10 +256,10 @@ impl Queue {
             && self.pieces.iter().any(|piece| piece.since.is_some() && piece.first < end && first < piece.end())
     }
 
-    /// Checks that nothing waits that may start, by `is_free` too, and that what clients wait for is not behind prefetches.
+    /// Checks that no queued piece could start (`is_free` included) and that no demand waits behind prefetches.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violated invariant.
     pub fn check(&self, is_free: impl Fn(&Piece) -> bool) -> Result<(), String> {
         let waits = |piece: &&Piece| piece.since.is_none() && is_free(piece);
         let demand = self.pieces().filter(|piece| piece.demand).find(waits);
@@ -279,17 +276,17 @@ impl Queue {
         }
     }
 
-    /// The pieces, of which none is empty.
+    /// All pieces that are not empty.
     pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().filter(|piece| !piece.blocks.is_empty())
     }
 
-    /// Reads under way of which the last may be a prefetch.
+    /// Maximum number of reads in flight up to which a prefetch may start.
     fn prefetch_max(&self) -> u32 {
         self.under_way_max - self.under_way_max / 4
     }
 
-    /// Pieces that wait, and pieces under way.
+    /// Number of queued pieces, and of pieces in flight.
     #[must_use]
     pub fn lengths(&self) -> (usize, u32) {
         let waits = |index: &&u32| self.pieces[**index as usize].since.is_none();
@@ -297,7 +294,7 @@ impl Queue {
     }
 }
 
-/// Whether a piece no longer waits in the queue of its kind.
+/// Whether a piece is no longer in the queue of its kind.
 fn is_stale(piece: &Piece, demand: bool) -> bool {
     piece.since.is_some() || piece.demand != demand || piece.blocks.is_empty()
 }
@@ -318,7 +315,7 @@ mod tests {
         let started = |queue: &mut Queue| queue.start(Nanos(1), |_| true).map(|index| queue.piece(index).first);
         assert_eq!([started(&mut queue), started(&mut queue), started(&mut queue)], [Some(100), Some(0), Some(10)]);
         assert_eq!(started(&mut queue), None, "the fourth is for a demand");
-        // A client comes for what was to be prefetched last: it goes first, and once.
+        // A client asks for the last prefetch: it goes first, and only once.
         queue.promote(Block(31));
         assert_eq!((started(&mut queue), started(&mut queue)), (Some(30), None));
         assert!(
@@ -350,14 +347,14 @@ mod tests {
         queue.push(piece(20, 4, false));
         queue.push(piece(30, 2, true));
         let is_held = |pages: &Range<u64>| pages.start < 5 && 3 < pages.end;
-        // A client waits for page 1 only, and one for page 30.
+        // Clients wait only for pages 1 and 30.
         queue.split(is_held, |block| [1, 30].contains(&block.0));
         let is_free = |piece: &Piece| !is_held(&(piece.first..piece.end()));
         let started = |queue: &mut Queue, is_free: &dyn Fn(&Piece) -> bool| {
             queue.start(Nanos(1), is_free).map(|index| (queue.piece(index).first, queue.piece(index).end()))
         };
         let order: Vec<_> = std::iter::from_fn(|| started(&mut queue, &is_free)).collect();
-        // All that is free can start, in the order in which it came; the part that no client waits for is behind the prefetches.
+        // All free pieces can start in order; the part that no client waits for comes after the prefetches.
         assert_eq!(order, [(0, 3), (20, 24), (5, 8), (30, 32)]);
         assert_eq!(queue.lengths(), (1, 4));
         assert_eq!(started(&mut queue, &|_| true), Some((3, 5)));

@@ -1,4 +1,4 @@
-//! What clients ask for, as a trace; and what happens to connections, as lines of JSON.
+//! Records clients' requests as a trace, and connection events as lines of JSON.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -12,20 +12,18 @@ use serde_json::json;
 
 use crate::error::Error;
 
-/// Requests to read and write as they come: the trace format `csv`, each connection a process. Where there are several exports,
-/// each is a file, and the file table lies beside the trace.
+/// Records reads and writes as they come, in the trace format `csv`, with each connection as a process. With several
+/// exports, each is a file, and the file table is written beside the trace.
 pub struct Recording {
     path: PathBuf,
     out: BufWriter<File>,
     failed: Option<io::Error>,
-    /// Names of the exports, where there are several.
+    /// Names of the exports, if there are several.
     files: Vec<String>,
     ends: Vec<u64>,
 }
 
 impl Recording {
-    /// Of exports of these names.
-    ///
     /// # Errors
     /// The file cannot be written.
     pub fn create(path: &Path, exports: &[String]) -> Result<Self, Error> {
@@ -51,7 +49,7 @@ impl Recording {
         }
     }
 
-    /// A client asks for something.
+    /// Records a client's request.
     pub fn requested(&mut self, at: Nanos, client: u32, export: usize, request: &Request) {
         let op = match request.command {
             Command::Read { .. } => 'R',
@@ -64,10 +62,10 @@ impl Recording {
         self.line(&format!("{s}.{ns:09},{op},{pid},{file}{},{}", request.offset, request.length));
     }
 
-    /// Writes the rest, and the file table.
+    /// Flushes the trace and writes the file table.
     ///
     /// # Errors
-    /// Something could not be written.
+    /// The trace or the table could not be written.
     pub fn finish(mut self) -> Result<(), Error> {
         let name = self.path.display().to_string();
         let written = self.failed.take().map_or_else(|| self.out.flush(), Err);
@@ -84,13 +82,12 @@ impl Recording {
     }
 }
 
-/// Events as lines of JSON.
 pub struct Log {
     out: BufWriter<File>,
 }
 
 impl Log {
-    /// Goes on at the end of what there is.
+    /// Appends to the file.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -99,7 +96,7 @@ impl Log {
         Ok(Self { out: BufWriter::new(file.map_err(Error::io(path.display().to_string()))?) })
     }
 
-    /// Adds an event. One that cannot be written is lost: serving goes on.
+    /// Appends an event. If that fails, the event is lost and serving continues.
     #[allow(clippy::disallowed_methods)] // For the reader of the log.
     pub fn write(&mut self, at: Nanos, client: u64, event: &str, detail: &str) {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -114,7 +111,6 @@ impl Log {
         let _ = writeln!(self.out, "{line}");
     }
 
-    /// Writes what is held back.
     pub fn flush(&mut self) {
         let _ = self.out.flush();
     }

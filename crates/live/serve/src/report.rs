@@ -1,4 +1,4 @@
-//! What a server has done, in the words of the simulator's result.
+//! The report of a server, in the terms of a simulation's result.
 
 use headstart_assemble::{level_report, LevelReport};
 use headstart_engine::Summary;
@@ -81,7 +81,7 @@ pub struct UnstableReport {
 }
 
 impl UnstableReport {
-    /// Of the export `name` in front of `backing`, with requests that have not been answered.
+    /// Report on the export `name` in front of `backing`, with unanswered requests.
     fn new(unstable: &Unstable, (name, backing): (&str, &str), outstanding: usize) -> Self {
         let named = if name.is_empty() { backing.to_owned() } else { format!("{name} ({backing})") };
         let Unflushed { unflushed_writes: writes, unflushed_bytes: bytes, first_byte, end_byte } = unstable.unflushed;
@@ -98,7 +98,7 @@ impl UnstableReport {
 }
 
 impl Report {
-    /// Of `server` as it is now; `about` has each export's backing and keys.
+    /// Report on the current state of `server`; `about` has each export's backing and keys.
     #[must_use]
     pub fn new(server: &Server, uris: &[String], about: &[(String, Table)]) -> Self {
         let of = |((name, conductor, device), (backing, keys)): ((&str, &Conductor, _), &(String, Table))| {

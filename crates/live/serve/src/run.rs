@@ -1,4 +1,4 @@
-//! A server from its settings to its report.
+//! Runs a server from its settings to its report.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,16 +27,16 @@ use crate::settings::{Settings, AUTO};
 use crate::spill::Spill;
 use crate::work::Change;
 
-/// Connections at a time where nothing is said.
+/// Default maximum number of connections.
 const CONNECTIONS: u32 = 256;
-/// Memory for requests and replies where nothing is said, and at least: two of the longest.
+/// Default and minimum memory for requests and replies; the minimum is two of the longest.
 const MEMORY_BYTES: u64 = 256 << 20;
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
-/// Serves until `go_on`, which is called 10 times a second with the report so far, says that it is enough.
+/// Serves until `go_on` returns false; it is called 10 times a second with the report so far.
 ///
 /// # Errors
-/// A setting, or what the system says of it.
+/// A setting is invalid, or the system refuses it.
 pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Result<Report, Error> {
     let page_bytes = settings.page.0;
     let tls = settings.tls()?;
@@ -48,7 +48,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     for (name, backing) in &named {
         let backing_of = backing::open(backing, settings.writable, settings.direct, !settings.no_lock)?;
         if settings.writable {
-            // What a server before this one has acknowledged.
+            // Makes stable what an earlier server acknowledged.
             backing_of.change(&Change::Flush).map_err(Error::io(backing.as_str()))?;
         }
         let built = level(level_keys.clone(), page_bytes, &*backing_of).map_err(|error| match error {
@@ -105,7 +105,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     Ok(Report::new(&server, &watch.uris, &watch.about))
 }
 
-/// What clients may take beside the caches.
+/// Limits of what clients may use in addition to the caches.
 fn limits(settings: &Settings, exports: &[Export]) -> Result<Limits, KeyError> {
     let caches: u64 = exports.iter().map(|export| u64::from(export.frames) * export.page_bytes).sum();
     let least = Bytes(caches + MEMORY_BYTES_MIN);
@@ -121,7 +121,7 @@ fn limits(settings: &Settings, exports: &[Export]) -> Result<Limits, KeyError> {
     Ok(Limits { connections: connections as usize, memory_bytes: memory_bytes as usize })
 }
 
-/// Refuses caches that there is no memory for.
+/// Checks that there is memory for the caches.
 fn check_memory(level: &Table, page_bytes: u64, exports: usize) -> Result<(), KeyError> {
     let size = level.get("size").and_then(Value::as_str).and_then(|text| text.parse::<Bytes>().ok());
     let blocks = level.get("blocks").and_then(Value::as_integer).and_then(|blocks| u64::try_from(blocks).ok());
@@ -129,14 +129,14 @@ fn check_memory(level: &Table, page_bytes: u64, exports: usize) -> Result<(), Ke
     check_room("size", "caches", each.saturating_mul(exports as u64))
 }
 
-/// What caches and exports of memory take once they are full.
+/// Memory of the caches and `mem:` exports once they are full.
 fn memory_of(backings: &[(String, String)], exports: &[Export]) -> u64 {
     let of_memory = backings.iter().zip(exports).filter(|((_, backing), _)| backing.starts_with("mem:"));
     let served = of_memory.fold(0, |sum: u64, (_, export)| sum.saturating_add(export.backing.about().size_bytes));
     exports.iter().fold(served, |sum, export| sum.saturating_add(u64::from(export.frames) * export.page_bytes))
 }
 
-/// The spill file between a level and its backing.
+/// Opens the spill file between a level and its backing.
 fn spill(
     text: &str,
     backing: &dyn Backing,
@@ -149,7 +149,7 @@ fn spill(
     Spill::open(text, (size_bytes, page_bytes), backing.about().identity.as_deref(), writable)
 }
 
-/// The level of these keys before `backing`.
+/// The level with these keys in front of `backing`.
 #[expect(clippy::disallowed_methods, reason = "latency is measured by the machine's clock")]
 fn level(mut keys: Table, page_bytes: u64, backing: &dyn Backing) -> Result<Served, Error> {
     if keys.get("policy").and_then(Value::as_str) != Some(AUTO) {
@@ -169,7 +169,7 @@ fn level(mut keys: Table, page_bytes: u64, backing: &dyn Backing) -> Result<Serv
     Ok(served(keys, page_bytes)?)
 }
 
-/// Those that the system hands over, or the one that is set.
+/// The listeners passed by the system, or else the configured one.
 fn listeners(settings: &Settings) -> Result<Vec<Listener>, Error> {
     let mut handed = ListenFd::from_env();
     if handed.len() > 0 {
@@ -195,7 +195,7 @@ fn take(handed: &mut ListenFd, at: usize, settings: &Settings) -> Result<Listene
         let listener = found.ok_or(io::ErrorKind::NotConnected)?;
         listener.set_nonblocking(true).map(|()| listener)
     });
-    // The path stays: whoever made the socket removes it.
+    // The creator of the socket removes its path.
     Ok(Listener::Unix(UnixListener::from_std(listener.map_err(failed)?), None))
 }
 
@@ -207,7 +207,7 @@ fn address(text: &str, settings: &Settings) -> Result<SocketAddr, Error> {
     Ok(address)
 }
 
-/// Refuses an address that other machines reach, unless that is wanted, and how.
+/// Refuses an address that other machines reach, unless the settings allow it.
 fn allowed(address: SocketAddr, text: &str, settings: &Settings) -> Result<(), KeyError> {
     let is_plain = settings.tls_cert.is_none() && !settings.insecure;
     if settings.writable && is_plain && geteuid().is_root() {
@@ -229,20 +229,20 @@ fn allowed(address: SocketAddr, text: &str, settings: &Settings) -> Result<(), K
     Ok(())
 }
 
-/// A connection is a file: as many as the system allows.
+/// Each connection takes a file descriptor: raises the limit to the maximum.
 fn raise_file_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
 
-/// What watches a server.
+/// Observes a server for its outputs.
 struct Watch<'a> {
     about: Vec<(String, Table)>,
     recording: Option<Recording>,
     log: Option<Log>,
     metrics: Option<Metrics>,
-    /// Exports that the log calls unstable.
+    /// Exports already logged as unstable.
     unstable: BTreeSet<usize>,
     go_on: &'a mut dyn FnMut(&Report) -> bool,
     uris: Vec<String>,

@@ -1,5 +1,5 @@
-//! The options of `headstart serve`: parser, help, documentation, Python's keywords and errors are made from this
-//! struct.
+//! The options of `headstart serve`. The parser, help, documentation, Python's keywords and errors are generated from
+//! this struct.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -12,18 +12,18 @@ use toml::{Table, Value};
 
 use crate::server::TlsFiles;
 
-/// The address for clients where nothing is said.
+/// Default address for clients.
 const LISTEN: &str = "127.0.0.1:10809";
-/// The memory of a cache where nothing is said.
+/// Default size of a cache.
 const CACHE: &str = "64MiB";
-/// The read-ahead that is chosen by what is measured of the backing.
+/// The read-ahead that is chosen by measuring the backing.
 pub const AUTO: &str = "auto";
-/// Sizes of a page.
+/// Allowed page sizes.
 const PAGES: RangeInclusive<u64> = 4096..=4 << 20;
 const PAGES_ALLOWED: &str = "a power of two from 4KiB to 4MiB";
-/// The keys of a scenario's level that a server uses.
+/// The keys of a scenario's level that the server uses.
 const LEVEL_KEYS: [&str; 7] = ["size", "blocks", "policy", "replacement", "coordinator", "separate_prefetch", "link"];
-/// Options, and the keys of a level that they set.
+/// Options and the keys of a level that they set.
 const OF_LEVEL: [(&str, &str); 4] =
     [("cache", "size"), ("readahead", "policy"), ("replacement", "replacement"), ("coordinator", "coordinator")];
 
@@ -162,7 +162,7 @@ impl Settings {
     /// Names and backings; the first is the default export.
     ///
     /// # Errors
-    /// There are none, or two of one name.
+    /// There is no export, or a name is used twice.
     pub fn exports(&self) -> Result<Vec<(String, String)>, KeyError> {
         let mut exports: Vec<_> = self.backing.iter().map(|backing| (String::new(), backing.clone())).collect();
         for (name, backing) in &self.exports {
@@ -180,14 +180,14 @@ impl Settings {
         Ok(exports)
     }
 
-    /// `HOST:PORT`, `tcp:HOST:PORT` or `unix:PATH`.
+    /// The address: `HOST:PORT`, `tcp:HOST:PORT` or `unix:PATH`.
     #[must_use]
     pub fn listen(&self) -> String {
         let socket = self.socket.as_ref().map(|path| format!("unix:{path}"));
         socket.or(self.listen.clone()).unwrap_or_else(|| LISTEN.to_owned())
     }
 
-    /// Certificates: with them clients have to start TLS.
+    /// The certificates; if set, clients must start TLS.
     ///
     /// # Errors
     /// The certificate or the key is missing.
@@ -203,7 +203,7 @@ impl Settings {
         }
     }
 
-    /// Which requests of the hints are followed.
+    /// Selection of the requests of the hints.
     ///
     /// # Errors
     /// A pattern is empty.
@@ -235,7 +235,7 @@ impl Settings {
         Ok(level)
     }
 
-    /// An error of the level, at the option that set the key.
+    /// Maps an error of the level to the option that set the key.
     #[must_use]
     pub fn at_option(&self, error: KeyError) -> KeyError {
         let given = [&self.cache, &self.readahead, &self.replacement, &self.coordinator].map(Option::is_some);
@@ -247,7 +247,7 @@ impl Settings {
     }
 }
 
-/// The keys of a scenario's level of that name, or of the lowest one, which a server models.
+/// The keys of the level `name` of a scenario, or of the lowest level, which a server models.
 fn level_of(path: &Path, name: Option<&Value>) -> Result<Table, KeyError> {
     let shown = printable_path(path);
     let text =
@@ -279,7 +279,7 @@ fn level_of(path: &Path, name: Option<&Value>) -> Result<Table, KeyError> {
             }
         },
     };
-    // As the simulator has it: without the key a prefetch joins the request of the demand before it.
+    // The simulator's default: a prefetch joins the request of the preceding demand.
     let mut keys = Table::from_iter([("separate_prefetch".to_owned(), false.into())]);
     keys.extend(section.into_iter().filter(|(key, _)| LEVEL_KEYS.contains(&key.as_str())));
     Ok(keys)

@@ -1,9 +1,10 @@
-//! Which acknowledged changes of an export are not known to be stable, and whether the storage has failed to keep them.
+//! Tracks acknowledged changes of an export that are not known to be stable, and failures of the storage to keep them.
 //!
-//! A change is unflushed from its acknowledgement until a sync that began later has ended. A sync that fails says nothing about which
-//! changes are stable, and the next one cannot make up for it: after a failed write-back, Linux reports the error once and then takes the
-//! pages for clean, so that `fdatasync` succeeds and the data is lost. PostgreSQL and QEMU treat a failed sync as final since 2018, for
-//! that reason. An export does too: until the server is restarted, each later change and flush fails.
+//! A change is unflushed from its acknowledgement until a sync that began later has completed. A failed sync does not
+//! tell which changes are stable, and the next sync cannot make up for it: after a failed write-back, Linux reports the
+//! error once and then considers the pages clean, so that `fdatasync` succeeds and the data is lost. For that reason,
+//! PostgreSQL and QEMU treat a failed sync as final since 2018. So does an export: until the server is restarted, each
+//! later change and flush fails.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -51,29 +52,28 @@ pub struct Unstable {
     pub unflushed: Unflushed,
 }
 
-/// A sync that has not been answered: a flush, or a change that is to be stable.
+/// A sync without an answer: a flush, or a change that must be stable.
 #[derive(Debug)]
 struct Sync {
-    /// How many had begun before.
+    /// Number of syncs that began before it.
     before: u64,
-    /// Set at its end: the syncs then under way that have not ended yet.
+    /// Set when it has completed: the syncs in flight at that time that have not completed yet.
     overlapping: Option<Vec<u64>>,
 }
 
-/// The changes of one export.
 #[derive(Debug, Default)]
 pub struct Stability {
-    /// By the number of syncs that had begun when they were acknowledged.
+    /// Keyed by the number of syncs that had begun when the change was acknowledged.
     unflushed: BTreeMap<u64, Unflushed>,
-    /// Syncs that have begun.
+    /// Number of syncs begun.
     begun: u64,
-    /// By request.
+    /// Keyed by request.
     syncs: BTreeMap<u64, Sync>,
     unstable: Option<Unstable>,
 }
 
 impl Stability {
-    /// Set once a change may be lost, and for good.
+    /// Set permanently once a change may be lost.
     #[must_use]
     pub fn unstable(&self) -> Option<&Unstable> {
         self.unstable.as_ref()
@@ -92,8 +92,9 @@ impl Stability {
         self.begun += 1;
     }
 
-    /// The sync of `request` has ended, well if it is `done`. The requests whose syncs are certain now go to `certain`: a sync is once all
-    /// that overlap it have ended, since the error of one may have been reported to the other.
+    /// The sync of `request` has completed, successfully if `done`. Appends the requests whose syncs are now certain to
+    /// `certain`: a sync is certain once all overlapping ones have completed, since the error of one may have been
+    /// reported to another.
     pub fn sync_ends(&mut self, request: u64, done: bool, certain: &mut Vec<u64>) {
         let mut others: Vec<u64> = Vec::new();
         for (other, sync) in &mut self.syncs {
@@ -115,7 +116,7 @@ impl Stability {
         }
     }
 
-    /// Takes out the syncs that have ended and are not certain.
+    /// Removes the syncs that have completed but are not certain.
     pub fn take_uncertain(&mut self) -> Vec<u64> {
         let ended: Vec<u64> =
             self.syncs.iter().filter(|(_, sync)| sync.overlapping.is_some()).map(|(at, _)| *at).collect();
@@ -123,13 +124,13 @@ impl Stability {
         ended
     }
 
-    /// Whether acknowledged changes may be lost when `op` has failed so.
+    /// Whether the failure of `op` means that acknowledged changes may be lost.
     #[must_use]
     pub fn loses(&self, op: &Op, error: &io::Error) -> bool {
         use io::ErrorKind as Kind;
-        // A change that was refused has not been tried.
+        // A refused change was not attempted.
         let is_refused = !matches!(op, Op::Flush) && matches!(error.kind(), Kind::Unsupported | Kind::InvalidInput);
-        // A server that was out of reach has not failed to sync.
+        // An unreachable server has not failed to sync.
         let is_away = matches!(
             error.kind(),
             Kind::NotConnected | Kind::ConnectionReset | Kind::ConnectionAborted | Kind::BrokenPipe | Kind::TimedOut
@@ -137,7 +138,7 @@ impl Stability {
         is_loss(error) || op.syncs() && !is_refused && !(is_away && self.unflushed.is_empty())
     }
 
-    /// Acknowledged changes may be lost since `now`. False if that is known.
+    /// Records at `now` that acknowledged changes may be lost. Returns false if that was known.
     pub fn lose(&mut self, reason: &io::Error, now: Nanos) -> bool {
         if self.unstable.is_some() {
             return false;
@@ -184,7 +185,7 @@ mod tests {
         assert!(ends(&mut stability, 1, true).is_empty());
         stability.sync_begins(4);
         assert_eq!(stability.unflushed.len(), 1);
-        // 4 began after 1 and 2 had ended.
+        // 4 began after 1 and 2 had completed.
         assert_eq!(ends(&mut stability, 3, true), [1, 2]);
         assert!(stability.unflushed.is_empty());
         stability.sync_begins(5);

@@ -1,4 +1,4 @@
-//! What an export has done, beside what its level counts.
+//! Statistics of an export in addition to its level's counters.
 
 use headstart_engine::{Responses, Summary};
 use headstart_types::Nanos;
@@ -7,11 +7,10 @@ use serde::Serialize;
 
 use crate::work::{ClientRequest, Op};
 
-/// Upper bounds of the histogram of times, in ns: powers of two from 16 us on.
+/// Number of buckets, whose upper bounds are powers of two from 16 us on, in ns.
 const BUCKETS: usize = 20;
 const FIRST_SHIFT: u32 = 14;
 
-/// How often times were how long.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     counts: [u64; BUCKETS + 1],
@@ -19,14 +18,13 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Adds a time.
     pub fn record(&mut self, time: Nanos) {
         let bucket = (0..BUCKETS).find(|at| time.0 <= 1 << (FIRST_SHIFT + *at as u32)).unwrap_or(BUCKETS);
         self.counts[bucket] += 1;
         self.sum_ns += u128::from(time.0);
     }
 
-    /// The upper bound of each bucket in seconds, and the times up to it; all of them at last, without a bound.
+    /// Upper bound of each bucket in seconds, and the number of times up to it; the last one is unbounded.
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<f64>, u64)> + '_ {
         let mut sum = 0;
         self.counts.iter().enumerate().map(move |(at, count)| {
@@ -36,13 +34,12 @@ impl Histogram {
         })
     }
 
-    /// All of them together, in seconds.
+    /// Sum of all times, in seconds.
     #[must_use]
     pub fn sum_seconds(&self) -> f64 {
         self.sum_ns as f64 / 1e9
     }
 
-    /// How many.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
@@ -80,21 +77,19 @@ pub struct Totals {
     pub backing_failed_reads: u64,
 }
 
-/// What an export has done.
 #[derive(Debug, Default)]
 pub struct Statistics {
-    /// Counts.
     pub totals: Totals,
-    /// From request to reply.
+    /// Times from request to reply.
     pub responses: Responses,
-    /// The same.
+    /// The same as a histogram.
     pub response_times: Histogram,
-    /// Of reads of the backing, without their waits for a free slot.
+    /// Times of reads of the backing, without waiting for a slot.
     pub service_times: Histogram,
 }
 
 impl Statistics {
-    /// A request has come.
+    /// Counts a new request.
     pub fn asked(&mut self, request: &ClientRequest) {
         let (totals, bytes) = (&mut self.totals, u64::from(request.length));
         match request.op {
@@ -113,14 +108,14 @@ impl Statistics {
         }
     }
 
-    /// A request has been answered.
+    /// Counts an answered request.
     pub fn answered(&mut self, response: Nanos, failed: bool) {
         self.totals.failed_requests += u64::from(failed);
         self.responses.record(response);
         self.response_times.record(response);
     }
 
-    /// A read of the backing starts.
+    /// Counts the start of a read of the backing.
     pub fn read_started(&mut self, bytes: u64, demand: bool) {
         self.totals.backing_read_bytes += bytes;
         let reads =
@@ -128,13 +123,13 @@ impl Statistics {
         *reads += 1;
     }
 
-    /// A read of the backing has ended.
+    /// Counts a completed read of the backing.
     pub fn read_ended(&mut self, service: Nanos, failed: bool) {
         self.totals.backing_failed_reads += u64::from(failed);
         self.service_times.record(service);
     }
 
-    /// Response times in five numbers.
+    /// Summary of the response times.
     #[must_use]
     pub fn response_ns(&self) -> Summary {
         self.responses.summary()

@@ -1,6 +1,7 @@
-//! Which requests wait for the bytes of which pages.
+//! Tracks which requests wait for the bytes of which pages.
 //!
-//! Cost: constant for a page and a request that waits for it, without an allocation of its own. Memory: four bytes a block, and what waits.
+//! Cost: constant per page and waiting request, without allocation. Memory: four bytes per block, and the waiting
+//! requests.
 
 use headstart_types::Block;
 
@@ -9,21 +10,19 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 struct Waiter {
     request: u64,
-    /// The one that has come before it.
+    /// The previous waiter of the same block.
     before: u32,
 }
 
-/// Requests by page.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// By block: the last that has come.
+    /// Last waiter of each block.
     last: Vec<u32>,
     waiters: Vec<Waiter>,
     free: Vec<u32>,
 }
 
 impl Wanted {
-    /// `request` waits for `block`.
     pub fn push(&mut self, block: Block, request: u64) {
         if block.index() >= self.last.len() {
             self.last.resize(block.index() + 1, NONE);
@@ -42,13 +41,13 @@ impl Wanted {
         };
     }
 
-    /// Whether anything waits for `block`.
+    /// Whether any request waits for `block`.
     #[must_use]
     pub fn holds(&self, block: Block) -> bool {
         self.last.get(block.index()).is_some_and(|last| *last != NONE)
     }
 
-    /// What waits for `block`, the last first.
+    /// The requests that wait for `block`, latest first.
     pub fn of(&self, block: Block) -> impl Iterator<Item = u64> + '_ {
         let mut slot = self.last.get(block.index()).copied().unwrap_or(NONE);
         std::iter::from_fn(move || {
@@ -58,7 +57,7 @@ impl Wanted {
         })
     }
 
-    /// Nothing waits for `block` any more: what did goes to `into`, which is emptied first, in the order in which it came.
+    /// Removes the requests that wait for `block` and puts them into `into`, in order of arrival, after clearing it.
     pub fn take(&mut self, block: Block, into: &mut Vec<u64>) {
         into.clear();
         let Some(last) = self.last.get_mut(block.index()) else { return };

@@ -1,6 +1,6 @@
-//! How far an export is read ahead, where that is not named.
+//! Limits of the automatic read-ahead.
 
-/// The least window: what Linux reads ahead of any device.
+/// Minimum: Linux's default read-ahead.
 pub const WINDOW_BYTES_MIN: u64 = 128 << 10;
-/// The most: what lies ahead of a stream when it ends is read in vain.
+/// Maximum: data read ahead is wasted when the stream ends.
 pub const WINDOW_BYTES_MAX: u64 = 16 << 20;

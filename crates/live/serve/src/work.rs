@@ -1,4 +1,4 @@
-//! What passes between clients, the conductor and a backing.
+//! Types exchanged between clients, the conductor and a backing.
 
 use std::io;
 use std::ops::Range;
@@ -11,11 +11,11 @@ use headstart_types::Block;
 use crate::backing::Backing;
 use crate::spill::Spill;
 
-/// The bytes of a page. The cache and the replies that are on their way share them, so that nothing is copied for a reply; a page
-/// that changes while a reply has it is copied first ([`Buffers::of_mut`](crate::buffers::Buffers::of_mut)).
+/// The bytes of a page. The cache and outgoing replies share them, so that a reply copies nothing; if a page changes
+/// while a reply uses it, it is copied first ([`Buffers::of_mut`](crate::buffers::Buffers::of_mut)).
 pub type Page = Arc<BytesMut>;
 
-/// The bytes that a read brings: pages that follow one another, all of one length, less what lies before and behind.
+/// The bytes of a read: adjacent pages of one size, without the unused bytes at both ends.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Data {
     pages: Vec<Page>,
@@ -24,13 +24,12 @@ pub struct Data {
 }
 
 impl Data {
-    /// `length` bytes of `pages`, `skip` bytes behind the beginning of the first, in which they begin.
+    /// `length` bytes of `pages` from byte `skip` of the first page on.
     #[must_use]
     pub fn new(pages: Vec<Page>, skip: usize, length: usize) -> Self {
         Self { pages, skip, length }
     }
 
-    /// How many bytes.
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
@@ -47,19 +46,19 @@ impl Data {
         })
     }
 
-    /// The pages, to be given back to [`Conductor::reuse`](crate::conductor::Conductor::reuse).
+    /// The pages, to be returned through [`Conductor::reuse`](crate::conductor::Conductor::reuse).
     #[must_use]
     pub fn into_pages(self) -> Vec<Page> {
         self.pages
     }
 }
 
-/// What a client wants done with a range of an export.
+/// An operation on a range of an export.
 #[derive(Debug)]
 pub enum Op {
-    /// Its bytes.
+    /// Read the range.
     Read,
-    /// It is going to be read.
+    /// Bring the range into the cache.
     Cache,
     /// New bytes, as many as the request is long.
     Write {
@@ -68,26 +67,26 @@ pub enum Op {
         /// On stable storage before the reply.
         fua: bool,
     },
-    /// Its bytes are no longer needed, and may be anything.
+    /// Discard the range, whose content is undefined afterwards.
     Trim {
         /// As of a write.
         fua: bool,
     },
-    /// Zeroes as new bytes.
+    /// Zero the range.
     Zero {
         /// As of a write.
         fua: bool,
         /// The space stays allocated.
         no_hole: bool,
     },
-    /// Everything that has been replied to is to be on stable storage.
+    /// Make everything that was answered stable.
     Flush,
-    /// What of it is allocated.
+    /// Report the allocation.
     Extents,
 }
 
 impl Op {
-    /// Whether something is to be stable when it is answered.
+    /// Whether the answer promises that data is stable.
     #[must_use]
     pub fn syncs(&self) -> bool {
         match self {
@@ -98,38 +97,34 @@ impl Op {
     }
 }
 
-/// A request of a client, within the export.
+/// A client's request, within the bounds of the export.
 #[derive(Debug)]
 pub struct ClientRequest {
-    /// The host's name for it.
+    /// The host's id.
     pub id: u64,
-    /// Whose it is: read-aheads tell the streams of clients apart.
+    /// The client: read-aheads distinguish the streams of clients.
     pub client: u32,
-    /// First byte.
     pub offset: u64,
-    /// Bytes; 0 only of a flush.
+    /// Bytes; 0 only for a flush.
     pub length: u32,
-    /// What is wanted.
     pub op: Op,
 }
 
-/// What a request has led to.
+/// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A read's bytes, whose pages go back by [`Conductor::reuse`](crate::conductor::Conductor::reuse).
+    /// The data of a read; its pages go back through [`Conductor::reuse`](crate::conductor::Conductor::reuse).
     Data(Data),
-    /// Done, without anything to return.
+    /// Success without data.
     Done,
-    /// From the request's offset on.
+    /// Extents from the request's offset on.
     Extents(Vec<Extent>),
-    /// It failed.
     Failed(Errno),
 }
 
-/// A page that is to be kept in a spill file, and where.
+/// A place in a spill file for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The page.
     pub page: u64,
     /// Its block in the file's level.
     pub(crate) block: Block,
@@ -140,43 +135,36 @@ pub struct Place {
 /// A change of a backing.
 #[derive(Debug)]
 pub enum Change {
-    /// Writes.
     Write {
-        /// First byte.
         offset: u64,
-        /// What.
         data: Vec<u8>,
-        /// On stable storage when it ends.
+        /// On stable storage when it completes.
         fua: bool,
     },
-    /// Gives a range up.
+    /// Discards a range.
     Trim {
-        /// First byte.
         offset: u64,
-        /// Bytes.
         length: u64,
-        /// As of a write.
+        /// As for a write.
         fua: bool,
     },
-    /// Makes a range zeroes.
+    /// Zeroes a range.
     Zero {
-        /// First byte.
         offset: u64,
-        /// Bytes.
         length: u64,
         /// The space stays allocated.
         no_hole: bool,
-        /// As of a write.
+        /// As for a write.
         fua: bool,
     },
-    /// Makes stable what has been written.
+    /// Makes all written data stable.
     Flush,
-    /// Forgets what is not known to be stable: acknowledged changes may be lost, and nothing of them is left in the cache.
+    /// Drops data that may not be stable: acknowledged changes may be lost, and the cache holds none of them.
     Renew,
 }
 
 impl Change {
-    /// The bytes that change, if any do.
+    /// The range that changes, if any.
     #[must_use]
     pub fn bytes(&self) -> Option<Range<u64>> {
         match self {
@@ -186,7 +174,7 @@ impl Change {
         }
     }
 
-    /// Whether what changes is to be stable when it ends.
+    /// Whether the change must be stable when it completes.
     #[must_use]
     pub fn is_fua(&self) -> bool {
         match self {
@@ -198,40 +186,30 @@ impl Change {
 
 /// Work for a backing.
 pub enum Work {
-    /// Fills the buffers in turn; what lies beyond the end of the backing reads as zeroes.
+    /// Fills the buffers in order, with zeroes beyond the end of the backing.
     Read {
-        /// First byte.
         offset: u64,
-        /// Where to.
         buffers: Vec<BytesMut>,
         /// A client waits for it.
         demand: bool,
     },
-    /// Changes it.
     Change(Change),
-    /// Keeps a page that has left the cache in a spill file, if that can be.
+    /// Stores an evicted page in a spill file, if possible.
     Store {
-        /// The file.
         spill: Arc<Spill>,
-        /// Where.
         place: Place,
-        /// Its bytes.
         buffer: BytesMut,
     },
-    /// Says what is allocated.
+    /// Reports the allocation.
     Extents {
-        /// First byte.
         offset: u64,
-        /// Bytes.
         length: u32,
     },
 }
 
 impl Work {
-    /// Does it.
-    ///
     /// # Errors
-    /// It could not be done.
+    /// The work failed.
     pub fn carry_out(&mut self, backing: &dyn Backing) -> io::Result<Vec<Extent>> {
         match self {
             Self::Read { offset, buffers, .. } => backing.read(*offset, buffers)?,
@@ -242,7 +220,7 @@ impl Work {
         Ok(Vec::new())
     }
 
-    /// The buffers that go back to the conductor.
+    /// The buffers to return to the conductor.
     #[must_use]
     pub fn into_buffers(self) -> Vec<BytesMut> {
         match self {
@@ -253,21 +231,20 @@ impl Work {
     }
 }
 
-/// Work that has ended: named by the conductor, with the buffers of a read.
 #[derive(Debug)]
 pub struct Completed {
-    /// The conductor's name for it.
+    /// The conductor's id.
     pub id: u64,
-    /// The buffers of a read, filled if it was done, or of a page that was to be kept; else none.
+    /// The buffers of a read, filled if it succeeded, or of a stored page; otherwise none.
     pub buffers: Vec<BytesMut>,
-    /// The extents, if they were wanted; else none.
+    /// The extents, if requested; otherwise none.
     pub result: io::Result<Vec<Extent>>,
 }
 
-/// What the host is to do.
+/// An action for the host.
 pub enum Action {
-    /// Have the backing do this, and bring [`Completed`] back under this name.
+    /// Do the work, and report [`Completed`] with this id.
     Start(u64, Work),
-    /// Answer the request of this name.
+    /// Answer the request with this id.
     Reply(u64, Answer),
 }

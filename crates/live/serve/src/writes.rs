@@ -1,17 +1,14 @@
-//! Changes of the backing: one after another where they overlap, and never beside a read of the same pages.
+//! Serialises changes of the backing that overlap, and separates them from reads of the same pages.
 //!
-//! A page that is read while it is being written could come back with either content, and two writes of one page could end in
-//! either order: the cache would then hold what the backing does not. Changes start in their order, but for those that wait.
+//! A page read during a write could have either content, and two writes of a page could complete in either order: the
+//! cache and the backing would then differ. Changes start in order, except those that have to wait.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A change that waits.
 #[derive(Debug)]
 pub struct PendingChange {
-    /// The request.
     pub request: u64,
-    /// Its pages.
     pub pages: Range<u64>,
 }
 
@@ -19,7 +16,6 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// The changes of one export.
 #[derive(Debug, Default)]
 pub struct Writes {
     waiting: Vec<PendingChange>,
@@ -27,12 +23,12 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// Adds one behind the others.
+    /// Adds a change at the end.
     pub fn push(&mut self, change: PendingChange) {
         self.waiting.push(change);
     }
 
-    /// Those that can start now, where `is_read` says that pages are being read; they are under way from now on.
+    /// Starts and returns the changes that can start now. `is_read` tells whether pages are being read.
     pub fn start(&mut self, is_read: impl Fn(&Range<u64>) -> bool) -> Vec<PendingChange> {
         let mut held: Vec<Range<u64>> = Vec::new();
         let (mut started, mut waiting) = (Vec::new(), Vec::new());
@@ -51,17 +47,17 @@ impl Writes {
         started
     }
 
-    /// Takes out those that wait.
+    /// Removes the waiting changes.
     pub fn take_waiting(&mut self) -> Vec<PendingChange> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// The change of `request` has ended; its pages.
+    /// Ends the change of `request`, and returns its pages.
     pub fn end(&mut self, request: u64) -> Option<Range<u64>> {
         self.under_way.remove(&request)
     }
 
-    /// Whether pages are being changed, or are about to be.
+    /// Whether any of `pages` is being changed or about to be.
     #[must_use]
     pub fn holds(&self, pages: &Range<u64>) -> bool {
         self.under_way
@@ -70,7 +66,6 @@ impl Writes {
             .any(|other| overlap(other, pages))
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.under_way.is_empty()
@@ -90,7 +85,7 @@ mod tests {
         let started = |writes: &mut Writes| -> Vec<u64> {
             writes.start(|pages| pages.contains(&20)).iter().map(|change| change.request).collect()
         };
-        // 3 overlaps nothing that is under way, but 2 comes first.
+        // 3 overlaps no change in flight, but 2 comes first.
         assert_eq!(started(&mut writes), [1, 4]);
         assert!(writes.holds(&(7..9)) && !writes.holds(&(10..20)));
         assert_eq!((writes.end(1), writes.end(9)), (Some(0..4), None));

@@ -1,4 +1,4 @@
-//! The conformance suite on each kind of backing. An object's is in `object.rs`, which has a server for it.
+//! The conformance suite on each kind of backing, except objects, which `object.rs` tests with a server.
 
 mod common;
 
@@ -11,10 +11,10 @@ use headstart_serve::backing::{conformance, open, Backing, SpilledBacking};
 use headstart_serve::spill::Spill;
 use headstart_serve::{run, Settings};
 
-/// Neither whole pages nor whole sectors.
+/// A multiple of neither pages nor sectors.
 const SIZE: usize = (1 << 20) + 5_003;
 
-/// A folder that goes with it.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -24,7 +24,6 @@ impl Folder {
         Self(path)
     }
 
-    /// A file of these bytes.
     fn file(&self, bytes: &[u8]) -> String {
         let path = self.0.join("image");
         std::fs::write(&path, bytes).expect("there is room");
@@ -38,7 +37,7 @@ impl Drop for Folder {
     }
 }
 
-/// Bytes with a hole in them.
+/// Content with a hole.
 fn content() -> Vec<u8> {
     let hole = 200_000..600_000;
     (0..SIZE).map(|at| if hole.contains(&at) { 0 } else { (at / 3 % 251) as u8 }).collect()
@@ -105,7 +104,7 @@ fn a_server() {
         is_ready.recv().expect("it begins");
         let name = format!("nbd+unix:///?socket={}", socket.display());
         let conforms = std::panic::catch_unwind(|| conformance::backing(&opened(&name, true, false), &content(), true));
-        // The server has to end whatever the outcome is: it is waited for.
+        // The server must end in any case, since it is joined.
         over.store(true, Ordering::Relaxed);
         served.join().expect("it ends").expect("it ends in order");
         conforms.unwrap_or_else(|said| std::panic::resume_unwind(said));

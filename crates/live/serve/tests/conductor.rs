@@ -1,4 +1,4 @@
-//! The conductor on a virtual clock: the simulator's counts, a model of the contents, faults, and requests that are stuck.
+//! The conductor on a virtual clock: the simulator's counts, a model of the contents, faults, and stuck requests.
 
 mod common;
 
@@ -9,7 +9,7 @@ use headstart_types::Nanos;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// The counts of a level that the simulator and the server have both.
+/// Counts of a level that the simulator and the server share.
 const COUNTS: [&str; 11] = [
     "references",
     "hits_ready",
@@ -24,7 +24,8 @@ const COUNTS: [&str; 11] = [
     "pollution",
 ];
 
-/// The same requests through the simulator and through the conductor, one after another with a constant fetch time.
+/// Sends the same requests through the simulator and through the conductor, one after another with a constant fetch
+/// time.
 fn compare_with_simulator(blocks: u32, policy: &str, requests: &[(u64, u32)]) {
     let level = &format!("blocks = {blocks}\npolicy = {{{policy}}}");
     let trace = std::env::temp_dir().join(format!("headstart-serve-{}.csv", std::process::id()));
@@ -66,7 +67,7 @@ fn compare_with_simulator(blocks: u32, policy: &str, requests: &[(u64, u32)]) {
     assert_eq!(of(&live), of(&simulated["levels"][0]), "{level}");
 }
 
-/// Streams with seeks between them, and pages that come again.
+/// Streams with seeks between them, and repeated pages.
 fn requests(seed: u64) -> Vec<(u64, u32)> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut all = Vec::new();
@@ -109,8 +110,8 @@ fn requests_larger_than_the_cache_and_caches_without_frames() {
     }
 }
 
-/// More pages than keep their numbers, asked for by requests that overlap, before a cache much smaller than they are: pages wait for frames
-/// long after another request has had them, and their numbers are given to others.
+/// More pages than keep their numbers, in overlapping requests, with a much smaller cache: pages wait for frames long
+/// after another request has had them, and their numbers are reused.
 #[test]
 fn large_requests_that_overlap_get_the_pages_that_they_ask_for() {
     const PAGES: u64 = 24_000;
@@ -124,7 +125,7 @@ fn large_requests_that_overlap_get_the_pages_that_they_ask_for() {
             (0..24).map(|id| (id, id * 4_700 % 18_000, 3_000 + id % 5 * 700)).collect::<Vec<(u64, u64, u64)>>();
         let mut asked = ranges.iter();
         loop {
-            // Four at a time, some of them whole and some to be brought in only.
+            // Four at a time; some are reads, some only bring pages into the cache.
             while world.conductor.open_requests() < 4 {
                 let Some((id, first, count)) = asked.next() else { break };
                 let op = if id % 3 == 0 { Op::Cache } else { Op::Read };
@@ -148,7 +149,7 @@ fn large_requests_that_overlap_get_the_pages_that_they_ask_for() {
     }
 }
 
-/// A coordinator adds pages to a request; those that find no frame wait for one although no client waits for them.
+/// A coordinator adds pages to a request; those without a frame wait for one although no client waits for them.
 #[test]
 fn a_page_that_a_coordinator_adds_keeps_its_number_until_it_is_fetched() {
     let level = "blocks = 30\npolicy = \"linux\"\nreplacement = \"arc\"\ncoordinator = \"pfc\"";
@@ -176,7 +177,7 @@ fn a_bad_page_fails_those_who_want_it_and_no_others() {
     let bytes = numbered(64, 0);
     let mut world = World::new("blocks = 32\npolicy = {name = \"ra\", degree = 8}", bytes.clone());
     world.memory().bad = vec![13];
-    // It is prefetched in vain: no client hears of it.
+    // Its prefetch fails: no client gets an error.
     for page in 8..13u64 {
         let answer = world.read(page, page * PAGE, PAGE as u32);
         assert_eq!(data(&answer), &bytes[(page * PAGE) as usize..][..PAGE as usize]);
@@ -189,7 +190,7 @@ fn a_bad_page_fails_those_who_want_it_and_no_others() {
         &bytes[14 * PAGE as usize..][..PAGE as usize],
         "its neighbours are read again by themselves"
     );
-    // It has been repaired: nothing of the failure is remembered.
+    // After the repair, the failure has no further effect.
     world.memory().bad.clear();
     let answer = world.read(103, 13 * PAGE, PAGE as u32);
     assert_eq!(data(&answer), &bytes[13 * PAGE as usize..][..PAGE as usize]);
@@ -209,7 +210,7 @@ fn one_read_that_is_stuck_delays_no_other() {
         assert_eq!(data(&answer)[..8], bytes[(page * PAGE) as usize..][..8]);
     }
     assert!(world.now < Nanos::from_millis(1_000) && !world.answers.contains_key(&1_000), "{}", world.now);
-    // A write to another page, too; one to the stuck page waits for it.
+    // A write to another page is answered; a write to the stuck page waits.
     world.ask(1_001, 160 * PAGE, 4, Op::Write { data: b"soon".to_vec(), fua: true });
     world.ask(1_002, 150 * PAGE, 4, Op::Write { data: b"late".to_vec(), fua: true });
     world.instant();
@@ -237,7 +238,8 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_nothing_lost_is_read() {
     world.instant();
     while world.step() {}
     assert_eq!((world.answers.remove(&1), first(&mut world, 2, 3)), (Some(Answer::Done), b"new!".to_vec()));
-    // Two syncs at once: the storage tells the first one only. A read is under way, and a change waits for it.
+    // Two syncs at once: the storage reports its error only to the first. A read is in flight, and a change waits for
+    // it.
     world.memory().left = Some(bytes.clone());
     world.takes = |number| Nanos::from_millis(if number == 5 { 3 } else { 1 });
     world.ask(5, 5 * PAGE, 4, Op::Read);

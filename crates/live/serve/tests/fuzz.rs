@@ -1,6 +1,6 @@
-//! Random exports on a virtual clock: any level, with and without a spill file and hints that are right or wrong, bad pages, changes that
-//! fail, and a restart halfway, held against a model of the contents. 60 exports, or as many as `HEADSTART_FUZZ_CASES` says, from
-//! `HEADSTART_FUZZ_SEED` on; a failure names its seed.
+//! Random exports on a virtual clock, compared with a model of the contents: any level, with or without a spill file
+//! and correct or wrong hints, with bad pages, failing changes, and a restart halfway. Runs 60 exports, or
+//! `HEADSTART_FUZZ_CASES`, from `HEADSTART_FUZZ_SEED` on; a failure prints its seed.
 
 mod common;
 
@@ -23,7 +23,7 @@ use toml::Table;
 
 const PAGES: u64 = 300;
 const REQUESTS: u64 = 700;
-/// What the export is called in its spill file.
+/// Identity of the export in its spill file.
 const IDENTITY: Option<&str> = Some("an export of a test");
 
 const LEVELS: [&str; 9] = [
@@ -42,13 +42,13 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}: a whole number")))
 }
 
-/// A request that is going to be made.
+/// A planned request.
 struct Wish {
     bytes: Range<u64>,
     changes: bool,
 }
 
-/// A place for a spill file, which goes with it.
+/// Path of a spill file, removed on drop.
 struct Place(PathBuf);
 
 impl Drop for Place {
@@ -59,20 +59,20 @@ impl Drop for Place {
 
 impl Place {
     fn open(&self) -> Arc<Spill> {
-        // 80 slots, and what a file has beside them.
+        // 80 slots, plus the header and the table.
         let text = format!("{}:{}B", self.0.display(), 8192 + 80 * (PAGE + 32));
         Arc::new(Spill::open(&text, (PAGES * PAGE, PAGE), IDENTITY, true).expect("it can be opened"))
     }
 }
 
-/// One export and what is known of it.
+/// An export and the expected state.
 struct Case {
     seed: u64,
     random: ChaCha8Rng,
     world: World,
-    /// What acknowledged changes have left, and what changes under way may have left.
+    /// The content after acknowledged changes and those in flight.
     model: Vec<u8>,
-    /// Changes under way, with what was there before.
+    /// Changes in flight, with the previous content.
     changing: BTreeMap<u64, (Range<u64>, Vec<u8>)>,
     reading: BTreeMap<u64, Range<u64>>,
 }
@@ -82,7 +82,7 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 }
 
 impl Case {
-    /// Makes a request, unless it would read what is changing: a client that does gets either.
+    /// Sends a request, unless it would read what is changing, where either content would be valid.
     fn ask(&mut self, id: u64, wish: &Wish) {
         let bytes = &wish.bytes;
         let changing = self.changing.values().any(|(other, _)| overlap(other, bytes));
@@ -98,7 +98,7 @@ impl Case {
             } else {
                 let data: Vec<u8> = (0..length).map(|_| self.random.random()).collect();
                 self.model[place].copy_from_slice(&data);
-                // A change that fails is final if it was to be stable.
+                // A failed change that must be stable would be final.
                 let fixed = meets(&self.world.memory().fixed, bytes.start, bytes.end - bytes.start);
                 Op::Write { data, fua: self.random.random() && !fixed }
             }
@@ -110,7 +110,7 @@ impl Case {
         self.world.instant();
     }
 
-    /// Holds what has been answered against the model.
+    /// Compares the answers with the model.
     fn check(&mut self) {
         let seed = self.seed;
         for (id, answer) in std::mem::take(&mut self.world.answers) {
@@ -124,7 +124,7 @@ impl Case {
             }
             let bytes = self.reading.remove(&id).expect("it was a read");
             if meets(&self.world.memory().bad, bytes.start, bytes.end - bytes.start) {
-                // What is cached is read whatever has become of the backing: here nothing of it ever was.
+                // Cached pages can be read even if the backing fails, but these were never cached.
                 assert_eq!(answer, Answer::Failed(Errno::Io), "seed {seed}: {id}");
                 continue;
             }
@@ -133,7 +133,7 @@ impl Case {
         }
     }
 
-    /// Lets all that is under way end.
+    /// Completes everything in flight.
     fn drain(&mut self) {
         while self.world.step() {}
         self.check();
@@ -143,7 +143,7 @@ impl Case {
     }
 }
 
-/// Random requests, near one another as programs' are, or anywhere.
+/// Random requests, close to one another like a program's, or anywhere.
 fn wishes(random: &mut ChaCha8Rng, size: u64) -> Vec<Wish> {
     let mut at = 0;
     let changing = random.random_range(0..3);
@@ -157,7 +157,7 @@ fn wishes(random: &mut ChaCha8Rng, size: u64) -> Vec<Wish> {
     (0..REQUESTS).map(one).collect()
 }
 
-/// Hints of what is going to be read, some of them wrong.
+/// Hints of the coming reads, some of them wrong.
 fn hints(random: &mut ChaCha8Rng, wishes: &[Wish]) -> Follower {
     let wrong = random.random_range(0.0..1.0);
     let reads = wishes.iter().filter(|wish| !wish.changes);
@@ -218,7 +218,7 @@ fn run(seed: u64) {
             case.check();
         }
         case.drain();
-        // Another start finds the file: closed in order, or as a kill leaves it.
+        // The next server finds the file, closed in order or as left by a kill.
         if let Some(before) = spill.take() {
             if case.random.random() {
                 before.close(IDENTITY).expect("it can be closed");

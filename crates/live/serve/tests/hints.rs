@@ -1,4 +1,5 @@
-//! Hints on a virtual clock: what the second boot of an image gains by the trace of the first one, and what wrong hints cost.
+//! Hints on a virtual clock: what the second boot of an image gains from the trace of the first, and what wrong hints
+//! cost.
 
 mod common;
 
@@ -16,7 +17,7 @@ use toml::Table;
 const PAGES: u64 = 32_768;
 const LEVEL: &str = "blocks = 2048\npolicy = \"linux\"";
 
-/// What a boot reads: short runs, from place to place. Each page once: a guest has a cache of its own.
+/// The reads of a boot: short runs at random places. Each page is read once, since a guest has its own cache.
 fn boot(seed: u64, requests: usize) -> Vec<Range<u64>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut read = vec![false; PAGES as usize];
@@ -43,7 +44,7 @@ fn hints(pages: &[Range<u64>]) -> Follower {
     Follower::try_new(expected).expect("it works from hints")
 }
 
-/// What a boot has taken, read of the backing, and made of its hints.
+/// A boot's duration, its reads of the backing, and its hint report.
 struct Booted {
     elapsed: Nanos,
     reads: u64,
@@ -51,7 +52,7 @@ struct Booted {
     hints: Option<FollowReport>,
 }
 
-/// Boots: each request 2 ms after the answer to the one before, from storage that takes 25 ms.
+/// Runs a boot: each request comes 2 ms after the previous answer, from storage that takes 25 ms.
 fn run(pages: &[Range<u64>], follower: Option<Follower>) -> Booted {
     let mut world = World::new(LEVEL, numbered(PAGES, 0));
     world.takes = |_| Nanos::from_millis(25);
@@ -93,7 +94,7 @@ fn the_second_boot_waits_for_next_to_nothing() {
 fn nearly_the_same_boot_gains_nearly_as_much() {
     let mut random = ChaCha8Rng::seed_from_u64(7);
     let hinted = boot(2, 600);
-    // A tenth comes a little earlier or later, and every twentieth request is another one.
+    // A tenth of the requests comes a little earlier or later, and every twentieth is a different one.
     let mut pages = hinted.clone();
     for at in 0..pages.len() - 16 {
         if random.random_range(0..10) == 0 {
@@ -110,7 +111,7 @@ fn nearly_the_same_boot_gains_nearly_as_much() {
     assert_eq!(report.stopped, None);
 }
 
-/// `wrong` boots no slower than without hints, and reads at most 3 % more often.
+/// Checks that wrong hints do not slow down the boot, and cost at most 3 % more reads.
 fn costs_little(pages: &[Range<u64>], wrong: &[Range<u64>]) -> FollowReport {
     let (without, with) = (run(pages, None), run(pages, Some(hints(wrong))));
     let report = with.hints.expect("it has hints");
@@ -126,10 +127,10 @@ fn costs_little(pages: &[Range<u64>], wrong: &[Range<u64>]) -> FollowReport {
 #[test]
 fn wrong_hints_cost_next_to_nothing() {
     let (pages, others) = (boot(4, 1_500), boot(5, 1_500));
-    // Of another image altogether.
+    // Hints of a different image.
     let report = costs_little(&pages, &others);
     assert_eq!(report.stopped.as_deref(), Some("clients do not read what the hints say"), "{report:?}");
-    // The same start, and then something else.
+    // The same start, then different requests.
     for same in [10, 50, 300] {
         let hinted: Vec<Range<u64>> = pages[..same].iter().chain(&others[same..]).cloned().collect();
         costs_little(&pages, &hinted);

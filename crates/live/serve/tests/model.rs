@@ -1,6 +1,6 @@
-//! Sixteen connections read, write, zero, trim and flush at random, and every byte that comes back is held against a model of
-//! the contents. Each connection owns every sixteenth slot of the export; slots are of 3000 bytes, so that connections share
-//! pages. `HEADSTART_SERVE_SECONDS=600` goes on for ten minutes; `HEADSTART_RANDOM_SEED=N` begins at another seed.
+//! Sixteen connections read, write, zero, trim and flush at random, and every byte read is compared with a model of the
+//! contents. Each connection owns every sixteenth slot of the export; slots have 3000 bytes, so that connections share
+//! pages. `HEADSTART_SERVE_SECONDS=600` runs for ten minutes; `HEADSTART_RANDOM_SEED=N` starts at another seed.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +16,14 @@ use rand_chacha::ChaCha8Rng;
 const CONNECTIONS: usize = 16;
 const SLOT: usize = 3000;
 const SLOTS: usize = 512;
-/// Rounds of each connection, each of up to eight requests at once, where no time is set.
+/// Default number of rounds of each connection, each of up to eight concurrent requests.
 const ROUNDS: u64 = 60;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: {text} is not a whole number")))
 }
 
-/// A folder of its own, removed at the end.
+/// A folder that is removed at the end.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -32,10 +32,9 @@ impl Drop for Folder {
     }
 }
 
-/// A byte that may be anything since a trim.
+/// A byte that is undefined since a trim.
 const UNKNOWN: u16 = 256;
 
-/// One connection's slots.
 struct Owner {
     client: Client,
     rng: ChaCha8Rng,
@@ -44,7 +43,7 @@ struct Owner {
     slots: Vec<Vec<u16>>,
 }
 
-/// What one request of a round does to its slot, or must bring.
+/// What a request of a round must return.
 enum Expected {
     Nothing,
     Content(usize, std::ops::Range<usize>),
@@ -55,7 +54,7 @@ impl Owner {
         (self.index + CONNECTIONS * slot) * SLOT
     }
 
-    /// Up to eight requests at once, each of another slot.
+    /// Up to eight concurrent requests, each to a different slot.
     fn round(&mut self) {
         let mut chosen: Vec<usize> = (0..8).map(|_| self.rng.random_range(0..self.slots.len())).collect();
         chosen.sort_unstable();
@@ -111,7 +110,7 @@ impl Owner {
         }
     }
 
-    /// Holds what was read against the model; what was unknown is known then.
+    /// Compares read bytes with the model; undefined bytes become known.
     fn compare(&mut self, slot: usize, range: std::ops::Range<usize>, read: &[u8]) {
         let offset = self.offset(slot);
         for (at, byte) in range.zip(read) {
@@ -140,7 +139,7 @@ fn exercise(backing: &str, file: Option<&PathBuf>, level: &str, seed: u64) {
     let (ended, (ready, is_ready)) = (AtomicBool::new(false), mpsc::channel());
     std::thread::scope(|scope| {
         let (settings, over) = (&settings, &ended);
-        // It owns the sender: a server that does not begin is seen at once.
+        // It owns the sender, so a server that fails to start is noticed at once.
         let served = scope.spawn(move || {
             run(settings, &mut |_| {
                 _ = ready.send(());
@@ -168,7 +167,7 @@ fn exercise(backing: &str, file: Option<&PathBuf>, level: &str, seed: u64) {
             })
             .collect();
         let owners: Vec<_> = owners.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        // The server has to end whatever the outcome is: it is waited for.
+        // The server must end in any case, since it is joined.
         let whole = Client::connect(&uri, ConnectOptions::default())
             .and_then(|client| client.read_at(0, (SLOTS * SLOT) as u32, Vec::new()));
         ended.store(true, Ordering::Relaxed);
@@ -198,7 +197,7 @@ fn connections_against_a_model_of_the_contents() {
     std::fs::create_dir_all(&folder.0).unwrap();
     let image = folder.0.join("image");
     std::fs::write(&image, vec![0; SLOTS * SLOT]).unwrap();
-    // Small caches: pages come and go all the time.
+    // Small caches, so that pages are replaced all the time.
     let levels = [
         "size = \"128KiB\"\npolicy = \"linux\"\nreplacement = \"lru\"",
         "size = \"256KiB\"\npolicy = \"amp\"\nreplacement = \"arc\"\ncoordinator = \"pfc\"",

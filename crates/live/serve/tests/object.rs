@@ -1,5 +1,5 @@
-//! Objects against a web server that answers well, badly or not at all. A store's own protocol is tested from Python, against a
-//! real server of S3 (tests/test_serve_objects.py).
+//! Objects against a web server that answers correctly, incorrectly or not at all. Python tests a store's own protocol
+//! against a real S3 server (tests/test_serve_objects.py).
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,30 +13,30 @@ use bytes::BytesMut;
 use headstart_serve::backing::{self, conformance, Backing, ObjectBacking};
 use object_store::{BackoffConfig, RetryConfig};
 
-/// How one request is answered.
+/// How a request is answered.
 #[derive(Debug, Clone, Copy, Default)]
 enum Manner {
     #[default]
     Good,
     Status(u16),
-    /// The whole object, as by servers that know no ranges.
+    /// The whole object, as by servers without range support.
     Whole,
-    /// So many bytes fewer, or more, than the range has; the answer is complete as such.
+    /// That many bytes more (or fewer, if negative) than the range; the answer is complete as such.
     Longer(i64),
-    /// The range that lies so many bytes further on.
+    /// The range shifted by that many bytes.
     Shifted(usize),
-    /// The first bytes, and then the connection ends.
+    /// The first bytes, then the connection ends.
     Broken,
     Garbage,
-    /// Nothing, until the server is told to go on.
+    /// Nothing, until the server is told to continue.
     Stuck,
-    /// This entity tag, whatever the request wants.
+    /// This entity tag, regardless of the request.
     Tagged(&'static str),
     /// No tag, and this time.
     Dated(&'static str),
 }
 
-/// By method, range and number of the request.
+/// Arguments: method, range and number of the request.
 type Choose = dyn Fn(&str, &Range<usize>, usize) -> Manner + Send + Sync;
 
 struct Web {
@@ -49,11 +49,11 @@ struct Web {
 
 const GO_ON: usize = usize::MAX;
 
-/// Paths that have to reach the server as they are.
+/// Paths that must reach the server unchanged.
 const WRITTEN: [&str; 4] = ["/a%2Fb/%20c", "//twice//two/", "/one~+two@three:4", "/caf%C3%A9%25"];
 
 impl Web {
-    /// A server, and the address of its object.
+    /// Starts a server; returns it with the URL of its object.
     fn start(choose: impl Fn(&str, &Range<usize>, usize) -> Manner + Send + Sync + 'static) -> (Arc<Self>, String) {
         let content = (0..300_000u32).flat_map(|number| (number.wrapping_mul(2_654_435_761)).to_le_bytes()).collect();
         let (stuck, changed) = (Mutex::new(0), Condvar::new());
@@ -99,7 +99,7 @@ impl Web {
         let mut body = self.content[range.clone()].to_vec();
         match manner {
             Manner::Good => {}
-            // What follows this status is the next answer, for who reads on by the same connection.
+            // A client that reused the connection would take the body after this status as the next answer.
             Manner::Status(204) => (status, body) = ("204 No Content".to_owned(), Vec::new()),
             Manner::Status(code) => (status, body) = (format!("{code} Refused"), b"because\n of\n this".to_vec()),
             Manner::Whole => (status, body) = ("200 OK".to_owned(), self.content.clone()),
@@ -165,7 +165,7 @@ fn read(object: &ObjectBacking, offset: u64, length: usize) -> Result<Vec<u8>, S
     Ok(buffers.concat())
 }
 
-/// The bytes from `offset` on are these.
+/// Checks the bytes from `offset` on.
 fn reads(object: &ObjectBacking, offset: u64, content: &[u8]) {
     match read(object, offset, content.len()) {
         Ok(read) => assert!(read == content, "{offset}: other bytes"),
@@ -268,7 +268,7 @@ fn servers_in_trouble_are_asked_again_within_limits() {
     reads(&object, 0, &web.content[..4096]);
     assert_eq!(web.requests.load(Ordering::SeqCst), 5);
     reads(&object, 4096, &web.content[4096..8192]);
-    // The connection breaks in the middle: what is missing is asked for, and put behind what came.
+    // The connection breaks halfway: the rest is requested and appended.
     reads(&object, 0, &web.content[..65536]);
     assert_eq!(web.requests.load(Ordering::SeqCst), 8);
     assert!(read(&object, 0, 4096).is_err_and(|error| error.contains("503")));
@@ -303,7 +303,7 @@ fn an_object_that_changes_is_an_error_and_no_mixture() {
     for (first, then, reads) in [
         (Manner::Good, Manner::Good, true),
         (Manner::Good, Manner::Tagged("\"second\""), false),
-        // The server compares by itself.
+        // The server compares the tag itself.
         (Manner::Good, Manner::Status(412), false),
         (Manner::Good, MONDAY, false),
         (MONDAY, MONDAY, true),

@@ -1,5 +1,5 @@
-//! An export whose upstream stalls, on real sockets: clients of another export are answered meanwhile. The order of events is looked at and no
-//! time: the upstream goes on only after the others have been answered.
+//! An export whose upstream stalls, on real sockets: clients of another export are still answered. The test checks the
+//! order of events and no times: the upstream continues only after the others have been answered.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -16,30 +16,30 @@ use headstart_serve::{run, Settings};
 
 const SIZE: u64 = 64 << 20;
 const READ: Command = Command::Read { single_chunk: false };
-/// Far longer than anything takes that is not stalled.
+/// Far longer than anything that is not stalled takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How an upstream stalls, once it has been told to.
+/// How an upstream stalls when told to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// It reads requests and does not reply.
     NeverReplies,
-    /// It reads the header of one request, and nothing more.
+    /// It reads the header of one request and nothing more.
     TakesNothing,
-    /// It closes the connection, accepts another one and says nothing.
+    /// It closes the connection, accepts another one and sends nothing.
     NeverGreets,
-    /// The same, and says one byte at a time.
+    /// It closes the connection, accepts another one and sends one byte at a time.
     GreetsSlowly,
     /// It closes the connection and accepts no other.
     NeverAccepts,
 }
 
-/// An upstream of one export, all zeroes.
+/// An upstream with one export, all zeroes.
 struct Upstream {
     port: u16,
     stalls: Arc<AtomicBool>,
     connection: Arc<Mutex<Option<TcpStream>>>,
-    /// Says that the fault has begun.
+    /// Receives when the fault has begun.
     begun: mpsc::Receiver<()>,
 }
 
@@ -49,7 +49,7 @@ fn export() -> Export {
     Export { name: String::new(), description: String::new(), size_bytes: SIZE, flags, blocks, allocation: false }
 }
 
-/// Holds the thread for as long as the process lives: the test ends before.
+/// Blocks the thread until the process ends; the test ends earlier.
 fn stall(stream: TcpStream) {
     thread::park_timeout(Duration::from_secs(600));
     drop(stream);
@@ -133,7 +133,7 @@ impl Upstream {
         Self { port, stalls, connection, begun }
     }
 
-    /// From now on it stalls.
+    /// Starts to stall.
     fn stall(&self, fault: Fault) {
         self.stalls.store(true, Ordering::SeqCst);
         if matches!(fault, Fault::NeverGreets | Fault::GreetsSlowly | Fault::NeverAccepts) {
@@ -145,7 +145,7 @@ impl Upstream {
 
 type Outcome = Result<Completion, ClientError>;
 
-/// Sends a request; its outcome comes through the channel.
+/// Sends a request; the outcome comes through the channel.
 fn ask(client: &Client, command: Command, offset: u64, length: u32) -> mpsc::Receiver<Outcome> {
     let (sender, receiver) = mpsc::channel();
     let payload = if matches!(command, Command::Write { .. }) { vec![7; length as usize] } else { Vec::new() };
@@ -171,7 +171,7 @@ fn others_are_answered(fault: Fault) {
         ..Settings::default()
     };
     let (ready, is_ready) = mpsc::channel();
-    // It is left alone at the end: what stalls has no end.
+    // Not joined, since what stalls never ends.
     thread::spawn(move || {
         let ended = run(&settings, &mut |_| {
             _ = ready.send(());
@@ -185,13 +185,13 @@ fn others_are_answered(fault: Fault) {
     assert!(other.read_at(0, 4096, Vec::new()).unwrap().iter().all(|byte| *byte == 5));
     stalled.read_at(0, 4096, Vec::new()).unwrap();
     upstream.stall(fault);
-    // 24 MiB of writes are more than sockets hold.
+    // 24 MiB of writes exceed the buffers of the sockets.
     let mut outstanding: Vec<_> =
         (0..6).map(|at| ask(&stalled, Command::Write { fua: false }, at << 22, 4 << 20)).collect();
     outstanding.extend((0..6).map(|at| ask(&stalled, READ, (40 << 20) + at * 8192, 4096)));
     upstream.begun.recv_timeout(PATIENCE).expect("the fault begins");
     for round in 0..4_u64 {
-        // One in the cache, one that is not, a write and a flush.
+        // A cached read, an uncached one, a write and a flush.
         let requests = [
             (READ, 0, 4096),
             (READ, (1 + round) << 20, 4096),
@@ -202,7 +202,7 @@ fn others_are_answered(fault: Fault) {
             let outcome = ask(&other, command, offset, length).recv_timeout(PATIENCE);
             assert!(matches!(outcome, Ok(Ok(_))), "{fault:?}: {command:?} of the other export: {outcome:?}");
         }
-        // A new client gets in.
+        // A new client can connect.
         connect("other").read_at(4096, 4096, Vec::new()).unwrap();
     }
     let answered = outstanding.iter().filter(|outcome| outcome.try_recv().is_ok_and(|outcome| outcome.is_ok())).count();

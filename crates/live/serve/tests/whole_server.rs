@@ -1,12 +1,12 @@
-//! The whole-system fuzzer of the server: random clients, levels, coordinators, hints, spill files and backings, with their faults, on a virtual clock.
-//! 150 cases, or as many as `HEADSTART_FUZZ_CASES` says, from `HEADSTART_FUZZ_SEED` on; a failure names its seed, and shows a small case.
-//! `make fuzz-system` runs as many as there is time for.
+//! The whole-system fuzzer of the server: random clients, levels, coordinators, hints, spill files and faulty backings
+//! on a virtual clock. Runs 150 cases, or `HEADSTART_FUZZ_CASES`, from `HEADSTART_FUZZ_SEED` on; a failure prints its
+//! seed and a small case. `make fuzz-system` runs for a given time.
 
 mod whole;
 
 use whole::{fault, run, shrunk, Done, Plan, Planted};
 
-/// Cases within which each planted fault is found.
+/// Number of cases within which each planted fault is found.
 const FOUND_WITHIN: u64 = 400;
 
 fn number(name: &str, otherwise: u64) -> u64 {

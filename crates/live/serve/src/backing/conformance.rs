@@ -1,7 +1,8 @@
 //! Conformance checks for any [`Backing`], including your own.
 //!
-//! [`backing`] reads by every way in which a server reads: by threads, at once, with io_uring and started together. It changes the bytes
-//! if they can be changed, compares everything with a copy in memory, and panics at the first broken promise. It takes some seconds.
+//! [`backing`] reads in every way that the server does: on threads, at once, through io_uring and in batches. If the
+//! backing is writable, it also changes the content. It compares everything with a copy in memory and panics at the
+//! first broken promise. It takes some seconds.
 
 use std::io;
 use std::ops::Range;
@@ -18,16 +19,16 @@ use crate::buffers::Buffers;
 use crate::work::{Change, Completed, Work};
 
 const PAGE: u64 = 4096;
-/// Reads under way.
+/// Reads in flight.
 const DEPTH: u32 = 8;
-/// Pages of a drawn read at most, and bytes of a drawn change.
+/// Maximum pages of a random read, and maximum bytes of a random change.
 const PAGES_MAX: u64 = 80;
 const CHANGE_BYTES_MAX: u64 = 50_000;
 const ROUNDS: u64 = 60;
-/// Looks at reads that do not end, some 20 s apart from one another in all.
+/// Maximum polls for reads that do not end, some 20 s in all.
 const LOOKS_MAX: u32 = 200_000;
 
-/// Checks a backing that holds `content` and that nothing else changes. `writable`: it can be changed.
+/// Checks a backing that holds `content` and that nothing else changes. Writes to it if `writable`.
 ///
 /// # Panics
 /// The backing breaks a promise.
@@ -50,7 +51,7 @@ pub fn backing(backing: &Arc<dyn Backing>, content: &[u8], writable: bool) {
     case.has_extents();
 }
 
-/// What pages hold, with zeroes behind the end.
+/// The content of `pages`, zero-filled beyond the end.
 fn expected(content: &[u8], pages: &Range<u64>) -> Vec<u8> {
     let end = content.len().min((pages.end * PAGE) as usize);
     let mut bytes = content[(pages.start * PAGE) as usize..end].to_vec();
@@ -80,13 +81,13 @@ impl Case<'_> {
         assert_eq!(about.identity, again.identity, "nothing has changed");
     }
 
-    /// Pages from `first` on, of which the last may lie behind the end.
+    /// Random pages; the last one may lie beyond the end.
     fn drawn(&mut self) -> Range<u64> {
         let first = self.draws.below(self.size().div_ceil(PAGE));
         first..first + 1 + self.draws.below(PAGES_MAX.min(self.size().div_ceil(PAGE) + 1 - first))
     }
 
-    /// Reads of the first page, of the last, of as many as are worth one read, and drawn ones.
+    /// Reads the first page, the last one, the longest useful reads and random pages.
     fn is_read(&mut self) {
         let count = self.size().div_ceil(PAGE);
         let long = (self.backing.about().read_bytes_max / PAGE).min(count);
@@ -97,13 +98,13 @@ impl Case<'_> {
             self.backing.read(pages.start * PAGE, &mut buffers).unwrap_or_else(|error| panic!("{pages:?}: {error}"));
             self.compare(pages, buffers);
         }
-        // Twice: a page cache has them then.
+        // Twice, since the second time the page cache holds the pages.
         for reads in reads.chunks(DEPTH as usize).chain(reads.chunks(DEPTH as usize)) {
             self.is_read_together(reads);
         }
     }
 
-    /// Buffers that hold something else.
+    /// Buffers filled with bytes that a read must overwrite.
     fn dirty(&mut self, pages: &Range<u64>) -> Vec<BytesMut> {
         let mut buffers = self.pages.take_run((pages.end - pages.start) as usize);
         buffers.iter_mut().for_each(|buffer| buffer.fill(0xa5));
@@ -115,7 +116,7 @@ impl Case<'_> {
         buffers.into_iter().for_each(|buffer| self.pages.put_back(buffer));
     }
 
-    /// The same as a server reads.
+    /// Reads as the server does.
     fn is_read_together(&mut self, reads: &[Range<u64>]) {
         let mut ended: Vec<Completed> = Vec::new();
         for (id, pages) in (0..).zip(reads) {
@@ -157,7 +158,7 @@ impl Case<'_> {
         reads.into_iter().for_each(|(buffers, pages)| self.compare(&pages, buffers));
     }
 
-    /// Extents follow one another up to the end, and what is said to be zeroes is.
+    /// Extents follow one another up to the end, and those reported as zero read as zeroes.
     fn has_extents(&self) {
         let mut at = 0;
         while at < self.size() {
@@ -186,14 +187,14 @@ impl Case<'_> {
         };
         let range = offset as usize..(offset + length) as usize;
         match (self.backing.change(&change), &change) {
-            // A backing need not be able to make zeroes: clients write them.
+            // A backing may lack support for zeroing; clients then write zeroes.
             (Err(error), Change::Zero { .. }) if error.kind() == io::ErrorKind::Unsupported => return,
             (made, _) => made.unwrap_or_else(|error| panic!("{change:?}: {error}")),
         }
         match &change {
             Change::Write { data, .. } => self.content[range.clone()].copy_from_slice(data),
             Change::Zero { .. } => self.content[range.clone()].fill(0),
-            // Each byte is what it was or zero.
+            // After a trim, each byte is either unchanged or zero.
             _ => self.adopt(range.clone()),
         }
         let pages = offset / PAGE..(offset + length).div_ceil(PAGE);

@@ -1,4 +1,4 @@
-//! An emulated disk: each read takes the time that a drive of the registry needs for it. For studies and tests.
+//! An emulated disk: each read takes as long as on a drive of the registry. For studies and tests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,9 @@ use headstart_emulate::{EmulatedDisk, Error};
 
 use super::{file_identity, length_of, scatter, About, Backing, StartedRead};
 
-/// Orders the drive's queue where nothing is said.
+/// The default scheduler of the drive.
 const SCHEDULER: &str = "fcfs";
 
-/// A drive, and the bytes of an image.
 pub struct EmulatedBacking {
     disk: Arc<EmulatedDisk>,
     image: PathBuf,
@@ -20,9 +19,6 @@ pub struct EmulatedBacking {
 
 impl EmulatedBacking {
     /// Opens `PROFILE[,SCHEDULER]:IMAGE`.
-    ///
-    /// # Errors
-    /// What of it is at fault.
     pub fn open(text: &str) -> Result<Self, Error> {
         let (drive, image) = text.split_once(':').unwrap_or((text, ""));
         let (profile, scheduler) = drive.split_once(',').unwrap_or((drive, SCHEDULER));

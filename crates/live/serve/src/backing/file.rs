@@ -1,10 +1,10 @@
 //! A regular file or a block device.
 //!
-//! What the kernel's page cache holds is copied from there. Other reads go to the device straight into the pages of this cache
-//! (`O_DIRECT`): the way through the page cache costs as much processor time again, and keeps a second copy. That copy is of use where a
-//! page that has left this cache is read again. So a short read, which is mostly at a random place, takes the page cache from the
-//! second time on that its first page is read. All reads of a file that is written here do, as what has been written stays in the page
-//! cache for a while.
+//! Data in the kernel's page cache is copied from there. Other reads go from the device straight into this cache's
+//! pages (`O_DIRECT`): going through the page cache takes as much processor time again and keeps a second copy. That
+//! copy only helps if a page that was evicted here is read again. Therefore a short read, which is mostly at a random
+//! place, uses the page cache from the second time that its first page is read. All reads of a writable file use it,
+//! since written data stays in the page cache for a while.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
@@ -31,41 +31,40 @@ use super::looks::{Touched, Trust};
 use super::{file_identity, length_of, About, AtOnce, Backing};
 use crate::work::Change;
 
-/// Bytes of a read that is tried without a thread: what one reply, or one read ahead, mostly has.
+/// Maximum bytes of a read that is tried without a thread: most replies and read-aheads are no longer.
 const AT_ONCE_BYTES_MAX: usize = 1 << 20;
-/// The least read that passes the page cache however often it comes: what is read so is a stream, and far longer than a cache.
+/// Reads from this size on always bypass the page cache: they belong to a stream far longer than the cache.
 const LONG_BYTES_MIN: usize = 128 << 10;
-/// Offsets, lengths and buffers of such reads are multiples of this on every device.
+/// Offsets, lengths and buffers of direct reads are multiples of this, which suits every device.
 const ALIGNMENT: usize = 4096;
-/// Bytes of zeroes written at a time where the file system cannot make them.
+/// Bytes of zeroes per write if the file system cannot zero a range.
 const ZEROES: usize = 1 << 20;
-/// Makes a hole.
 const PUNCH: FallocateFlags = FallocateFlags::FALLOC_FL_PUNCH_HOLE;
 
-/// A file or device.
 pub struct FileBacking {
     file: Arc<File>,
     _lock: Option<Locked>,
-    /// The same file, for reads that pass the page cache. The kernel writes back what it covers before it reads.
+    /// The same file opened for direct reads. The kernel writes back dirty pages of a range before it reads the range
+    /// directly.
     direct: Option<Arc<File>>,
-    /// All reads do.
+    /// All reads are direct.
     always_direct: bool,
     page_cache: Option<PageCache>,
     trust: Trust,
     touched: Touched,
-    /// What the kernel reads ahead of the device.
+    /// The kernel's read-ahead of the device.
     device_read_ahead_bytes: Option<u64>,
     size_bytes: u64,
-    /// Holes can be told from data.
+    /// The file system can tell holes from data.
     sparse: bool,
 }
 
 impl FileBacking {
-    /// Opens the file at `path`. With `direct` all reads pass the page cache: offsets and buffers are then multiples of 4096. With `locked` it is
-    /// locked against other programs as QEMU does.
+    /// Opens the file at `path`. With `direct`, all reads bypass the page cache; offsets and buffers must then be
+    /// multiples of 4096. With `locked`, the file is locked against other programs in the same way as QEMU does.
     ///
     /// # Errors
-    /// It cannot be opened so, or is no file and no block device.
+    /// It cannot be opened in this way, or is neither a file nor a block device.
     pub fn open(path: &Path, writable: bool, direct: bool, locked: bool) -> io::Result<Self> {
         let file = Arc::new(OpenOptions::new().read(true).write(writable).open(path)?);
         let kind = file.metadata()?.file_type();
@@ -75,7 +74,7 @@ impl FileBacking {
         }
         let lock = locked.then(|| Locked::try_new(&file, writable)).transpose()?;
         let size_bytes = (&*file).seek(SeekFrom::End(0))?;
-        // What is read ahead is decided here; the kernel's own would come on top of it.
+        // This cache does the reading ahead; the kernel's would come on top of it.
         let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM);
         let unbuffered = || OpenOptions::new().read(true).custom_flags(OFlag::O_DIRECT.bits()).open(path);
         let (always_direct, direct) = match (direct, writable) {
@@ -99,7 +98,7 @@ impl FileBacking {
         })
     }
 
-    /// The file that a read into `buffers` may pass the page cache by.
+    /// The file for a direct read into `buffers`, if that is possible.
     fn direct_for(&self, offset: u64, buffers: &[BytesMut]) -> Option<&Arc<File>> {
         let is_aligned =
             |buffer: &BytesMut| buffer.len() % ALIGNMENT == 0 && buffer.as_ptr().align_offset(ALIGNMENT) == 0;
@@ -107,13 +106,14 @@ impl FileBacking {
         self.direct.as_ref().filter(|_| self.always_direct || fits())
     }
 
-    /// Whether a short read takes the page cache: it is there, as far as its first page shows, or has been read before.
+    /// Whether a short read uses the page cache: its first page is there, or was read before.
     fn is_for_page_cache(&self, offset: u64) -> bool {
         let Some(page_cache) = &self.page_cache else { return true };
         page_cache.has(offset) || !self.touched.is_first(offset / ALIGNMENT as u64)
     }
 
-    /// The file that io_uring can fill `buffers` from, and whether it passes the page cache, which may have them: that is to be tried first.
+    /// The file that io_uring can fill `buffers` from, and whether to try the page cache first, as the read bypasses
+    /// it.
     fn ring_file(&self, offset: u64, buffers: &[BytesMut]) -> Option<(Arc<File>, bool)> {
         if buffers.len() > BUFFERS_MAX {
             return None;
@@ -125,12 +125,12 @@ impl FileBacking {
         Some((direct.unwrap_or(&self.file).clone(), tries_page_cache))
     }
 
-    /// Fills `buffers` with what the page cache has, if it has all of it: a thread's wake-up costs more than a short copy.
+    /// Fills `buffers` from the page cache if it holds all of them: waking a thread costs more than a short copy.
     fn copies_cached(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
         if self.always_direct || length_of(buffers) > AT_ONCE_BYTES_MAX {
             return false;
         }
-        // Not all of it, or a file system that cannot say: a thread reads it, and finds the fault if there is one.
+        // On a partial hit, an error, or a file system without support, a thread reads it and reports any error.
         if !is_long(buffers) || self.direct_for(offset, buffers).is_none() {
             return self.read_cached(offset, buffers);
         }
@@ -142,14 +142,14 @@ impl FileBacking {
         found
     }
 
-    /// Whether the page cache has had what fills `buffers`.
+    /// Whether `buffers` could be filled from the page cache.
     fn read_cached(&self, offset: u64, buffers: &mut [BytesMut]) -> bool {
         let bytes = length_of(buffers);
         let mut slices: Vec<IoSliceMut<'_>> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
         preadv2(&*self.file, &mut slices, offset, ReadWriteFlags::NOWAIT) == Ok(bytes)
     }
 
-    /// Fills `buffers` from `file`; beyond the end there are zeroes.
+    /// Fills `buffers` from `file`, with zeroes beyond the end.
     fn read_from(&self, file: &File, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
         let (mut at, mut next, mut within) = (offset, 0, 0);
         while next < buffers.len() && at < self.size_bytes {
@@ -161,7 +161,7 @@ impl FileBacking {
                 read => read?,
             };
             if read == 0 {
-                // It has become shorter.
+                // The file was truncated.
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             at += read as u64;
@@ -192,13 +192,13 @@ impl FileBacking {
         Ok(())
     }
 
-    /// Changes what is allocated of a range, and not the size.
+    /// Changes the allocation of a range but not the size of the file.
     fn allocate(&self, how: FallocateFlags, offset: u64, length: u64) -> Result<(), Errno> {
         let flags = how | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         fallocate(self.file.as_fd(), flags, offset as i64, length as i64)
     }
 
-    /// The extent at `offset`: where it ends, and whether it is a hole.
+    /// The end of the extent at `offset`, and whether it is a hole.
     fn extent_at(&self, offset: u64) -> Result<(u64, bool), Errno> {
         let seek = |whence| match lseek(self.file.as_fd(), offset as i64, whence) {
             // No more data: a hole up to the end.
@@ -228,7 +228,7 @@ impl Backing for FileBacking {
             let (mut joined, joints) = join(buffers.iter_mut().map(std::mem::take).collect());
             let read = self.read_from(direct, offset, &mut joined);
             buffers.iter_mut().zip(joints.part(joined)).for_each(|(buffer, part)| *buffer = part);
-            // What is refused here in spite of the trial is read in the other way.
+            // If the device refuses this read although the trial succeeded, read through the page cache.
             if self.always_direct || !read.as_ref().is_err_and(is_refused) {
                 return read;
             }
@@ -237,12 +237,12 @@ impl Backing for FileBacking {
     }
 
     fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut], has_ring: bool) -> AtOnce {
-        // What lies beyond the end is zeroed by a thread.
+        // A thread handles reads beyond the end, which have to be zero-filled.
         if offset + length_of(buffers) as u64 > self.size_bytes {
             return AtOnce::Waits;
         }
         let file = if has_ring { self.ring_file(offset, buffers) } else { None };
-        // A read of io_uring through the page cache takes by itself what that has.
+        // A buffered io_uring read takes cached data by itself.
         let passes = file.as_ref().is_none_or(|(_, tries_page_cache)| *tries_page_cache);
         if passes && self.copies_cached(offset, buffers) {
             return AtOnce::Done;
@@ -255,13 +255,13 @@ impl Backing for FileBacking {
             Change::Write { offset, data, .. } => self.file.write_all_at(data, *offset)?,
             Change::Trim { offset, length, .. } => match self.allocate(PUNCH, *offset, *length) {
                 Ok(()) => {}
-                // A hint: where it cannot be followed the bytes stay.
+                // A trim is only a hint: if it is not supported, the bytes stay.
                 Err(Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENODEV) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
             },
             Change::Zero { offset, length, no_hole, .. } => self.zero(*offset, *length, *no_hole)?,
             Change::Flush => return self.file.sync_data(),
-            // The page cache has pages that could not be written back, and takes them for clean.
+            // After a failed write-back, the page cache holds the lost pages and considers them clean.
             Change::Renew => _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED),
         }
         if change.is_fua() {
@@ -283,14 +283,14 @@ impl Backing for FileBacking {
     }
 }
 
-/// Whether the file system and the device let reads pass the page cache.
+/// Whether the file system and the device support direct reads.
 fn takes_direct_reads(file: &File) -> bool {
     let mut room = [0; 2 * ALIGNMENT];
     let start = room.as_ptr().align_offset(ALIGNMENT);
     !file.read_at(&mut room[start..][..ALIGNMENT], 0).as_ref().is_err_and(is_refused)
 }
 
-/// Whether an error says that a read may not be made so, and nothing of the file.
+/// Whether the error refuses this way of reading and says nothing about the file.
 fn is_refused(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::EINVAL as i32)
 }
@@ -346,7 +346,7 @@ mod tests {
         }
         assert_eq!([(); 3].map(|()| is_direct(&read_only, 3, 1).0), [true, false, false]);
         assert_eq!([(); 2].map(|()| is_direct(&read_only, 4, 2).0), [true, false]);
-        // A long one passes it however often it comes, and asks it first.
+        // A long read is always direct, and tries the page cache first.
         assert_eq!([(); 2].map(|()| is_direct(&read_only, 64, 32)), [(true, true); 2]);
         assert_eq!(is_direct(&writable, 9, 1), (false, false));
     }

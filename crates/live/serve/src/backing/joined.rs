@@ -1,16 +1,16 @@
-//! Buffers of which those that lie one behind another in memory are one: the kernel pins each buffer by itself for a direct read, and devices
-//! take so many separate ones at a time.
+//! Joins buffers that are adjacent in memory: the kernel pins each buffer of a direct read separately, and devices
+//! accept a limited number of segments.
 
 use bytes::BytesMut;
 
-/// Buffers of one call at most, as the system has it.
+/// The system's maximum number of buffers per call.
 pub const BUFFERS_MAX: usize = 1024;
 
-/// What makes the buffers again that have been joined: their lengths, or nothing of one alone.
+/// Lengths needed to split joined buffers again; empty for a single buffer.
 #[derive(Debug, Default)]
 pub struct Joints(Vec<usize>);
 
-/// Joins neighbours.
+/// Joins adjacent buffers.
 pub fn join(buffers: Vec<BytesMut>) -> (Vec<BytesMut>, Joints) {
     if buffers.len() < 2 {
         return (buffers, Joints::default());
@@ -19,7 +19,8 @@ pub fn join(buffers: Vec<BytesMut>) -> (Vec<BytesMut>, Joints) {
     let mut joined: Vec<BytesMut> = Vec::new();
     for buffer in buffers {
         match joined.last_mut() {
-            // Nothing is copied: neighbours are of one allocation, as each allocation begins with bytes that are no buffer's.
+            // Nothing is copied. Adjacent buffers belong to one allocation, since each allocation begins with bytes
+            // that belong to no buffer.
             Some(last) if last.as_ptr_range().end == buffer.as_ptr() => last.unsplit(buffer),
             _ => joined.push(buffer),
         }
@@ -28,7 +29,7 @@ pub fn join(buffers: Vec<BytesMut>) -> (Vec<BytesMut>, Joints) {
 }
 
 impl Joints {
-    /// The buffers as they were.
+    /// Splits the buffers again.
     pub fn part(self, joined: Vec<BytesMut>) -> Vec<BytesMut> {
         if self.0.is_empty() {
             return joined;

@@ -1,9 +1,10 @@
-//! Locks of files and devices, as QEMU takes them: two programs that change one image would each lose what the other one has written.
+//! Locks files and devices as QEMU does: two programs that change one image would overwrite each other's data.
 //!
-//! A lock is of one byte of the file, far from what is in it, and of the open file description (fcntl(2), `F_OFD_SETLK`). QEMU
-//! (block/file-posix.c) has two bytes for each permission of an image: one that who has the permission takes, and one that who does not
-//! share it takes; all of them shared. So who wants a permission looks whether its second byte is taken, and who does not share one at the
-//! first. Here a reader shares reading, and a writer nothing.
+//! A lock covers one byte of the file, far beyond its content, and belongs to the open file description (fcntl(2),
+//! `F_OFD_SETLK`). QEMU (block/file-posix.c) has two bytes for each permission of an image: a program that holds the
+//! permission locks the first, and one that does not share it locks the second; all locks are shared. To acquire a
+//! permission, a program tests its second byte; to deny one to others, it tests the first. Here a reader shares only
+//! reading, and a writer shares nothing.
 
 use std::fs::File;
 use std::io;
@@ -13,26 +14,26 @@ use nix::errno::Errno;
 use nix::fcntl::{fcntl, FcntlArg};
 use nix::libc;
 
-/// The bytes of permissions that are had, and of those that are not shared, from these on.
+/// Offsets of the bytes of held permissions, and of permissions that are not shared.
 const HAD: i64 = 100;
 const NOT_SHARED: i64 = 200;
-/// Permissions: to read what does not change, to write, and to change the size. One more, to write what is there already, is for jobs
-/// within QEMU.
+/// Permissions: consistent read, write and resize. QEMU has one more, to write unchanged data, which only its own jobs
+/// use.
 const READ: i64 = 0;
 const WRITE: i64 = 1;
 const RESIZE: i64 = 3;
 
-/// A locked file. Dropping this unlocks it, even where a request that has ended still holds the file for an instant: io_uring lets go of
-/// a file some time after it has said that its read is done.
+/// A locked file. Dropping it releases the lock, even while io_uring still holds the file: it releases a file some time
+/// after the read has completed.
 pub(super) struct Locked(Arc<File>);
 
 impl Locked {
-    /// Locks `file`. A process that locks it in another way is not noticed.
+    /// Locks `file`. Locks of other kinds are not noticed.
     ///
     /// # Errors
-    /// It is in use in a way that does not go with this, or cannot be locked.
+    /// Another program uses it in a conflicting way, or it cannot be locked.
     pub(super) fn try_new(file: &Arc<File>, writable: bool) -> io::Result<Self> {
-        // What is taken before a refusal is given back as well.
+        // Created first, so that a refusal releases the bytes locked so far.
         let locked = Self(Arc::clone(file));
         lock(file, writable)?;
         Ok(locked)
@@ -42,7 +43,7 @@ impl Locked {
 impl Drop for Locked {
     fn drop(&mut self) {
         let all = libc::flock { l_start: 0, l_len: 0, ..range(0, libc::F_UNLCK) };
-        // If it fails, the lock ends with the file.
+        // If this fails, closing the file releases the lock.
         let _ = fcntl(&*self.0, FcntlArg::F_OFD_SETLK(&all));
     }
 }
@@ -50,7 +51,7 @@ impl Drop for Locked {
 fn lock(file: &File, writable: bool) -> io::Result<()> {
     let (had, not_shared): (&[i64], &[i64]) =
         if writable { (&[READ, WRITE], &[READ, WRITE, RESIZE]) } else { (&[READ], &[WRITE, RESIZE]) };
-    // First taken, then looked: of two that begin at the same time one at least sees the other.
+    // Lock first, then test: if two programs start at the same time, at least one of them sees the other.
     for byte in had.iter().map(|each| HAD + each).chain(not_shared.iter().map(|each| NOT_SHARED + each)) {
         fcntl(file, FcntlArg::F_OFD_SETLK(&range(byte, libc::F_RDLCK)))?;
     }
@@ -71,7 +72,7 @@ fn in_use(how: &str) -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, format!("is in use by another program or export, which {how} it"))
 }
 
-/// Whether another open file has a lock of that byte.
+/// Whether another open file holds a lock of `byte`.
 fn is_taken(file: &File, byte: i64) -> Result<bool, Errno> {
     let mut found = range(byte, libc::F_WRLCK);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut found))?;
@@ -91,7 +92,7 @@ mod tests {
 
     fn locked(path: &Path, writable: bool) -> Result<Locked, String> {
         let file = Arc::new(OpenOptions::new().read(true).write(writable).open(path).expect("it is there"));
-        // The file stays open, as if a request still held it.
+        // Keeps the file open, like a request that still holds it.
         std::mem::forget(file.try_clone().expect("a descriptor is free"));
         Locked::try_new(&file, writable).map_err(|error| error.to_string())
     }
@@ -110,7 +111,7 @@ mod tests {
         for writable in [false, true] {
             assert_eq!(locked(&path, writable).map(drop), said(if writable { "reads" } else { "writes" }));
         }
-        // What was refused has left nothing.
+        // A refused attempt leaves no locks.
         drop(writer);
         drop(locked(&path, true).expect("it is free"));
         std::fs::remove_file(&path).expect("it is there");

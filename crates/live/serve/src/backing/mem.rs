@@ -1,4 +1,4 @@
-//! Memory: zeroes at first, gone at the end.
+//! Memory: initially zero, lost when the server ends.
 
 use std::io;
 use std::ops::Range;
@@ -12,17 +12,16 @@ use memmap2::MmapMut;
 use super::{scatter, About, Backing};
 use crate::work::Change;
 
-/// Bytes in memory.
 pub struct MemBacking {
     bytes: RwLock<MmapMut>,
     size_bytes: u64,
 }
 
 impl MemBacking {
-    /// `size_bytes` zeroes, which take memory when they are written.
+    /// Allocates `size_bytes` zeroes; memory is used when they are written.
     ///
     /// # Errors
-    /// The machine has less memory, or gives less.
+    /// The machine or a limit has less memory.
     pub fn try_new(size_bytes: u64) -> io::Result<Self> {
         if let Some((room, whose)) = room().filter(|(room, _)| size_bytes > *room) {
             return Err(io::Error::other(format!("is more than {whose}, {}", Bytes(room).rounded())));

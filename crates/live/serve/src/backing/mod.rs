@@ -1,5 +1,6 @@
-//! What stands behind an export. A backing works where it is called and may take its time, so only threads of its own call it
-//! (`workers.rs`). The thread that serves all clients has a [`Pool`], through which it can reach only what never waits.
+//! The storage behind an export. A backing does its work on the calling thread and may block; therefore only its own
+//! threads call it (`workers.rs`). The thread that serves all clients uses a [`Pool`], which offers only what never
+//! blocks.
 
 pub mod conformance;
 mod emulated;
@@ -38,51 +39,49 @@ pub use unflushed::{is_loss, loss, Unflushed};
 
 use crate::work::Change;
 
-/// Callback at the end of a read, which gets its buffers. Any thread may call it.
+/// Completion callback of a read, which receives its buffers. Any thread may call it.
 pub type ReadEnded = Box<dyn FnOnce(Vec<BytesMut>, io::Result<()>) + Send>;
 
 /// A read for [`Backing::start_reads`].
 pub struct StartedRead {
-    /// The caller's name for it.
+    /// The caller's id.
     pub id: u64,
-    /// First byte.
     pub offset: u64,
-    /// Filled in turn.
+    /// Filled in order.
     pub buffers: Vec<BytesMut>,
-    /// Called once.
+    /// Called exactly once.
     pub ended: ReadEnded,
 }
 
 /// The state of an emulated device, for the report.
 pub type DeviceState = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
 
-/// What a backing is. Only `identity` changes.
+/// Properties of a backing. Only `identity` may change.
 #[derive(Clone)]
 pub struct About {
-    /// How many bytes.
     pub size_bytes: u64,
-    /// How many reads at a time are worth it.
+    /// Number of concurrent reads beyond which nothing is gained.
     pub parallelism: u32,
-    /// The longest read that is worth it.
+    /// Length of a read beyond which nothing is gained.
     pub read_bytes_max: u64,
-    /// How far a stream is worth reading ahead of; `None` if that has to be measured.
+    /// Useful read-ahead of a stream; `None` if it has to be measured.
     pub read_ahead_bytes: Option<u64>,
-    /// How far the system reads ahead of the device, where there is one.
+    /// The system's read-ahead of the device, if there is one.
     pub device_read_ahead_bytes: Option<u64>,
-    /// Whether a read that fails may still succeed in parts: a disk has bad sectors, a server that is gone has none.
+    /// Whether parts of a failed read may still succeed: true for a disk with bad sectors, false for a lost server.
     pub fails_in_parts: bool,
-    /// [`Backing::read_at_once`] copies bytes on the thread that calls it.
+    /// [`Backing::read_at_once`] copies bytes on the calling thread.
     pub reads_at_once: bool,
     /// [`Backing::start_reads`] starts reads.
     pub starts_reads: bool,
-    /// Tells this storage, with what it holds now, from every other: the same again as long as it has not changed. `None`: unknown.
+    /// Identifies this storage and its content: the same as long as nothing has changed. `None`: unknown.
     pub identity: Option<String>,
     /// The state of an emulated device.
     pub device: Option<DeviceState>,
 }
 
 impl About {
-    /// Storage of `size_bytes` with no other way to read than [`Backing::read`].
+    /// Storage of `size_bytes` that only supports [`Backing::read`].
     #[must_use]
     pub fn of(size_bytes: u64) -> Self {
         Self {
@@ -100,66 +99,66 @@ impl About {
     }
 }
 
-/// The result of a read that must not wait.
 #[derive(Debug)]
 pub enum AtOnce {
     /// The buffers are filled.
     Done,
-    /// io_uring can fill them from this file, from the same offset on. What it fills in part or not at all is for [`Backing::read`].
+    /// io_uring can fill the buffers from this file at the same offset. After a short or failed read, call
+    /// [`Backing::read`].
     Ring(Arc<File>),
-    /// A thread has to wait for it. The buffers may hold anything.
+    /// The read would block, so a thread has to do it. The content of the buffers is undefined.
     Waits,
 }
 
-/// Bytes of storage that can be read, and perhaps written, by several threads at a time. Two methods make a read-only backing;
-/// [`conformance`] checks any.
+/// Storage that several threads may read, and possibly write, concurrently. Two methods make a read-only backing;
+/// [`conformance`] checks any backing.
 pub trait Backing: Send + Sync {
-    /// What it is.
     fn about(&self) -> About;
 
-    /// Reads from `offset` on, filling `buffers` in turn; beyond the end there are zeroes.
+    /// Fills `buffers` in order with the bytes from `offset` on, and with zeroes beyond the end.
     ///
     /// # Errors
-    /// Not all of it could be read. The buffers may hold anything then.
+    /// Part of the range could not be read. The content of the buffers is then undefined.
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()>;
 
-    /// Reads as [`Backing::read`] does, unless that waits for storage, or for a lock that is held while something waits for storage.
-    /// `has_ring`: the caller has an io_uring.
+    /// Reads like [`Backing::read`], unless that would wait for storage, or for a lock held by a thread that waits for
+    /// storage. `has_ring`: the caller has an io_uring.
     fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut], _has_ring: bool) -> AtOnce {
         AtOnce::Waits
     }
 
-    /// Starts reads without a thread that waits for each, so that they reach the storage together and in this order, as those of a
-    /// plugged queue of the kernel do: a disk merges and orders what it has at the same time. Gives back the reads that a thread has to do.
+    /// Starts reads without blocking a thread for each. They reach the storage together and in this order, like a
+    /// plugged queue of the kernel, so that a disk can merge and reorder them. Returns the reads that a thread has to
+    /// do.
     fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {
         reads
     }
 
-    /// Makes a change. After [`Change::Renew`] nothing is left below that may be older than what the storage has; a backing that has
-    /// noticed the loss by itself has failed everything with [`loss`] until then.
+    /// Makes a change. After [`Change::Renew`], no cache below may hold data older than the storage's; a backing that
+    /// noticed the loss by itself fails every request with [`loss`] until then.
     ///
     /// # Errors
-    /// Not all of it could be made, or is known to be stable where it should be. A backing that cannot be written refuses changes.
+    /// The change is incomplete, or is not known to be stable although it should be. A read-only backing refuses
+    /// changes.
     fn change(&self, change: &Change) -> io::Result<()> {
         change.bytes().map_or(Ok(()), |_| Err(io::ErrorKind::PermissionDenied.into()))
     }
 
-    /// What of `length` bytes from `offset` on is allocated: extents that follow one another, at least one, at most
+    /// Allocation of `length` bytes from `offset` on: adjacent extents, at least one, at most
     /// [`headstart_nbd::EXTENTS_MAX`], none empty. They may cover less.
     ///
     /// # Errors
-    /// It is not known.
+    /// The allocation is unknown.
     fn extents(&self, _offset: u64, length: u32) -> io::Result<Vec<Extent>> {
         Ok(vec![Extent { length, hole: false, zero: false }])
     }
 }
 
-/// Bytes of all buffers.
 fn length_of(buffers: &[BytesMut]) -> usize {
     buffers.iter().map(|buffer| buffer.len()).sum()
 }
 
-/// Copies `data` into the buffers, one after another, and zeroes what is behind its end.
+/// Copies `data` into the buffers in order, and zero-fills the rest.
 fn scatter(mut data: &[u8], buffers: &mut [BytesMut]) {
     for buffer in buffers {
         let (now, later) = data.split_at(data.len().min(buffer.len()));
@@ -169,24 +168,24 @@ fn scatter(mut data: &[u8], buffers: &mut [BytesMut]) {
     }
 }
 
-/// See [`About::identity`], of a regular file.
+/// [`About::identity`] of a regular file.
 fn file_identity(file: &Metadata) -> Option<String> {
     let changed = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
     file.is_file().then(|| format!("file {} {} {} {changed:?}", file.dev(), file.ino(), file.len()))
 }
 
-/// What the names of emulated disks begin with.
+/// Name prefix of emulated disks.
 const EMULATE: &str = "emulate:";
 
 /// The forms of a backing's name.
 pub const FORMS: &str = "a file, a block device, mem:SIZE, emulate:PROFILE[,SCHEDULER]:IMAGE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, \
                          nbds: over TLS, https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY";
 
-/// Opens the backing of this name. `direct`: reads of a file or a device pass the kernel's page cache. `locked`: other programs that lock
-/// files as QEMU does are kept from it.
+/// Opens the backing `name`. `direct`: reads of a file or a device bypass the kernel's page cache. `locked`: programs
+/// that lock files as QEMU does cannot open it.
 ///
 /// # Errors
-/// There is none, or it cannot be used so.
+/// It does not exist, or cannot be used in this way.
 pub fn open(name: &str, writable: bool, direct: bool, locked: bool) -> Result<Box<dyn Backing>, BackingError> {
     let refused = |problem: String, allowed| BackingError { backing: name.to_owned(), problem, allowed };
     let is_file = !name.starts_with("mem:") && !name.starts_with(EMULATE) && !name.contains("://");

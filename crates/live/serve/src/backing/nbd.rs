@@ -1,8 +1,7 @@
-//! Another server of the protocol: so that servers chain, and levels stand over levels.
+//! Another NBD server, so that servers can be chained and cache levels stacked.
 //!
-//! A few connections, where the server allows several, carry the requests of all threads. What is lost with a connection is
-//! an error for the requests that were under way, and a new connection is made for those that come, unless acknowledged changes may be
-//! lost (`unflushed.rs`).
+//! The requests of all threads share a few connections, if the server allows several. When a connection is lost, its
+//! requests fail, and later requests use a new connection unless acknowledged changes may be lost (`unflushed.rs`).
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,17 +16,16 @@ use super::unflushed::same;
 use super::{length_of, scatter, About, Backing, StartedRead, Unflushed};
 use crate::work::Change;
 
-/// A server in reach accepts and negotiates in milliseconds. Clients wait meanwhile.
+/// A reachable server accepts and negotiates within milliseconds. Clients wait meanwhile.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// As long as Linux waits for a command of a disk (`SD_TIMEOUT` of its SCSI disks).
+/// As long as Linux waits for a command of a SCSI disk (`SD_TIMEOUT`).
 const REPLY_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// A connection to another server.
 pub struct NbdBacking {
     uri: Uri,
-    /// Held while a connection is made: only threads of this backing wait for it.
+    /// Held while a connection is made; only threads of this backing wait for it.
     upstream: Mutex<Upstream>,
-    /// Attempts to connect anew that have ended.
+    /// Attempts to reconnect that have ended.
     attempts: AtomicU64,
     unflushed: Unflushed,
     size_bytes: u64,
@@ -35,7 +33,7 @@ pub struct NbdBacking {
     payload_max: u64,
 }
 
-/// The connection in use, and how the last attempt to make another one failed.
+/// The current connection, and the error of the last attempt to reconnect.
 struct Upstream {
     client: Arc<Client>,
     failure: Option<(io::ErrorKind, String)>,
@@ -45,7 +43,7 @@ impl NbdBacking {
     /// Connects to `uri`.
     ///
     /// # Errors
-    /// No server, no such export, or one that cannot be written though it shall be.
+    /// There is no such server or export, or the export is read-only although `writable` is set.
     pub fn connect(uri: Uri, writable: bool) -> io::Result<Self> {
         let client = open(&uri)?;
         let export = client.export();
@@ -59,10 +57,11 @@ impl NbdBacking {
         Ok(Self { uri, upstream, attempts, unflushed, size_bytes, flags, payload_max })
     }
 
-    /// The connection; a new one if it has been lost. This is the only place where one is made.
+    /// The connection; reconnects if it was lost. Only this function reconnects.
     ///
     /// # Errors
-    /// There is none (`NotConnected`). Requests that have waited for an attempt that fails do not try again: each waits for one at most.
+    /// There is no connection (`NotConnected`). A request that waited for an attempt that failed does not try again, so
+    /// each request waits for at most one attempt.
     fn client(&self) -> io::Result<Arc<Client>> {
         let attempts = self.attempts.load(Ordering::SeqCst);
         let mut upstream = self.upstream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +86,7 @@ impl NbdBacking {
         Ok(upstream.client.clone())
     }
 
-    /// Trims or zeroes, in parts that the protocol can say.
+    /// Trims or zeroes, in parts that fit the protocol's length field.
     fn command(&self, command: Command, flag: Flags, mut offset: u64, length: u64) -> io::Result<()> {
         if !self.flags.contains(flag) {
             return Err(io::Error::from(Errno::NotSup.io_kind()));
@@ -102,7 +101,7 @@ impl NbdBacking {
         self.unflushed.acknowledged(mark)
     }
 
-    /// After a change that is to be stable, where the server does not know the flag.
+    /// Flushes after a change that must be stable, if the server does not support FUA.
     fn sync_if(&self, needed: bool) -> io::Result<()> {
         if needed && self.flags.contains(Flags::FLUSH) {
             self.flush()?;
@@ -209,7 +208,7 @@ impl Backing for NbdBacking {
                 extents.truncate(EXTENTS_MAX);
                 Ok(extents)
             }
-            // A server that cannot say has to be read.
+            // Without support for block status, everything counts as data.
             _ => Ok(vec![Extent { length, hole: false, zero: false }]),
         }
     }

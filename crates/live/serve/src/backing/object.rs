@@ -1,9 +1,10 @@
-//! An object of a store, or a file of a web server: read-only, by range requests.
+//! An object of a store, or a file of a web server: read-only, through range requests.
 //!
-//! Requests, signatures, credentials and retries are those of the crate `object_store`. A thread of the pool waits for each
-//! read; one more thread looks after all sockets. An answer counts only if it has the length that was asked for and comes from
-//! the object that was there at the start, by its entity tag or, where the server gives none, by its time: everything else
-//! fails the read. Nothing is read in parts again: what fails here is the way to the store and no sector.
+//! The crate `object_store` handles requests, signatures, credentials and retries. A thread of the pool waits for each
+//! read; one more thread serves all sockets. An answer counts only if it has the requested length and comes from the
+//! object found at the start, identified by its entity tag or, without one, by its time of modification; otherwise the
+//! read fails. A failed read is not retried in parts, since the cause is the connection to the store and not a bad
+//! sector.
 
 use std::error::Error as _;
 use std::io;
@@ -27,7 +28,7 @@ use crate::window::WINDOW_BYTES_MAX;
 
 use super::{length_of, About, Backing};
 
-/// Schemes, and what a name must be.
+/// Schemes, and the form of a name of each.
 const FORMS: [(&str, &str); 5] = [
     ("http", "http://HOST[:PORT]/PATH of a server that answers range requests"),
     ("https", "https://HOST[:PORT]/PATH of a server that answers range requests"),
@@ -35,20 +36,20 @@ const FORMS: [(&str, &str); 5] = [
     ("gs", "gs://BUCKET/KEY that GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS lets read"),
     ("az", "az://CONTAINER/KEY that AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY let read"),
 ];
-/// Retries before an object is served: a mistake is to be seen at once.
+/// Retries before an object is served: few, so that a mistake shows at once.
 const RETRIES_AT_START: usize = 2;
-/// Where machines in a cloud ask for credentials: asked only where the environment has none.
+/// Hosts that provide credentials in a cloud: used only if the environment has none.
 const METADATA_SERVERS: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
-/// Characters of a server's message that are shown.
+/// Maximum number of characters shown of a server's message.
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// What the name of an object must be; `None` if this names none.
+/// The form of names with the scheme of `name`; `None` if it names no object.
 pub(crate) fn form(name: &str) -> Option<&'static str> {
     let (scheme, _) = name.split_once("://")?;
     FORMS.iter().find(|(each, _)| *each == scheme).map(|(_, form)| *form)
 }
 
-/// How long a read goes on trying: well within what file systems above wait for a disk.
+/// How long a read is retried: well below the time that file systems wait for a disk.
 pub(crate) fn patience() -> RetryConfig {
     let backoff = BackoffConfig {
         init_backoff: Duration::from_millis(100),
@@ -58,21 +59,20 @@ pub(crate) fn patience() -> RetryConfig {
     RetryConfig { backoff, max_retries: 10, retry_timeout: Duration::from_secs(30) }
 }
 
-/// An object.
 pub struct ObjectBacking {
     store: Box<dyn ObjectStore>,
     path: Path,
     name: String,
-    /// What it was at the start.
+    /// Metadata at the start.
     meta: ObjectMeta,
     runtime: Runtime,
 }
 
 impl ObjectBacking {
-    /// Finds the object of this name. Reads go on trying as `retries` says.
+    /// Opens the object `name`. `retries` applies to reads.
     ///
     /// # Errors
-    /// Why there is none, or none that can be served.
+    /// The object does not exist or cannot be served.
     pub fn open(name: &str, retries: &RetryConfig) -> Result<Self, String> {
         let (scheme, rest) = name.split_once("://").ok_or("is no URL")?;
         let (place, key) = rest.split_once('/').unwrap_or((rest, ""));
@@ -82,9 +82,9 @@ impl ObjectBacking {
         if place.is_empty() || key.is_empty() {
             return Err("names no object".to_owned());
         }
-        // A web server gets the path as it is written: %2F and / need not be the same to it.
+        // A web server gets the path as written, since it may distinguish %2F from /.
         let path = if scheme.starts_with("http") { Path::ROOT } else { key_path(key)? };
-        // There may be one already, which is as good.
+        // Fails if a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("serve-object").enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
@@ -94,10 +94,10 @@ impl ObjectBacking {
         Ok(Self { store: open(retries.clone())?, path, name: name.to_owned(), meta, runtime })
     }
 
-    /// Reads all `ranges`, `at_once` at a time, and drops what comes.
+    /// Reads all `ranges`, `at_once` at a time, and discards the data.
     ///
     /// # Errors
-    /// One could not be read.
+    /// A range could not be read.
     pub(crate) fn read_ranges(&self, ranges: &[Range<u64>], at_once: usize) -> Result<(), String> {
         let read = |range: Range<u64>| async move {
             let mut buffer = [BytesMut::zeroed((range.end - range.start) as usize)];
@@ -107,9 +107,9 @@ impl ObjectBacking {
         self.runtime.block_on(reads)
     }
 
-    /// Fills `buffers` with the bytes of `range`, and what is left of them with zeroes.
+    /// Fills `buffers` with the bytes of `range`, and zero-fills the rest.
     async fn fetch(&self, range: Range<u64>, buffers: &mut [BytesMut]) -> Result<(), String> {
-        // A weak tag never matches, as the protocol has it: such answers are only compared.
+        // According to the protocol, a weak tag never matches; such answers are only compared.
         let tag = self.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
         let options = GetOptions { range: Some(range.clone().into()), if_match: tag, ..GetOptions::default() };
         let answer = self.store.get_opts(&self.path, options).await.map_err(|error| said(&error))?;
@@ -144,7 +144,7 @@ impl ObjectBacking {
     }
 }
 
-/// The key of a store's object. The crate drops slashes at both ends, and so would read another object.
+/// The key of a store's object. The crate drops leading and trailing slashes and would read another object.
 fn key_path(key: &str) -> Result<Path, String> {
     let plain = key.replace("%2F", "/").replace("%2f", "/");
     if plain.starts_with('/') || plain.ends_with('/') || plain.contains("//") {
@@ -153,8 +153,8 @@ fn key_path(key: &str) -> Result<Path, String> {
     Path::from_url_path(key).map_err(|error| said(&error.into()))
 }
 
-/// What an object is: its size and version, from a read of the first byte. Servers may refuse HEAD, which is asked only where
-/// there is no first byte, or no answer by ranges.
+/// Size and version of an object, from a read of its first byte. Some servers refuse HEAD, so it is sent only if there
+/// is no first byte or no range support.
 async fn look(store: &dyn ObjectStore, path: &Path) -> Result<ObjectMeta, String> {
     let first = GetOptions { range: Some((0..1).into()), ..GetOptions::default() };
     let refused = match store.get_opts(path, first).await {
@@ -175,7 +175,7 @@ async fn look(store: &dyn ObjectStore, path: &Path) -> Result<ObjectMeta, String
     }
 }
 
-/// The store that an object lies in, with the credentials and options of the environment.
+/// The store of an object, with credentials and options of the environment.
 fn store(scheme: &str, place: &str, name: &str, retries: RetryConfig) -> Result<Box<dyn ObjectStore>, Error> {
     let client = ClientConfigKey::AllowHttp;
     Ok(match scheme {
@@ -198,7 +198,7 @@ fn store(scheme: &str, place: &str, name: &str, retries: RetryConfig) -> Result<
     })
 }
 
-/// In one line, without the words around the innermost reason.
+/// The innermost reason, in one line.
 fn said(error: &Error) -> String {
     let mut reasons = vec![error.to_string()];
     let mut inner = error.source();
@@ -224,10 +224,10 @@ fn said(error: &Error) -> String {
 impl Backing for ObjectBacking {
     fn about(&self) -> About {
         let ObjectMeta { size, e_tag, last_modified, .. } = &self.meta;
-        // By the entity tag, or where the server gives none by the time of the last change; a server that does not say says 1970.
+        // The entity tag, or else the time of the last change, which is 1970 if the server reports none.
         let time = (last_modified.timestamp() != 0).then(|| last_modified.timestamp_millis().to_string());
         let identity = e_tag.clone().or(time).map(|version| format!("object {} {size} {version}", self.name));
-        // Stores take long to answer, and answer many at once; a probe would be paid for.
+        // Stores have a high latency and high concurrency, and a probe would cost money.
         let read_ahead_bytes = Some(WINDOW_BYTES_MAX);
         About { read_ahead_bytes, fails_in_parts: false, identity, ..About::of(*size) }
     }

@@ -1,5 +1,5 @@
-//! What carries out the work of one export: io_uring, as far as its backing is files and the system has it, and threads. One read that is stuck
-//! holds up no other, and the thread that calls this waits for none.
+//! Carries out the work of one export: on io_uring if the backing is made of files and the system supports it, and on
+//! threads. A stuck read blocks neither other reads nor the calling thread.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -10,30 +10,29 @@ use super::workers::{End, Workers};
 use super::{AtOnce, Backing, DeviceState, StartedRead};
 use crate::work::{Completed, Work};
 
-/// Ends of work, by export.
+/// Completed work, by export.
 pub type Done = Mutex<Vec<(usize, Completed)>>;
 
-/// What carries out the work of one export.
 pub struct Pool {
-    /// Called here only for what never waits.
+    /// Only non-blocking methods are called here.
     backing: Arc<dyn Backing>,
-    /// Its reads that are done at once take this thread's time.
+    /// Reads done at once take time on this thread.
     pub reads_at_once: bool,
     /// The state of an emulated device.
     pub device: Option<DeviceState>,
     workers: Workers,
     ringed: Option<Ringed>,
-    /// Reads of this instant that the backing is to start.
+    /// Reads of this instant that the backing will start.
     starting: Vec<StartedRead>,
     end: End,
 }
 
 impl Pool {
-    /// For `reads_max` reads of `backing` at a time, which stands behind export number `export`, and `threads_more` other things. `wake` is called after each
-    /// end that a thread or the backing reports.
+    /// Serves up to `reads_max` concurrent reads of `backing` and `threads_more` other operations, for export number
+    /// `export`. `wake` is called after each completion that a thread or the backing reports.
     ///
     /// # Errors
-    /// The system has no more threads.
+    /// The system cannot create more threads.
     pub fn try_new(
         backing: &Arc<dyn Backing>,
         (reads_max, threads_more): (u32, u32),
@@ -60,8 +59,8 @@ impl Pool {
         })
     }
 
-    /// Has `work` done under this name. Gives its end where it is done already. A read that io_uring or the backing makes may not start before
-    /// [`Pool::ended`] is called.
+    /// Starts `work` under this id. Returns the completion if it is done already. Reads through io_uring or the backing
+    /// may only start when [`Pool::ended`] is called.
     pub fn start(&mut self, id: u64, mut work: Work) -> Option<Completed> {
         if let Work::Read { offset, mut buffers, demand } = work {
             match (self.backing.read_at_once(offset, &mut buffers, self.ringed.is_some()), &mut self.ringed) {
@@ -86,7 +85,7 @@ impl Pool {
         None
     }
 
-    /// Starts the reads that io_uring or the backing makes, and gives those of io_uring that have ended to `into`.
+    /// Starts the reads for io_uring or the backing, and passes completed reads of io_uring to `into`.
     pub fn ended(&mut self, mut into: impl FnMut(Completed)) {
         if !self.starting.is_empty() {
             self.workers.start(std::mem::take(&mut self.starting));
@@ -102,7 +101,7 @@ impl Pool {
         }
     }
 
-    /// What is readable when reads of io_uring have ended.
+    /// Becomes readable when a read of io_uring has completed.
     pub fn ring_fd(&self) -> Option<RawFd> {
         self.ringed.as_ref().map(AsRawFd::as_raw_fd)
     }
@@ -131,7 +130,7 @@ mod tests {
                 pool.ringed = None;
             }
             let mut pages = Buffers::new(4096);
-            // One page, several, so many that they pass the page cache, and what goes beyond the end.
+            // One page, several, enough to bypass the page cache, and a range that extends beyond the end.
             let reads = [(3, 1), (10, 7), (40, 50), (96, 4)];
             let mut ended = BTreeMap::new();
             for (id, (first, count)) in (0..).zip(reads) {

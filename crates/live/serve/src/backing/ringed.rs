@@ -1,4 +1,4 @@
-//! Reads of one export's files that io_uring makes.
+//! Reads of an export's files through io_uring.
 
 use std::fs::File;
 use std::io;
@@ -12,31 +12,27 @@ use rustc_hash::FxHashMap;
 
 use super::joined::{join, Joints};
 
-/// A read that has ended.
 pub struct Ended {
-    /// The conductor's name for it.
+    /// The conductor's id.
     pub id: u64,
-    /// First byte.
     pub offset: u64,
-    /// Its buffers.
     pub buffers: Vec<BytesMut>,
-    /// `None`: it brought too little, or is one that io_uring cannot make here; a thread has to do it.
+    /// `None`: a short read, or one that io_uring cannot do here; a thread has to do it.
     pub result: Option<io::Result<()>>,
 }
 
-/// The reads.
 pub struct Ringed {
     ring: Ring,
     under_way: FxHashMap<u64, (u64, Joints)>,
 }
 
 impl Ringed {
-    /// For `reads_max` reads at a time; `None` where the system has no io_uring.
+    /// Supports `reads_max` reads in flight; `None` if the system has no io_uring.
     pub fn try_new(reads_max: u32) -> Option<Self> {
         Some(Self { ring: Ring::try_new(reads_max).ok()?, under_way: FxHashMap::default() })
     }
 
-    /// Queues a read; gives the buffers back if there is no room.
+    /// Queues a read; returns the buffers if there is no room.
     pub fn push(
         &mut self,
         id: u64,
@@ -54,12 +50,12 @@ impl Ringed {
         }
     }
 
-    /// Starts what is queued.
+    /// Submits the queued reads.
     pub fn submit(&mut self) {
         self.ring.submit();
     }
 
-    /// The next that has ended.
+    /// The next completed read.
     pub fn take(&mut self) -> Option<Ended> {
         let RingEnded { name: id, buffers, result } = self.ring.take()?;
         let (offset, joints) = self.under_way.remove(&id)?;
@@ -78,7 +74,7 @@ impl AsRawFd for Ringed {
     }
 }
 
-/// Whether an error says something of the way in which a read was made, and nothing of the file.
+/// Whether the error concerns this way of reading and says nothing about the file.
 fn needs_thread(error: &io::Error) -> bool {
     let kinds = [Errno::EINVAL, Errno::EAGAIN, Errno::EINTR, Errno::EOPNOTSUPP, Errno::ECANCELED];
     kinds.iter().any(|errno| error.raw_os_error() == Some(*errno as i32))

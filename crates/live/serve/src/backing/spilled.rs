@@ -1,4 +1,4 @@
-//! A backing with a spill file before it (`spill/`).
+//! A backing behind a spill file (`spill/`).
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,6 @@ use super::{About, AtOnce, Backing, StartedRead};
 use crate::spill::Spill;
 use crate::work::Change;
 
-/// A backing whose pages may be in a spill file.
 pub struct SpilledBacking {
     inner: Box<dyn Backing>,
     spill: Arc<Spill>,
@@ -19,18 +18,17 @@ pub struct SpilledBacking {
 }
 
 impl SpilledBacking {
-    /// `spill` before `inner`, both in pages of `page_bytes`.
+    /// Places `spill` before `inner`; both use pages of `page_bytes`.
     #[must_use]
     pub fn new(inner: Box<dyn Backing>, spill: Arc<Spill>, page_bytes: u64) -> Self {
         Self { inner, spill, page_bytes }
     }
 
-    /// The pages that a range touches.
     fn pages(&self, bytes: Range<u64>) -> Range<u64> {
         bytes.start / self.page_bytes..bytes.end.div_ceil(self.page_bytes)
     }
 
-    /// Whether the spill file has any of the pages that are to be read.
+    /// Whether the spill file has any of these pages.
     fn has_any(&self, offset: u64, buffers: &[BytesMut]) -> bool {
         self.spill.has_any(self.pages(offset..offset + buffers.len() as u64 * self.page_bytes))
     }
@@ -43,7 +41,7 @@ impl Backing for SpilledBacking {
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
         let page_of = |at: usize| offset / self.page_bytes + at as u64;
-        // Where pages that are not there begin.
+        // First of the current run of missing pages.
         let mut missing = 0;
         for at in 0..=buffers.len() {
             if at < buffers.len() && !self.spill.read(page_of(at), &mut buffers[at]) {
@@ -71,7 +69,7 @@ impl Backing for SpilledBacking {
         back
     }
 
-    /// What is going to change leaves the file first.
+    /// Removes the affected pages from the spill file before changing the backing.
     fn change(&self, change: &Change) -> io::Result<()> {
         match change.bytes() {
             Some(bytes) => self.spill.forget(self.pages(bytes))?,

@@ -1,30 +1,30 @@
-//! Whether a connection to a server that may lose what it has not flushed has carried changes that are not flushed.
+//! Tracks acknowledged but unflushed changes of a server that may lose them.
 //!
-//! A server that was restarted, or another one at its address, need not have what was acknowledged before and not flushed. A new
-//! connection alone does not show that. So a connection that is lost with unflushed changes is not replaced until
-//! [`Backing::renew`](super::Backing::renew) says that nothing of them is left in any cache; until then all that needs the server fails.
+//! A server that was restarted, or another one at the same address, may not have changes that were acknowledged but not
+//! flushed, and a new connection cannot detect that. Therefore a connection lost with unflushed changes is not replaced
+//! until [`Backing::renew`](super::Backing::renew) has dropped them from every cache; until then all requests fail.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The error of a backing that may have lost acknowledged changes.
+/// Error of a backing that may have lost acknowledged changes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Loss(String);
 
-/// What a backing fails with that may have lost acknowledged changes.
+/// Creates the error of a backing that may have lost acknowledged changes.
 #[must_use]
 pub fn loss(reason: &str) -> io::Error {
     io::Error::other(Loss(reason.to_owned()))
 }
 
-/// Whether `error` is of [`loss`].
+/// Whether `error` was created by [`loss`].
 #[must_use]
 pub fn is_loss(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Loss>())
 }
 
-/// `error` for another request.
+/// Copies `error` for another request.
 pub(super) fn same(error: &io::Error) -> io::Error {
     if is_loss(error) {
         return loss(&error.to_string());
@@ -32,7 +32,7 @@ pub(super) fn same(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), error.to_string())
 }
 
-/// What there was when a request began.
+/// The state when a request began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     connection: u64,
@@ -41,23 +41,24 @@ pub struct Mark {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Connections before this one.
+    /// Number of connections before this one.
     connection: u64,
-    /// Changes that this connection has acknowledged, and those of them that are flushed.
+    /// Changes that this connection acknowledged, and the number of them that are flushed.
     made: u64,
     flushed: u64,
-    /// Syncs under way, and the changes that are flushed if none of these fails: the server may report the error of one to another.
+    /// Syncs in flight, and the number of changes flushed if none of them fails: the server may report the error of one
+    /// sync to another.
     syncs: u64,
     flushed_by_then: u64,
-    /// It is lost, and is not replaced yet.
+    /// The connection is lost and not yet replaced.
     is_lost: bool,
-    /// It may be replaced: no cache has anything that it brought.
+    /// It may be replaced: no cache holds data that it brought.
     is_renewed: bool,
-    /// Changes have been given up before. The server may still have them, unflushed, so that it may lose them at any time.
+    /// Changes were given up earlier. The server may still hold them unflushed and lose them at any time.
     has_given_up: bool,
 }
 
-/// The changes that one connection after another has acknowledged.
+/// Changes acknowledged by successive connections.
 #[derive(Debug, Default)]
 pub struct Unflushed(Mutex<State>);
 
@@ -66,17 +67,17 @@ impl Unflushed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called with a connection in hand, before a request goes over it.
+    /// Call this with the connection in hand, before sending a request over it.
     #[must_use]
     pub fn mark(&self) -> Mark {
         let state = self.lock();
         Mark { connection: state.connection, made: state.made }
     }
 
-    /// The connection is lost and is to be replaced.
+    /// Requests to replace the lost connection.
     ///
     /// # Errors
-    /// Not before [`Unflushed::renew`]: it has acknowledged changes that are not flushed.
+    /// It has acknowledged unflushed changes, and [`Unflushed::renew`] was not called yet.
     pub fn replace(&self) -> io::Result<()> {
         let mut state = self.lock();
         if state.is_renewed {
@@ -89,17 +90,17 @@ impl Unflushed {
         Ok(())
     }
 
-    /// It has been replaced.
+    /// The connection was replaced.
     pub fn replaced(&self) {
         let mut state = self.lock();
         let State { connection, has_given_up, .. } = *state;
         *state = State { connection: connection + 1, has_given_up, ..State::default() };
     }
 
-    /// The server has acknowledged a change over the connection of `mark`.
+    /// The server acknowledged a change over the connection of `mark`.
     ///
     /// # Errors
-    /// That connection is lost, and the change may be.
+    /// That connection was lost, and the change may be lost with it.
     pub fn acknowledged(&self, mark: Mark) -> io::Result<()> {
         let mut state = self.lock();
         state.is_same(mark)?;
@@ -107,10 +108,10 @@ impl Unflushed {
         Ok(())
     }
 
-    /// Does `sync` over the connection in hand: a flush, or a change that is to be stable.
+    /// Runs `sync`, a flush or a change that must be stable, over the current connection.
     ///
     /// # Errors
-    /// It has failed, or its connection is lost.
+    /// It failed, or its connection was lost.
     pub fn sync(&self, is_flush: bool, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mark = {
             let mut state = self.lock();
@@ -134,12 +135,13 @@ impl Unflushed {
         result
     }
 
-    /// Another server begins, with a connection of its own.
+    /// Starts over with another server and a new connection.
     pub fn reset(&self) {
         *self.lock() = State::default();
     }
 
-    /// Nothing of what was not flushed is in any cache. `is_lost`: the connection is lost, which may not have shown here yet.
+    /// No cache holds unflushed changes any more. `is_lost`: the connection is lost, even if this was not noticed here
+    /// yet.
     pub fn renew(&self, is_lost: bool) {
         let mut state = self.lock();
         let State { connection, is_lost: was_lost, .. } = *state;
@@ -170,7 +172,7 @@ mod tests {
         let unflushed = Unflushed::default();
         let first = unflushed.mark();
         assert!(unflushed.acknowledged(first).is_ok() && unflushed.acknowledged(first).is_ok());
-        // One flush has begun before the third change.
+        // A flush that began before the third change.
         let flushed = unflushed.sync(true, || unflushed.acknowledged(first));
         assert!(flushed.is_ok());
         let error = unflushed.replace().expect_err("the third change is not flushed");
@@ -180,7 +182,7 @@ mod tests {
         assert!(unflushed.acknowledged(first).is_err(), "the old connection's");
         assert!(unflushed.replace().is_ok());
         unflushed.replaced();
-        // The second connection is lost, too: the server may have kept what was given up until then.
+        // The second connection is lost, too; the server may still hold the changes given up before.
         assert!(unflushed.replace().is_err());
         unflushed.renew(false);
         assert!(unflushed.replace().is_ok());

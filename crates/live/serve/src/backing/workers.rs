@@ -1,4 +1,4 @@
-//! The threads of one backing. Only they call what may take its time: everything else hands them work, and never waits.
+//! The threads of one backing. Only they call methods that may block; everything else hands them work and never waits.
 
 use std::collections::VecDeque;
 use std::sync::{mpsc, Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,27 +7,28 @@ use std::{io, thread};
 use super::{Backing, StartedRead};
 use crate::work::{Completed, Work};
 
-/// Threads that look for extents at a time: that takes processor time and no device, of which the thread that serves needs its share.
+/// Maximum number of threads that query extents: a query uses the processor rather than the device, and the serving
+/// thread needs its share.
 const LOOKING_MAX: u32 = 1;
 
-/// Hears of the end of work.
+/// Called when work has completed.
 pub type End = Arc<dyn Fn(Completed) + Send + Sync>;
 
-/// Work that waits for a thread, and the threads.
+/// Queued work and the threads.
 #[derive(Default)]
 struct Waiting {
     work: VecDeque<(u64, Work)>,
-    /// Questions for extents, and threads that look for some.
+    /// Queued extent queries, and the number of threads that run one.
     questions: VecDeque<(u64, Work)>,
     looking: u32,
     threads: u32,
-    /// Threads that wait for work.
+    /// Threads without work.
     idle: usize,
-    /// There will be no more.
+    /// No more work will come.
     closed: bool,
 }
 
-/// What the threads share. The lock is held for as long as it takes to add work or to take it.
+/// State shared by the threads. The lock is only held to add or take work.
 struct Shared {
     waiting: Mutex<Waiting>,
     added: Condvar,
@@ -37,18 +38,19 @@ struct Shared {
     end: End,
 }
 
-/// The threads. They end when this is dropped and they have done what they are doing.
+/// The threads. When this is dropped, each ends after its current work.
 pub struct Workers {
     shared: Arc<Shared>,
-    /// To the thread that starts reads, where the backing does.
+    /// Channel to the thread that starts reads, if the backing supports that.
     starter: Option<mpsc::Sender<Vec<StartedRead>>>,
 }
 
 impl Workers {
-    /// At most `threads_max` for `backing`, which stands behind export number `export`, and one more if it starts reads. `end` is called at each end.
+    /// Creates at most `threads_max` threads for `backing`, which has export number `export`, and one more if it starts
+    /// reads. `end` is called at each completion.
     ///
     /// # Errors
-    /// The system has no more threads.
+    /// The system cannot create more threads.
     pub fn try_new(backing: &Arc<dyn Backing>, threads_max: u32, export: usize, end: End) -> io::Result<Self> {
         let (waiting, added, backing) = (Mutex::default(), Condvar::new(), backing.clone());
         let starts = backing.about().starts_reads;
@@ -58,20 +60,19 @@ impl Workers {
         Ok(Self { shared, starter })
     }
 
-    /// Whether reads go to [`Workers::start`].
+    /// Whether reads are passed to [`Workers::start`].
     pub fn starts_reads(&self) -> bool {
         self.starter.is_some()
     }
 
-    /// Has the backing start these reads together.
+    /// Starts these reads together on the backing.
     pub fn start(&self, reads: Vec<StartedRead>) {
         if let Some(starter) = &self.starter {
-            // It lives as long as this does.
+            // The receiver lives as long as this sender.
             let _ = starter.send(reads);
         }
     }
 
-    /// Gives `work` to a thread.
     pub fn give(&self, id: u64, work: Work) {
         self.shared.give(id, work);
     }
@@ -97,7 +98,7 @@ impl Shared {
         let is_question = matches!(work, Work::Extents { .. });
         if is_question { &mut waiting.questions } else { &mut waiting.work }.push_back((id, work));
         if waiting.work.len() + usize::from(is_question) > waiting.idle && waiting.threads < self.threads_max {
-            // Where the system has no more, those that there are do it.
+            // If the system has no more threads, the existing ones do it.
             let _ = self.add_thread(&mut waiting);
         }
         self.added.notify_one();
@@ -118,7 +119,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The thread that starts reads. What waits when it comes to it is started together.
+    /// Creates the thread that starts reads. It starts all reads queued at the time together.
     fn start_starter(self: &Arc<Self>) -> io::Result<mpsc::Sender<Vec<StartedRead>>> {
         let (sender, receiver) = mpsc::channel();
         let own = self.clone();
@@ -133,7 +134,7 @@ impl Shared {
         Ok(sender)
     }
 
-    /// The next work; `None` when there will be no more.
+    /// The next work; `None` when no more will come.
     fn next(&self) -> Option<(u64, Work)> {
         let mut guard = self.lock();
         loop {

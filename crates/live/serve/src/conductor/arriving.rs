@@ -1,4 +1,4 @@
-//! What reads of the backing bring: bytes for frames and for the requests that wait, or errors.
+//! Handles completed reads of the backing: bytes for frames and waiting requests, or errors.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::queue::{Piece, ReadQueue};
 use crate::work::{Action, Completed, Page};
 
 impl<Q: ReadQueue> Conductor<Q> {
-    /// A read of the backing has ended.
+    /// A read of the backing has completed.
     pub(super) fn piece_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
         let Completed { id, buffers, result } = completed;
         let piece = self.queue.as_mut().end(id as u32);
@@ -20,7 +20,8 @@ impl<Q: ReadQueue> Conductor<Q> {
         let is_again = self.lost_at.is_some_and(|at| since > at);
         let loss = result.as_ref().err().filter(|error| is_loss(error));
         loss.into_iter().for_each(|error| self.lose(error, actions));
-        // What was read before a loss may be among what was lost. A read that meets a second loss is not tried for ever.
+        // Data read before a loss may be among the lost changes. A read that meets a second loss is not retried
+        // forever.
         let is_stale = self.lost_at.is_some_and(|at| since <= at) && !(is_again && loss.is_some());
         self.statistics.read_ended(service, result.is_err());
         let share = Nanos(service.0 / piece.blocks.len() as u64);
@@ -54,7 +55,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         }
     }
 
-    /// The bytes of a page go to those who wait for them.
+    /// Passes the bytes of a page to the waiting requests.
     fn hand_out(&mut self, page: u64, block: Block, bytes: &Page, actions: &mut Vec<Action>) {
         let page_bytes = self.setting.page_bytes;
         self.for_takers(block, |own, request| {
@@ -68,7 +69,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         });
     }
 
-    /// Nothing waits for `block` any more: does `with` for each request that has.
+    /// Calls `with` for each request that waits for `block`, and clears the list.
     fn for_takers(&mut self, block: Block, mut with: impl FnMut(&mut Self, u64)) {
         let mut takers = std::mem::take(&mut self.takers);
         self.wanted.take(block, &mut takers);

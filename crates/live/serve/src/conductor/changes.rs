@@ -1,4 +1,4 @@
-//! Changes of an export, and whatever else goes to the backing as it is.
+//! Changes of an export, and other requests that bypass the cache.
 
 use headstart_nbd::Errno;
 
@@ -8,7 +8,7 @@ use crate::work::{Action, Answer, Change, ClientRequest, Completed, Op, Work};
 use crate::writes::PendingChange;
 
 impl<Q: ReadQueue> Conductor<Q> {
-    /// A change starts: what is cached of it changes with it.
+    /// Starts a change and applies it to the cached pages.
     pub(super) fn change(&mut self, change: &PendingChange, actions: &mut Vec<Action>) {
         let Some(open) = self.open.get_mut(&change.request) else { return };
         let (offset, length) = (open.request.offset, u64::from(open.request.length));
@@ -40,7 +40,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         actions.push(Action::Start(change.request + DIRECT, Work::Change(made)));
     }
 
-    /// The cache forgets what it has of `pages`.
+    /// Removes `pages` from the cache.
     fn take_out(&mut self, pages: std::ops::Range<u64>) {
         for block in self.machine.pages().known_within(pages.start, pages.end) {
             self.machine.take_out(block);
@@ -48,7 +48,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         }
     }
 
-    /// What a request wanted of the backing itself has ended.
+    /// A request to the backing that bypassed the cache has completed.
     pub(super) fn direct_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
         let request = completed.id - DIRECT;
         if let (Some(pages), Err(_)) = (self.writes.end(request), &completed.result) {

@@ -1,5 +1,5 @@
-//! What must hold of an export after each instant, whatever clients, policies and backings do: for fuzzers. Cost: proportional to the
-//! pages that have numbers.
+//! Invariants of an export after each instant, for fuzzers. They hold whatever clients, policies and backings do. Cost:
+//! proportional to the numbered pages.
 
 use headstart_policy::BlockMap;
 use headstart_types::Block;
@@ -17,10 +17,10 @@ fn holds(invariant: bool, what: impl FnOnce() -> String) -> Result<(), String> {
 }
 
 impl<Q: ReadQueue> Conductor<Q> {
-    /// Checks what must hold after an instant.
+    /// Checks the invariants after an instant.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The first violated invariant.
     pub fn check(&self) -> Result<(), String> {
         self.machine.check()?;
         let level = self.machine.level();
@@ -55,7 +55,7 @@ impl<Q: ReadQueue> Conductor<Q> {
             holds(is_right, || format!("the pages from {} on are not those of their blocks", piece.first))?;
             let is_wanted = piece.blocks.iter().any(|block| self.wanted.holds(*block));
             holds(piece.demand || !is_wanted, || format!("clients wait for page {}, a prefetch", piece.first))?;
-            // A request may have got a page that the machine fetches for it once more.
+            // A request may already have a page that the machine fetches again for it.
             let is_asked = || self.open.values().any(|open| self.touches(&open.request, piece));
             holds(!piece.demand || is_wanted || is_asked(), || format!("no client waits for page {}", piece.first))?;
         }
@@ -67,10 +67,10 @@ impl<Q: ReadQueue> Conductor<Q> {
         pages.start < piece.end() && piece.first < pages.end
     }
 
-    /// Checks what must hold when nothing is under way and all answers have been given back.
+    /// Checks the invariants when nothing is in flight and all answers were returned.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The first violated invariant.
     pub fn check_idle(&self) -> Result<(), String> {
         holds(self.is_idle(), || "something is under way".to_owned())?;
         let (kept, used) = (self.buffers.kept(), self.buffers.in_use());

@@ -1,6 +1,7 @@
-//! Prefetching what hints name (`headstart_hints`): pages that they want read go to the level as if its read-ahead had named them.
+//! Prefetches the pages named by hints (`headstart_hints`): they go to the level as if its read-ahead had requested
+//! them.
 //!
-//! The level's own policy goes on as without hints: where they are wrong, nothing is lost but what they have fetched.
+//! The level's own policy continues as without hints, so wrong hints cost only the pages they fetched.
 
 use std::ops::Range;
 
@@ -12,11 +13,11 @@ use super::Conductor;
 use crate::queue::ReadQueue;
 use crate::work::Action;
 
-/// How often at one instant hints are asked again, after pages that need not be read.
+/// Maximum number of times per instant that hints are asked again, because pages need not be read.
 const ROUNDS_MAX: usize = 64;
 
 impl<Q: ReadQueue> Conductor<Q> {
-    /// Orders what hints want read now.
+    /// Orders the reads that the hints want now.
     pub(super) fn read_ahead_by_hints(&mut self, actions: &mut Vec<Action>) {
         let Some(mut hints) = self.hints.take() else { return };
         let mut runs = Vec::new();
@@ -40,7 +41,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         let wanted: Vec<Block> = absent.iter().map(|(_, block)| *block).collect();
         self.machine.expect(self.now, &wanted);
         for (page, block) in absent {
-            // Where no frame is to be had it stays where it is.
+            // Without a free frame, the page stays where it is.
             if !self.machine.level().state(block).is_in_flight() {
                 hints.unneeded(self.now, page);
             }

@@ -1,5 +1,5 @@
-//! One export: requests and ends of I/O in, replies and I/O out. No clock, no thread and no I/O of its own: a host brings the
-//! time, and a test brings any time that it likes.
+//! One export: requests and I/O completions in, replies and I/O out. It has no clock, threads or I/O of its own: the
+//! host supplies the time, and a test any time it likes.
 //!
 //! ```text
 //! client --- request ---> pages ---> machine (level, read-ahead, coordinator) ---> orders ---> queue ---> backing
@@ -7,16 +7,18 @@
 //!    +---- reply <--- pages, shared as they arrive <---------------------------- frames filled <-------------+
 //! ```
 //!
-//! - A request gets the pages that are resident when it comes, and the others as they arrive: it shares their bytes with the frames, and
-//!   keeps them where a frame is another page's before the machine calls the request done. A request that has more pages than there are
-//!   frames needs no rule of its own.
-//! - A page that could not be read is taken out of the cache at the instant at which the machine sees it arrive. Where several
-//!   pages were read in one go from what may fail in parts, those that clients wait for are read again, each by itself, before a client hears of it.
-//! - A write goes to the backing as it is, and changes the pages that are resident; it brings none in. `writes.rs` keeps it apart from reads
-//!   of the same pages. Where it fails, the backing may have either content, and the cache forgets the pages.
+//! - A request gets resident pages at once and the others as they arrive. It shares their bytes with the frames and
+//!   keeps them even if a frame is reused before the machine reports the request done. Therefore a request with more
+//!   pages than frames needs no special case.
+//! - A page that could not be read is removed from the cache at the instant that the machine sees it arrive. If a read
+//!   of several pages failed and may succeed in parts, the pages that clients wait for are read again one by one before
+//!   any error is returned.
+//! - A write goes to the backing unchanged and updates resident pages, but brings none in. `writes.rs` separates it
+//!   from reads of the same pages. After a failed write the backing may have either content, so the cache drops the
+//!   pages.
 //!
-//! Cost: constant for a page beside the machine's. Memory: [`buffers`](crate::buffers), [`pages`](crate::pages), and the replies
-//! that are not complete.
+//! Cost: constant per page in addition to the machine's. Memory: [`buffers`](crate::buffers), [`pages`](crate::pages),
+//! and incomplete replies.
 
 mod arriving;
 mod changes;
@@ -47,44 +49,42 @@ use crate::wanted::Wanted;
 use crate::work::{Action, Answer, Change, ClientRequest, Completed, Data, Op, Page, Work};
 use crate::writes::{PendingChange, Writes};
 
-/// Names of pieces of reads are below; those of requests that go to the backing themselves from here on.
+/// Ids below are pieces of reads; from here on, requests that bypass the cache.
 const DIRECT: u64 = 1 << 32;
-/// And those of pages that are stored in a spill file from here on.
+/// Ids from here on are pages that are stored in a spill file.
 const STORES: u64 = 1 << 63;
-/// The name of [`Change::Renew`]: the first page that is stored comes after it.
+/// Id of [`Change::Renew`]; stored pages have the ids after it.
 const RENEWAL: u64 = STORES;
 
-/// What an export is.
+/// Properties of an export.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// Bytes of the backing.
     pub size_bytes: u64,
-    /// Bytes of a page: a power of two, at least 4096.
+    /// A power of two, at least 4096.
     pub page_bytes: u64,
     /// Frames of the tier.
     pub frames: u32,
-    /// Reads of the backing under way at most.
+    /// Maximum number of reads of the backing in flight.
     pub under_way_max: u32,
-    /// Bytes of one read of the backing at most.
+    /// Maximum bytes of one read of the backing.
     pub read_bytes_max: u64,
-    /// Pages of a read that has failed are read again, each by itself.
+    /// Pages of a failed read are read again one by one.
     pub fails_in_parts: bool,
 }
 
-/// A request that has not been replied to.
+/// A request without a reply.
 struct Open {
     request: ClientRequest,
     since: Nanos,
-    /// By page, of a read: its bytes, if they are there.
+    /// Bytes of each page of a read, once they are there.
     reply: Vec<Option<Page>>,
     /// Pages whose bytes are missing.
     pages_missing: u32,
-    /// The machine has not called it done.
+    /// The machine has not reported it done.
     with_machine: bool,
     failed: Option<Errno>,
 }
 
-/// One export.
 pub struct Conductor<Q = Queue> {
     setting: Setting,
     machine: Machine,
@@ -92,30 +92,30 @@ pub struct Conductor<Q = Queue> {
     queue: Q,
     writes: Writes,
     open: FxHashMap<u64, Open>,
-    /// By page that is not there: the requests that want its bytes.
+    /// Requests that wait for the bytes of missing pages.
     wanted: Wanted,
     incoming: Vec<ClientRequest>,
     completed: Vec<Completed>,
-    /// Pages that arrive at the next turn and could not be read.
+    /// Pages that arrive at the next turn but could not be read.
     failed: Vec<Block>,
-    /// The requests that a page is handed out to.
+    /// Requests that a page is handed out to; kept to reuse its memory.
     takers: Vec<u64>,
     statistics: Statistics,
     stability: Stability,
-    /// When acknowledged changes were last found to be lost.
+    /// Time of the last detected loss of acknowledged changes.
     lost_at: Option<Nanos>,
-    /// Changes may be lost, and the backing has not forgotten them yet: nothing is read from it.
+    /// Changes may be lost and the backing has not dropped its caches yet: nothing is read from it.
     is_renewing: bool,
     hints: Option<Follower>,
     spill: Option<Arc<Spill>>,
-    /// Pages that are being stored there, and all that have been.
+    /// Pages being stored in the spill file, and all pages stored so far.
     storing: u64,
     stored: u64,
     now: Nanos,
 }
 
 impl Conductor {
-    /// An export before which `tier` stands.
+    /// An export served through `tier`.
     #[must_use]
     pub fn new(setting: Setting, tier: Tier) -> Self {
         let queue = Queue::new(setting.under_way_max);
@@ -124,7 +124,7 @@ impl Conductor {
 }
 
 impl<Q: ReadQueue> Conductor<Q> {
-    /// The same with a queue of the caller's.
+    /// Like [`Conductor::new`], with the caller's queue.
     #[must_use]
     pub fn with_queue(setting: Setting, tier: Tier, queue: Q) -> Self {
         let pages = Pages::new(setting.size_bytes.div_ceil(setting.page_bytes), setting.frames);
@@ -152,84 +152,82 @@ impl<Q: ReadQueue> Conductor<Q> {
         }
     }
 
-    /// What the export is.
     #[must_use]
     pub fn setting(&self) -> &Setting {
         &self.setting
     }
 
-    /// The pages that have numbers.
+    /// The numbered pages.
     #[must_use]
     pub fn pages(&self) -> &Pages {
         self.machine.pages()
     }
 
-    /// At most `count` pages that nothing needs keep their numbers.
+    /// Limits the numbered pages that nothing needs to `count`.
     pub fn number_at_most(&mut self, count: usize) {
         self.machine.number_at_most(count);
     }
 
-    /// The level.
     #[must_use]
     pub fn level(&self) -> &Level {
         self.machine.level()
     }
 
-    /// What the level has counted.
+    /// The level's counters.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         self.machine.counts()
     }
 
-    /// From now on what `hints` name is prefetched, beside what the level's read-ahead does.
+    /// Prefetches what `hints` name, in addition to the level's read-ahead.
     pub fn follow_hints(&mut self, hints: Follower) {
         self.hints = Some(hints);
     }
 
-    /// What has come of hints, if there are any.
+    /// Report of the hints, if there are any.
     #[must_use]
     pub fn hints(&self) -> Option<FollowReport> {
         self.hints.as_ref().map(Follower::report)
     }
 
-    /// What has been done beside that.
+    /// Statistics in addition to the level's counters.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let has_work = self.queue.as_ref().lengths() != (0, 0) || self.storing > 0 || self.is_renewing;
         self.open.is_empty() && self.incoming.is_empty() && !has_work
     }
 
-    /// Requests that have not been replied to.
+    /// Number of requests without a reply.
     #[must_use]
     pub fn open_requests(&self) -> usize {
         self.open.len() + self.incoming.len()
     }
 
-    /// Reads of the backing that wait, and those under way.
+    /// Reads of the backing that are queued, and those in flight.
     #[must_use]
     pub fn reads(&self) -> (usize, u32) {
         self.queue.as_ref().lengths()
     }
 
-    /// When [`Conductor::instant`] is due though nothing may happen.
+    /// When to call [`Conductor::instant`] next, even if nothing happens until then.
     #[must_use]
     pub fn next_timer(&mut self) -> Option<Nanos> {
         let hints = self.hints.as_ref().and_then(Follower::next_look);
         self.machine.next_timer().into_iter().chain(hints).min()
     }
 
-    /// A client's request, for the next instant.
+    /// Adds a client's request for the next instant.
     pub fn request(&mut self, request: ClientRequest) {
         self.incoming.push(request);
     }
 
-    /// Work has ended, for the next instant.
+    /// Adds completed work for the next instant.
     pub fn completed(&mut self, completed: Completed) {
         self.completed.push(completed);
     }
@@ -239,12 +237,12 @@ impl<Q: ReadQueue> Conductor<Q> {
         reply.into_pages().into_iter().for_each(|page| self.buffers.give_back(page));
     }
 
-    /// Frees memory that has not been needed since this was last called; whether there was any.
+    /// Frees memory that was not needed since the last call; returns whether there was any.
     pub fn shrink(&mut self) -> bool {
         self.buffers.shrink()
     }
 
-    /// Lets everything happen that happens at `now`, which is not before the instant before.
+    /// Processes everything that is due at `now`. The caller guarantees that `now` does not go backwards.
     pub fn instant(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         self.now = now;
         for completed in std::mem::take(&mut self.completed) {
@@ -272,19 +270,18 @@ impl<Q: ReadQueue> Conductor<Q> {
         debug_assert_eq!(self.named_in_vain(), None, "a number is free, and something still names it");
     }
 
-    /// Whether nothing names `block`: no level, no read of the backing, no buffer and no request.
+    /// Whether nothing refers to `block`: no level, read, buffer or request.
     fn is_unneeded(&self, block: Block) -> bool {
         let Self { machine, queue, buffers, wanted, .. } = self;
         let is_read = queue.as_ref().holds(block) || wanted.holds(block);
         !is_read && machine.level().is_unknown(block) && buffers.of(block).is_none()
     }
 
-    /// A number that stands for no page although something names it. Cost: proportional to the free numbers.
+    /// A free block number that something still refers to. Cost: proportional to the free numbers.
     fn named_in_vain(&self) -> Option<Block> {
         self.machine.pages().free().into_iter().find(|block| !self.is_unneeded(*block))
     }
 
-    /// The pages that a range touches.
     fn pages_of(&self, offset: u64, length: u64) -> std::ops::Range<u64> {
         offset / self.setting.page_bytes..(offset + length).div_ceil(self.setting.page_bytes)
     }
@@ -348,7 +345,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         self.follow(actions);
     }
 
-    /// Carries out what the machine has decided.
+    /// Carries out the machine's decisions.
     fn follow(&mut self, actions: &mut Vec<Action>) {
         let (mut evicted, mut replied, mut orders) = (Vec::new(), Vec::new(), Vec::new());
         self.machine.take(&mut evicted, &mut replied, &mut orders);
@@ -384,7 +381,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         }
     }
 
-    /// Starts what may start.
+    /// Starts the work that may start.
     fn start(&mut self, actions: &mut Vec<Action>) {
         if self.is_renewing {
             return;

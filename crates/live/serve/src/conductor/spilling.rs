@@ -1,4 +1,4 @@
-//! What becomes of pages that leave the cache: they go to the spill file, if there is one (`spill/`).
+//! Moves evicted pages to the spill file, if there is one (`spill/`).
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use crate::spill::{Spill, SpillReport};
 use crate::work::{Action, Completed, Work};
 
 impl<Q: ReadQueue> Conductor<Q> {
-    /// From now on pages that leave the cache go to `spill`, which stands before the backing
+    /// Stores evicted pages in `spill`, which stands before the backing
     /// ([`SpilledBacking`](crate::backing::SpilledBacking)).
     pub fn spill_into(&mut self, spill: Arc<Spill>) {
         self.spill = Some(spill);
     }
 
-    /// What has come of the spill file, if there is one.
+    /// Report of the spill file, if there is one.
     #[must_use]
     pub fn spill(&self) -> Option<SpillReport> {
         self.spill.as_ref().map(|spill| spill.report())
     }
 
-    /// `block` has been evicted.
+    /// Handles the eviction of `block`.
     pub(super) fn leave(&mut self, block: Block, actions: &mut Vec<Action>) {
         if self.machine.level().state(block).is_resident() {
             return;
         }
         let page = self.machine.page(block);
-        // Of a page that is changing it is not known what the backing holds.
+        // While a page is changing, the content of the backing is unknown.
         let is_free = self.writes.is_empty() || !self.writes.holds(&(page..page + 1));
         let spill = self.spill.as_ref().filter(|_| is_free && self.buffers.of(block).is_some());
         let place = spill.and_then(|spill| Some((spill.clone(), spill.begin(page)?)));
@@ -39,7 +39,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         actions.push(Action::Start(STORES + self.stored, Work::Store { spill, place, buffer }));
     }
 
-    /// A page has been stored, or could not be.
+    /// A page was stored, or could not be.
     pub(super) fn store_ended(&mut self, completed: Completed) {
         self.storing -= 1;
         completed.buffers.into_iter().for_each(|buffer| self.buffers.put_back(buffer));

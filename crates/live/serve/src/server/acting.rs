@@ -1,13 +1,13 @@
-//! What an export does at an instant, carried out.
+//! Carries out an export's actions.
 
 use super::{Served, Server};
 use crate::work::{Action, Work};
 
-/// Instants of one export in a row, so that reads which are done at once keep no client waiting for long.
+/// Maximum number of instants of one export in a row, so that reads done at once do not delay other clients for long.
 const INSTANTS_MAX: usize = 4;
 
 impl Server {
-    /// Lets happen what happens to an export now, and what follows from reads that are done at once, each an instant of its own.
+    /// Runs an export's instant, and one more for each batch of reads that complete at once.
     pub(super) fn act(&mut self, index: usize) {
         let mut actions = Vec::new();
         for _ in 0..INSTANTS_MAX {
@@ -30,7 +30,7 @@ impl Server {
         self.exports[index].dirty = true;
     }
 
-    /// Starts work on an export's backing. What is done at once comes at the export's next instant.
+    /// Starts work on an export's backing. Work done at once completes at the export's next instant.
     pub(super) fn start(&mut self, index: usize, id: u64, work: Work) {
         let served = &mut self.exports[index];
         if let Some(completed) = served.pool.start(id, work) {
@@ -39,7 +39,7 @@ impl Server {
         }
     }
 
-    /// Starts the reads that wait for it, and brings those that have ended to the export's next instant.
+    /// Starts pending reads, and passes completed ones to the export's next instant.
     pub(super) fn take_ended(&mut self, index: usize) {
         let Served { pool, conductor, dirty, .. } = &mut self.exports[index];
         pool.ended(|completed| {

@@ -1,17 +1,18 @@
-//! A client's certificate in words, for the log: the subject's names and the digest, as `openssl x509 -fingerprint -sha256` has it.
+//! Describes a client's certificate for the log: the subject's names and the digest, as printed by `openssl x509
+//! -fingerprint -sha256`.
 
 use headstart_types::printable;
 use sha2::{Digest, Sha256};
 
-/// Names of a subject that are shown: identifiers (X.520, 2.5.4.x) and what they are called.
+/// Names of a subject that are shown: object identifiers (X.520, 2.5.4.x) and labels.
 const NAMES: [([u8; 3], &str); 4] =
     [([0x55, 4, 3], "CN"), ([0x55, 4, 11], "OU"), ([0x55, 4, 10], "O"), ([0x55, 4, 6], "C")];
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-/// The version of a certificate, which may be absent.
+/// Tag of the optional version field.
 const VERSION: u8 = 0xa0;
 
-/// The certificate of these bytes (DER, RFC 5280). rustls has checked it.
+/// Describes a certificate (DER, RFC 5280) that rustls has checked.
 #[must_use]
 pub fn described(certificate: &[u8]) -> String {
     let digest: Vec<String> = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02X}")).collect();
@@ -23,7 +24,7 @@ pub fn described(certificate: &[u8]) -> String {
     )
 }
 
-/// The first element of `bytes`: its tag, its content, and what follows.
+/// The first element of `bytes`: tag, content, and the remaining bytes.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = bytes.split_first()?;
     let (first, rest) = rest.split_first()?;
@@ -96,7 +97,7 @@ mod tests {
             let (names, digest) = said.split_once("SHA-256 ").expect("a digest");
             assert_eq!(names, "certificate O=A store, CN=client\\u{1b}1, ");
             assert_eq!(digest.split(':').count(), 32);
-            // What is cut short anywhere has no names, or those that are whole.
+            // A truncated certificate shows no names, or only complete ones.
             for length in 0..certificate.len() {
                 assert!(described(&certificate[..length]).starts_with("certificate SHA-256 "), "{length}");
             }

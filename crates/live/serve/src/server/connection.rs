@@ -1,8 +1,8 @@
-//! One client's connection: bytes in, requests out; replies in, bytes out. It never blocks.
+//! One client's connection: turns received bytes into requests, and replies into bytes to send. It never blocks.
 //!
-//! A client that does not read its replies, or sends more than it has read, is not read from until it has: each connection has
-//! so many requests and bytes under way at most, and all together have what `limits.rs` gives them. In one turn a connection moves
-//! so many bytes at most.
+//! A client that does not read its replies, or sends more than it reads, is not read from until it catches up: each
+//! connection has a maximum of requests and bytes in flight, and all connections share the memory in `limits.rs`. In
+//! one turn, a connection moves a bounded number of bytes.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -18,16 +18,17 @@ use super::outgoing::Outgoing;
 use super::stream::Stream;
 use crate::work::{Answer, Data, Op};
 
-/// Requests under way at most.
+/// Maximum number of requests in flight.
 const REQUESTS_MAX: usize = 1024;
-/// Of the bytes that a connection moves in a turn: so many for each request that it may read, and so many times as many of memory.
+/// In a turn, a connection reads at most one request per this many of its bytes, and takes at most this multiple of
+/// them in memory.
 const BYTES_PER_REQUEST: usize = 8 << 10;
 const MEMORY_TIMES: usize = 4;
-/// Bytes of requests and replies under way at most: two of the longest.
+/// Maximum bytes of requests and replies in flight: two of the longest.
 const BYTES_MAX: usize = (64 << 20) + REQUESTS_MAX * REQUEST_COST;
-/// Replies to options that have not been sent, at most, before the next option is read.
+/// Maximum bytes of unsent option replies before the next option is read.
 const OPTION_REPLIES_MAX: usize = 64 << 10;
-/// Bytes read at a time, but for payload.
+/// Bytes per read, except for payload.
 const INBOX_BYTES: usize = 4 << 10;
 
 #[derive(Debug)]
@@ -36,68 +37,65 @@ enum State {
     Transmitting(Session),
 }
 
-/// Bytes of a write that have not come yet, and what to do with them.
+/// The missing bytes of a write.
 #[derive(Debug)]
 struct Payload {
-    /// `None`: it was refused, and its bytes are passed over.
+    /// `None` if the write was refused: its bytes are skipped.
     request: Option<(Request, usize)>,
     data: Vec<u8>,
     missing: usize,
 }
 
-/// A request for an export.
 #[derive(Debug)]
 pub struct Wanted {
-    /// As it came.
+    /// The request as received.
     pub request: Request,
-    /// What is wanted.
     pub op: Op,
-    /// What it takes of memory.
+    /// Memory that it takes.
     pub cost: usize,
 }
 
-/// What has become of the inbox.
+/// Result of parsing the inbox.
 enum Parsed {
-    /// One thing of it has been taken.
+    /// One item was taken.
     One,
-    /// The next one is not there yet.
+    /// The next item is incomplete.
     Missing,
-    /// There is no room for the next one.
+    /// There is no room for the next item.
     Full,
 }
 
-/// A connection.
 #[derive(Debug)]
 pub struct Connection {
     stream: Stream,
     state: State,
     inbox: Vec<u8>,
-    /// Bytes of the inbox that have been taken.
+    /// Parsed bytes of the inbox.
     taken: usize,
     payload: Option<Payload>,
     out: Outgoing,
-    /// Requests that have not been replied to, and what they take.
+    /// Requests without a reply, and the memory they take.
     requests: usize,
     request_cost: usize,
-    /// The next request waits for memory that others hold.
+    /// The next request waits for memory that other clients hold.
     starved: bool,
-    /// There may be another request in the inbox, for which the connection needs so much room.
+    /// The inbox may hold another request, which needs this much room.
     full: Option<usize>,
-    /// Bytes of payload that have been read.
+    /// Payload bytes received.
     received: u64,
-    /// Bytes received and sent when it was last looked, and the time.
+    /// Bytes moved until the last check, and its time.
     looked: (u64, Nanos),
     readable: bool,
-    /// The client sends no more: what the socket holds is read up to its end.
+    /// The client sends no more: read the socket up to its end.
     closed: bool,
     writable: bool,
-    /// No more requests come: it is over when what is under way has been replied to.
+    /// No more requests are accepted; the connection ends when the outstanding ones are answered.
     ending: bool,
-    /// What STARTTLS starts; nothing else goes on before it.
+    /// Used by STARTTLS; if set, the client must start TLS first.
     tls: Option<Arc<ServerConfig>>,
 }
 
-/// The client is gone, or has broken the protocol.
+/// The client has disconnected or violated the protocol.
 #[derive(Debug)]
 pub struct Gone(pub Option<String>);
 
@@ -109,7 +107,7 @@ impl From<io::Error> for Gone {
 }
 
 impl Connection {
-    /// Greets. With `tls` a client has to start that before anything else.
+    /// Sends the greeting. With `tls`, the client must start TLS before anything else.
     #[must_use]
     pub fn new(stream: Stream, tls: Option<Arc<ServerConfig>>) -> Self {
         let mut greeting = Vec::new();
@@ -137,12 +135,11 @@ impl Connection {
         connection
     }
 
-    /// The socket.
     pub fn stream(&mut self) -> &mut Stream {
         &mut self.stream
     }
 
-    /// The export that the client has chosen.
+    /// The export chosen by the client.
     #[must_use]
     pub fn export(&self) -> Option<&str> {
         match &self.state {
@@ -151,56 +148,56 @@ impl Connection {
         }
     }
 
-    /// The system says that there is something to read, the last of it perhaps, or room to write.
+    /// The system reports data to read, possibly the last (`closed`), or room to write.
     pub fn is_ready(&mut self, readable: bool, closed: bool, writable: bool) {
         self.readable |= readable;
         self.closed |= closed;
         self.writable |= writable;
     }
 
-    /// No more requests are taken.
+    /// Stops accepting requests.
     pub fn end(&mut self) {
         self.ending = true;
-        // A write whose bytes have not all come is none.
+        // A write without all of its bytes is dropped.
         if let Some(Payload { request: Some((_, cost)), .. }) = self.payload.take() {
             self.requests -= 1;
             self.request_cost -= cost;
         }
     }
 
-    /// Whether all is said.
+    /// Whether everything has been answered and sent.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.ending && self.requests == 0 && self.out.is_empty() && !self.stream.has_unsent()
     }
 
-    /// Whether [`Connection::read`] may find something though the system says nothing new.
+    /// Whether [`Connection::read`] may find something without a new event.
     pub fn may_read(&self) -> bool {
         !self.ending && !self.starved && self.full.map_or(self.readable, |cost| self.has_room(cost))
     }
 
-    /// Whether [`Connection::write_into`] may go on though the system says nothing new.
+    /// Whether [`Connection::write_into`] may continue without a new event.
     pub fn may_write(&self) -> bool {
         self.writable && (self.stream.has_unsent() || !self.out.is_empty())
     }
 
-    /// Bytes of memory that requests and replies take.
+    /// Memory of requests and replies.
     pub fn held(&self) -> usize {
         self.request_cost + self.out.cost()
     }
 
-    /// Of those, what requests take that have been given to an export and not been answered.
+    /// The part of [`Connection::held`] for unanswered requests that an export has.
     pub fn under_way(&self) -> usize {
         let incomplete = self.payload.as_ref().and_then(|payload| payload.request).map_or(0, |(_, cost)| cost);
         self.request_cost - incomplete
     }
 
-    /// Whether the next request waits for memory that others hold.
+    /// Whether the next request waits for memory that other clients hold.
     pub fn is_starved(&self) -> bool {
         self.starved
     }
 
-    /// When the client last took of its replies or sent of its payload; `now` if there is nothing to take or to send.
+    /// When the client last took replies or sent payload; `now` if there is neither.
     pub fn moves(&mut self, now: Nanos) -> Nanos {
         let moved = self.received + self.out.sent();
         if moved != self.looked.0 || self.out.is_empty() && self.payload.is_none() {
@@ -209,15 +206,15 @@ impl Connection {
         self.looked.1
     }
 
-    /// Whether the connection may have `cost` more under way.
+    /// Whether the connection may take `cost` more.
     fn has_room(&self, cost: usize) -> bool {
         self.requests < REQUESTS_MAX && self.held() + cost <= BYTES_MAX
     }
 
-    /// Reads what there is, as far as there is room for it, and appends the requests to `wanted`.
+    /// Reads what is available and fits, and appends the requests to `wanted`.
     ///
     /// # Errors
-    /// The connection is to be closed at once.
+    /// The connection must be closed at once.
     pub fn read(
         &mut self,
         exports: &(impl Exports + ?Sized),
@@ -248,7 +245,7 @@ impl Connection {
                 self.taken = 0;
             }
             let (read, room) = match &mut self.payload {
-                // The inbox is empty: what comes goes where it belongs.
+                // The inbox is empty, so payload goes directly to its buffer.
                 Some(Payload { request: Some(_), data, missing }) => {
                     let (start, room) = (data.len() - *missing, (*missing).min(turn.bytes));
                     (self.stream.read(&mut data[start..start + room]).inspect(|read| *missing -= read), room)
@@ -265,7 +262,7 @@ impl Connection {
             self.received += u64::from(self.payload.is_some()) * *read.as_ref().unwrap_or(&0) as u64;
             match read {
                 Ok(0) => return Err(Gone(None)),
-                // That was all: the system says when there is more.
+                // A short read emptied the socket: the system reports more data.
                 Ok(read) if read < room && !self.closed && !self.stream.is_encrypted() => self.readable = false,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
@@ -275,7 +272,7 @@ impl Connection {
         }
     }
 
-    /// Takes one thing from the inbox, if there is room for it.
+    /// Parses one item of the inbox, if there is room for it.
     fn parse(
         &mut self,
         exports: &(impl Exports + ?Sized),
@@ -337,7 +334,7 @@ impl Connection {
                     self.full = Some(cost);
                     return Ok(Parsed::Full);
                 }
-                // Beyond its own part, a client may hold as much as is left for others.
+                // Beyond its own share, a client may hold as much as remains free for others.
                 let beyond = (self.held() + cost).saturating_sub(turn.own);
                 self.starved = beyond > 0 && beyond > turn.free.saturating_sub(cost);
                 if self.starved {
@@ -359,11 +356,11 @@ impl Connection {
         }
     }
 
-    /// After the answer to STARTTLS, which is the last in plain.
+    /// Starts TLS after the answer to STARTTLS, the last message in plain text.
     fn start_tls(&mut self) -> Result<(), Gone> {
         self.write_into(OPTION_REPLIES_MAX * 2, &mut Vec::new())?;
         let Some(config) = self.tls.clone().filter(|_| self.out.is_empty()) else { return Err(Gone(None)) };
-        // What was sent before TLS is nobody's word.
+        // Bytes sent before TLS are not authenticated.
         if self.taken < self.inbox.len() {
             return Err(Gone(Some("more bytes between STARTTLS and TLS".to_owned())));
         }
@@ -386,7 +383,7 @@ impl Connection {
             Command::Flush => Some(Op::Flush),
             Command::Trim { fua } => Some(Op::Trim { fua }),
             Command::WriteZeroes { fast: true, .. } => {
-                // Whether the backing is fast at it is not known beforehand.
+                // The backing's speed is unknown.
                 self.requests += 1;
                 self.request_cost += cost;
                 return self.reply(&request, cost, Answer::Failed(Errno::NotSup));
@@ -399,7 +396,7 @@ impl Connection {
         wanted.extend(op.map(|op| Wanted { request, op, cost }));
     }
 
-    /// The answer to a request that [`Connection::read`] gave, and that took `cost`.
+    /// Answers a request that [`Connection::read`] returned and that takes `cost`.
     pub fn reply(&mut self, request: &Request, cost: usize, answer: Answer) {
         self.requests -= 1;
         self.request_cost -= cost;
@@ -418,10 +415,11 @@ impl Connection {
         self.out.push(bytes);
     }
 
-    /// Writes what there is, as far as the system takes it, and up to about `bytes`. Gives what has been written of reads to `used`.
+    /// Writes up to about `bytes`, as far as the system takes them. Appends the data of completely written reads to
+    /// `used`.
     ///
     /// # Errors
-    /// The client is gone.
+    /// The client has disconnected.
     pub fn write_into(&mut self, bytes: usize, used: &mut Vec<Data>) -> Result<(), Gone> {
         let until = self.out.sent() + bytes as u64;
         while self.may_write() && self.out.sent() < until {
@@ -443,7 +441,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What was to be written of reads, when the client is gone.
+    /// Unsent data of reads of a client that has disconnected.
     pub fn unsent(&mut self) -> impl Iterator<Item = Data> + '_ {
         self.out.unsent()
     }

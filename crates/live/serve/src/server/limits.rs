@@ -1,9 +1,10 @@
-//! What all clients may take together: connections, the time of a handshake, and memory for requests and replies.
+//! Limits for all clients together: connections, time of a handshake, and memory for requests and replies.
 //!
-//! Memory is counted when the header of a request has been read, at what the request and its reply may take, and given back when the
-//! last byte of the reply has been sent. A quarter of it is divided among all connections that there may be. Beyond its part, a client
-//! may hold as much as then is still free (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998), so that
-//! many clients that take no replies leave some. A request for which there is no room stays in its socket.
+//! Memory is charged when the header of a request has been read, at the maximum for the request and its reply, and
+//! released when the last byte of the reply has been sent. A quarter of it is divided among the maximum number of
+//! connections. Beyond its share, a client may hold as much as then remains free (dynamic thresholds: Choudhury and
+//! Hahne, IEEE/ACM Transactions on Networking 6(2), 1998), so that many clients that take no replies leave some for
+//! others. A request without room stays in its socket.
 
 use std::collections::VecDeque;
 
@@ -14,75 +15,73 @@ use super::connection::{Connection, Gone};
 use super::turns::Active;
 use super::{Observer, Server};
 
-/// How long a client may take to choose an export, TLS included.
+/// Time for a client to choose an export, including TLS.
 const HANDSHAKE_MAX: Nanos = Nanos::from_millis(10_000);
-/// How long a client may hold memory that others wait for, without taking its replies or sending the rest of its write.
+/// How long a client may hold memory that others wait for without taking replies or sending the rest of its write.
 const HELD_MAX: Nanos = Nanos::from_millis(30_000);
-/// How often memory that is no longer needed goes back to the system.
+/// How often unused memory is returned to the system.
 const GIVES_BACK_EVERY: Nanos = Nanos::from_millis(2_000);
-/// Less is not worth the system calls.
+/// A smaller amount is not worth the system calls.
 const GIVES_BACK_MIN: usize = 16 << 20;
-/// What all connections together move in one turn of the loop, and what each one moves at most and at least.
+/// Bytes that all connections move per turn of the loop, and the maximum and minimum per connection.
 const TURN_BYTES: usize = 2 << 20;
 const TURN_BYTES_MAX: usize = 1 << 20;
 const TURN_BYTES_MIN: usize = 64 << 10;
-/// Connections in a turn at most.
+/// Maximum number of connections per turn.
 pub const TURN_CONNECTIONS: usize = TURN_BYTES / TURN_BYTES_MIN;
 
-/// One part of so many is divided among all connections that there may be.
+/// Divisor: this part of the memory is divided among the maximum number of connections.
 const OWN_PARTS: usize = 4;
-/// What a request takes beside its bytes.
+/// Memory of a request in addition to its bytes.
 pub const REQUEST_COST: usize = 512;
-/// And an extent of a reply, in the backing's words and in the protocol's.
+/// Memory of an extent of a reply, for the backing's and the protocol's form.
 const EXTENT_COST: usize = 24;
 
-/// What a connection may take in one turn.
+/// What a connection may use in one turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
-    /// Bytes of its socket.
+    /// Bytes moved over its socket.
     pub bytes: usize,
-    /// Bytes of memory that each connection may hold.
+    /// Each connection's own share of memory, in bytes.
     pub own: usize,
-    /// Bytes that are free for whichever needs more.
+    /// Shared memory that is free, in bytes.
     pub free: usize,
 }
 
-/// What clients may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at a time. Clients beyond them wait to be accepted.
+    /// Maximum number of connections. Further clients wait to be accepted.
     pub connections: usize,
-    /// Bytes of requests and replies.
     pub memory_bytes: usize,
 }
 
-/// What they take.
+/// Current use of the limits.
 #[derive(Debug)]
 pub struct Taken {
     limits: Limits,
-    /// What connections hold beyond their own parts, and what requests take whose connections have ended.
+    /// Memory that connections hold beyond their own shares, and that of requests whose connections have ended.
     used: usize,
-    /// The most that was used since memory was last given back to the system.
+    /// Maximum of `used` since memory was last returned to the system.
     peak: usize,
     gives_back: Nanos,
-    /// Something has become free.
+    /// Memory was released.
     freed: bool,
-    /// Connections with a request for which there is no room, those first that have waited longest.
+    /// Connections whose request has no room, longest waiting first.
     pub starved: Active,
-    /// Connections in the order in which they were accepted, with their times, up to the end of their handshakes.
+    /// Connections in the handshake, with the time of acceptance, oldest first.
     pub negotiating: VecDeque<(Nanos, u64)>,
-    /// Clients may wait to be accepted, of which the system says nothing more.
+    /// Clients may be waiting to be accepted, without a further event.
     pub unaccepted: bool,
-    /// That has been logged.
+    /// The failure to accept was logged.
     pub is_logged: bool,
 }
 
-/// What a connection may move in one turn where so many have something to do.
+/// Bytes that a connection may move in one turn, among `active` connections with work.
 pub fn turn_bytes(active: usize) -> usize {
     (TURN_BYTES / active.max(1)).clamp(TURN_BYTES_MIN, TURN_BYTES_MAX)
 }
 
-/// What a request and its reply take of memory while they are under way: whole pages, as those are what a reply keeps.
+/// Memory of a request in flight and its reply, in whole pages, since a reply keeps whole pages.
 pub fn cost_of(request: Option<&Request>, page_bytes: u64) -> usize {
     let bytes = match request.map(|request| (request.command, request)) {
         Some((Command::Read { .. } | Command::Cache, request)) => {
@@ -111,26 +110,26 @@ impl Taken {
         }
     }
 
-    /// What each connection may hold, and what is free beyond that.
+    /// Each connection's own share, and the free shared memory.
     pub fn free(&self) -> (usize, usize) {
         let own = self.limits.memory_bytes / OWN_PARTS / self.limits.connections.max(1);
         let shared = self.limits.memory_bytes - own * self.limits.connections;
         (own, shared.saturating_sub(self.used))
     }
 
-    /// A connection held `before` bytes, and holds `now`.
+    /// The memory of a connection changes from `before` to `now`.
     pub fn change(&mut self, before: usize, now: usize) {
         let (own, _) = self.free();
         self.use_shared(before.saturating_sub(own), now.saturating_sub(own));
     }
 
-    /// A connection that held so much has ended, with requests under way that take some of it.
+    /// A connection that held `held` has ended; its requests in flight still take `under_way`.
     pub fn leaves(&mut self, held: usize, under_way: usize) {
         let (own, _) = self.free();
         self.use_shared(held.saturating_sub(own), under_way);
     }
 
-    /// A request has ended whose connection had left.
+    /// A request of a connection that had ended is done.
     pub fn ends(&mut self, cost: usize) {
         self.use_shared(cost, 0);
     }
@@ -141,7 +140,7 @@ impl Taken {
         self.freed |= now < before;
     }
 
-    /// The starved connections, if there may be room for one.
+    /// The starved connections, if memory was released.
     pub fn fed(&mut self) -> Vec<u64> {
         if std::mem::take(&mut self.freed) {
             self.starved.take(usize::MAX)
@@ -150,12 +149,11 @@ impl Taken {
         }
     }
 
-    /// Whether one more connection may be accepted.
     pub fn has_room(&self, connections: usize) -> bool {
         connections < self.limits.connections
     }
 
-    /// Whether memory is to be given back now: more was used than is.
+    /// Whether to return memory to the system now; `Some(true)` if the peak was well above the current use.
     fn is_to_give_back(&mut self, now: Nanos) -> Option<bool> {
         if now < self.gives_back {
             return None;
@@ -168,7 +166,7 @@ impl Taken {
 }
 
 impl Server {
-    /// 10 times a second: clients that take too long, clients that wait to be accepted, and memory that is not needed.
+    /// 10 times a second: drops clients that take too long, accepts waiting clients, and returns unused memory.
     pub(super) fn look_after(&mut self, observer: &mut dyn Observer) {
         while let Some((_, number)) =
             self.taken.negotiating.front().filter(|(since, _)| *since + HANDSHAKE_MAX <= self.now)
@@ -194,7 +192,7 @@ impl Server {
         if let Some(is_much) = self.taken.is_to_give_back(now) {
             let shrunk = self.exports.iter_mut().fold(false, |any, served| served.conductor.shrink() | any);
             if is_much || shrunk {
-                // It takes the allocator's lock for some milliseconds at most.
+                // Takes the allocator's lock for some milliseconds at most.
                 let _ =
                     std::thread::Builder::new().name("serve-memory".into()).spawn(headstart_host::memory::give_back);
             }

@@ -1,7 +1,7 @@
-//! An emulated link between an export and its clients: each reply is held for the time that the simulator's link would take.
+//! An emulated link between an export and its clients: delays each reply for as long as the simulator's link would.
 //!
-//! It is what a level's `link` says in a scenario, so that one machine can stand for two with a network between them. One
-//! thread for each export; the loop around the exports waits for sockets, which it does in whole milliseconds only.
+//! It models a level's `link` of a scenario, so that one machine can stand for two with a network between them. It has
+//! one thread per export, since the loop around the exports waits for sockets in whole milliseconds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,19 +15,19 @@ use nix::sys::prctl::set_timerslack;
 
 use crate::work::Answer;
 
-/// Replies are counted in bytes.
+/// The link's cost is computed in bytes.
 const BYTE: u64 = 1;
 
 #[derive(Default)]
 struct Held {
-    /// When replies have crossed, the first first; the second number finds the reply.
+    /// Times at which replies arrive, earliest first, with the ids of their requests.
     due: BinaryHeap<Reverse<(Instant, u64)>>,
     answers: std::collections::BTreeMap<u64, Answer>,
     crossed: Vec<(u64, Answer)>,
     closed: bool,
 }
 
-/// The replies of one export on their way.
+/// The delayed replies of one export.
 pub struct EmulatedLink {
     link: Link,
     shared: Arc<(Mutex<Held>, Condvar)>,
@@ -43,10 +43,10 @@ fn now() -> Instant {
 }
 
 impl EmulatedLink {
-    /// A link that takes so long; `None` if it takes no time. `wake` is called when a reply has crossed.
+    /// Creates a link; `None` if it has no delay. `wake` is called when a reply has crossed.
     ///
     /// # Errors
-    /// The system has no more threads.
+    /// The system cannot create more threads.
     pub fn try_new(link: Link, wake: Arc<dyn Fn() + Send + Sync>) -> std::io::Result<Option<Self>> {
         if link == Link::default() {
             return Ok(None);
@@ -54,14 +54,14 @@ impl EmulatedLink {
         let shared: Arc<(Mutex<Held>, Condvar)> = Arc::default();
         let own = Self { link, shared: shared.clone() };
         thread::Builder::new().name("serve-link".into()).spawn(move || {
-            // Without it timers end up to 50 us late, which is no reason to stop.
+            // Without this, timers may be up to 50 us late, which is tolerable.
             let _ = set_timerslack(1);
             run(&shared, &*wake);
         })?;
         Ok(Some(own))
     }
 
-    /// The reply to request `id` begins to cross.
+    /// Sends the reply to request `id` over the link.
     pub fn cross(&self, id: u64, answer: Answer) {
         let bytes = if let Answer::Data(data) = &answer { data.length() } else { 0 };
         let Nanos(cost) = self.link.cost(bytes, BYTE);
@@ -71,7 +71,7 @@ impl EmulatedLink {
         self.shared.1.notify_one();
     }
 
-    /// Replies that have crossed since this was last asked.
+    /// Replies that have crossed since the last call.
     pub fn crossed(&self) -> Vec<(u64, Answer)> {
         std::mem::take(&mut lock(&self.shared.0).crossed)
     }
@@ -84,7 +84,7 @@ impl Drop for EmulatedLink {
     }
 }
 
-/// What the thread does until the link is dropped.
+/// The thread's loop until the link is dropped.
 fn run((held, changed): &(Mutex<Held>, Condvar), wake: &(dyn Fn() + Send + Sync)) {
     let mut guard = lock(held);
     while !guard.closed {

@@ -1,7 +1,7 @@
 //! The loop around all exports: one thread for connections and decisions, and threads for each backing.
 //!
-//! One thread is enough, as what it does for a request costs less than the system calls of its socket, and it spares the
-//! machine any lock. It never waits for anything but all of them at once.
+//! One thread suffices: its work per request costs less than the system calls of the socket, and the machine needs no
+//! locks. It only blocks on all events together.
 
 mod acting;
 mod certificate;
@@ -41,40 +41,35 @@ use link::EmulatedLink;
 use stopping::Stopping;
 use turns::Active;
 
-/// How often the host is asked whether to go on.
+/// How often the observer is asked whether to continue.
 const TICK: Duration = Duration::from_millis(100);
-/// Threads of a backing beside those for reads: for writes, flushes and questions.
+/// Threads of a backing in addition to those for reads: for writes, flushes and extent queries.
 const THREADS_MORE: u32 = 4;
 const EVENTS_MAX: usize = 1024;
 const WAKER: Token = Token(0);
 const LISTENERS: usize = 1;
 const CONNECTIONS: usize = 1 << 10;
 
-/// An export: what stands behind it and before it.
+/// An export with its backing and its level.
 pub struct Export {
-    /// Its name.
     pub name: String,
-    /// What stands behind it.
     pub backing: Arc<dyn Backing>,
     /// Clients may write.
     pub writable: bool,
-    /// Reads of the backing under way at most; as many as it is worth if absent.
+    /// Maximum number of reads of the backing in flight; by default the backing's own parallelism.
     pub depth: Option<u32>,
-    /// What each reply takes beside the real network.
+    /// Delay of replies in addition to the real network.
     pub link: headstart_engine::Link,
-    /// The level.
     pub tier: headstart_engine::Tier,
-    /// Its frames.
+    /// Frames of the level.
     pub frames: u32,
-    /// Bytes of a page.
     pub page_bytes: u64,
-    /// What clients are going to read.
+    /// Reads expected of clients.
     pub hints: Option<Follower>,
-    /// Where pages go that leave the cache; it stands before `backing`.
+    /// Receives evicted pages; placed before `backing`.
     pub spill: Option<Arc<Spill>>,
 }
 
-/// An export that is served.
 struct Served {
     conductor: Conductor,
     pool: Pool,
@@ -83,27 +78,26 @@ struct Served {
     dirty: bool,
 }
 
-/// Who gets the answer to a request.
+/// The connection that gets the answer to a request.
 struct Asker {
     connection: u64,
     request: Request,
-    /// What the request takes of memory.
+    /// Memory that the request takes.
     cost: usize,
 }
 
-/// What the host does with each thing that happens.
+/// Observer of a server's events.
 pub trait Observer {
-    /// 10 times a second, and at the end: whether to go on.
+    /// Called 10 times a second and at the end; returns whether to continue.
     fn tick(&mut self, server: &Server) -> bool;
 
-    /// A client, which has this number, asks for something of an export.
+    /// Client number `client` requests something of an export.
     fn requested(&mut self, _at: Nanos, _client: u32, _export: usize, _request: &Request) {}
 
-    /// Something about a connection, in words: `client` and what happens to it.
+    /// An event of the connection `client`, in words.
     fn happened(&mut self, _at: Nanos, _client: u64, _what: &str, _detail: &str) {}
 }
 
-/// A server.
 pub struct Server {
     poll: Poll,
     listeners: Vec<Listener>,
@@ -117,10 +111,10 @@ pub struct Server {
     begun: Instant,
     now: Nanos,
     active: Active,
-    /// Connections to which something may be written in this turn.
+    /// Connections that may have something to write in this turn.
     answered: Active,
     taken: Taken,
-    /// Bytes that may still be copied from the page cache in this turn, and reads that wait for the next one.
+    /// Bytes that may still be copied from the page cache in this turn, and reads postponed to the next one.
     at_once_left: usize,
     put_off: VecDeque<(usize, u64, Work)>,
     prefetches: VecDeque<(usize, u64, Work)>,
@@ -132,7 +126,7 @@ impl Server {
     /// Serves `exports`, the first of which is the default, at `listeners`, within `limits`.
     ///
     /// # Errors
-    /// The system has no more of something.
+    /// The system runs out of a resource.
     #[allow(clippy::disallowed_methods)] // The machine's clock: this is the host.
     pub fn try_new(exports: Vec<Export>, mut listeners: Vec<Listener>, limits: Limits) -> io::Result<Self> {
         let poll = Poll::new()?;
@@ -191,12 +185,12 @@ impl Server {
         })
     }
 
-    /// From now on clients have to start TLS.
+    /// Requires clients to start TLS.
     pub fn require_tls(&mut self, config: Arc<ServerConfig>) {
         self.tls = Some(config);
     }
 
-    /// The exports as clients name them.
+    /// The URIs of the exports.
     #[must_use]
     pub fn uris(&self) -> Vec<String> {
         let tls = self.tls.is_some();
@@ -205,12 +199,12 @@ impl Server {
         self.listeners.iter().flat_map(of).collect()
     }
 
-    /// The exports: names and conductors.
+    /// Names and conductors of the exports.
     pub fn exports(&self) -> impl Iterator<Item = (&str, &Conductor)> {
         self.names.iter().zip(&self.exports).map(|(name, served)| (name.name.as_str(), &served.conductor))
     }
 
-    /// The same, with what emulated devices have done.
+    /// Like [`Server::exports`], with the state of emulated devices.
     pub fn exports_with_devices(&self) -> impl Iterator<Item = (&str, &Conductor, Option<serde_json::Value>)> {
         let devices = self.exports.iter().map(|served| served.pool.device.as_ref().map(|state| state()));
         self.exports().zip(devices).map(|((name, conductor), device)| (name, conductor, device))
@@ -222,17 +216,17 @@ impl Server {
         self.now
     }
 
-    /// Connections now, and all that there have been.
+    /// Current number of connections, and of all so far.
     #[must_use]
     pub fn connections(&self) -> (usize, u64) {
         (self.connections.len(), self.accepted)
     }
 
-    /// Serves until the observer says that it is enough, then until what clients have asked for is done and stable, or cannot be
+    /// Serves until the observer stops it, then until all outstanding requests are done and stable, or cannot be
     /// ([`Conductor::unstable`]).
     ///
     /// # Errors
-    /// The system's waiting fails.
+    /// Polling fails.
     pub fn run(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
         let mut ticked = self.begun;
         let mut stopping: Option<Stopping> = None;
@@ -314,7 +308,7 @@ impl Server {
             && self.exports.iter().all(|served| served.conductor.is_idle())
     }
 
-    /// No more connections and requests.
+    /// Stops accepting connections and requests.
     fn end(&mut self) {
         self.listeners.clear();
         for (number, connection) in &mut self.connections {
@@ -326,7 +320,7 @@ impl Server {
     }
 }
 
-/// An export as clients see it.
+/// The export as clients see it.
 fn described(export: &Export) -> NbdExport {
     let both = Flags::MULTI_CONN.with(Flags::CACHE).with(Flags::FLUSH);
     let flags = if export.writable {

@@ -1,19 +1,19 @@
-//! What goes out to a client: replies in their order, and the pages of reads from where they lie.
+//! Output to a client: replies in order, with the pages of reads sent from where they are.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use crate::work::Data;
 
-/// Replies up to this length are written together.
+/// Replies up to this length are joined.
 const SMALL_BYTES: usize = 8 << 10;
-/// Pieces of memory written at a time at most: so many the system takes.
+/// Maximum number of buffers per system call, as the system allows.
 const SLICES_MAX: usize = 1024;
 
 #[derive(Debug)]
 enum Part {
     Own(Vec<u8>),
-    /// Of a read's reply, and what it takes of memory.
+    /// Data of a read's reply, and the memory it takes.
     Data(Data, usize),
 }
 
@@ -33,39 +33,38 @@ impl Part {
     }
 }
 
-/// Everything that has not been written.
+/// Output that has not been written.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     parts: VecDeque<Part>,
-    /// Bytes of the first of them that have been written.
+    /// Written bytes of the first part.
     written: usize,
     cost: usize,
     sent: u64,
 }
 
 impl Outgoing {
-    /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// What it takes of memory.
+    /// Memory that it takes.
     pub fn cost(&self) -> usize {
         self.cost
     }
 
-    /// All bytes that have ever been written.
+    /// All bytes written so far.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Adds the content of a reply, which takes `cost` of memory.
+    /// Appends the data of a reply, which takes `cost` of memory.
     pub fn push_data(&mut self, data: Data, cost: usize) {
         self.cost += cost;
         self.parts.push_back(Part::Data(data, cost));
     }
 
-    /// Adds anything else.
+    /// Appends other bytes.
     pub fn push(&mut self, bytes: Vec<u8>) {
         if bytes.is_empty() {
             return;
@@ -79,7 +78,7 @@ impl Outgoing {
         }
     }
 
-    /// So many bytes have been written. Gives what has been written of reads to `used`.
+    /// `bytes` were written. Appends completely written data of reads to `used`.
     pub fn wrote(&mut self, bytes: usize, used: &mut Vec<Data>) {
         self.sent += bytes as u64;
         self.written += bytes;
@@ -93,12 +92,12 @@ impl Outgoing {
         }
     }
 
-    /// What of reads has not been written.
+    /// Removes the unwritten data of reads.
     pub fn unsent(&mut self) -> impl Iterator<Item = Data> + '_ {
         self.parts.drain(..).filter_map(|part| if let Part::Data(data, _) = part { Some(data) } else { None })
     }
 
-    /// What is to be written next: about `bytes`.
+    /// Buffers to write next, of about `bytes`.
     pub fn slices(&self, bytes: usize) -> Vec<IoSlice<'_>> {
         let mut slices = Vec::new();
         let (mut at, mut left) = (self.written, bytes);
@@ -145,7 +144,7 @@ mod tests {
         let length = |out: &Outgoing, bytes| out.slices(bytes).iter().map(|slice| slice.len()).sum::<usize>();
         assert_eq!([length(&out, 10), length(&out, 17), length(&out, 65536)], [16, 16 + 4096, 16 + 16 * 4096]);
         assert_eq!(length(&out, 1 << 30), 300 * 4096 + 32);
-        // What a reply takes is given back when all of it has been written.
+        // The memory of a reply is released when all of it has been written.
         let mut used = Vec::new();
         out.wrote(16 + 4096 * 299, &mut used);
         assert_eq!((out.cost(), used.len(), length(&out, 65536)), (300 * 4096 + 512 + 16, 0, 4096 + 16));

@@ -1,4 +1,4 @@
-//! The end of a server: what clients have asked for is done, then everything is made stable, in bounded time.
+//! Stops a server in bounded time: completes outstanding requests, then makes everything stable.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 use super::Server;
 use crate::work::{ClientRequest, Op};
 
-/// How long outstanding requests are waited for.
+/// How long to wait for outstanding requests.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
-/// When storage that has not ended its last sync is given up, so that the process ends within 30 s.
+/// When to give up storage that has not completed its last sync, so that the process ends within 30 s.
 const STOP_MAX: Duration = Duration::from_secs(28);
 
-/// A server that is to end.
 pub(super) struct Stopping {
     since: Instant,
-    /// By export that can be written: its last sync, once that has begun.
+    /// Last sync of each writable export, once started.
     syncs: Option<Vec<(usize, u64)>>,
 }
 
@@ -25,7 +24,7 @@ impl Stopping {
 }
 
 impl Server {
-    /// Goes on with the end; whether it has come.
+    /// Continues stopping; returns whether it is complete.
     pub(super) fn stops(&mut self, stopping: &mut Stopping, instant: Instant) -> bool {
         let waited = instant - stopping.since;
         if stopping.syncs.is_none() && (self.is_idle() || waited >= DRAIN_MAX) {

@@ -1,4 +1,4 @@
-//! Sockets of both kinds, encrypted or not.
+//! Sockets of both kinds, optionally encrypted.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
@@ -18,23 +18,22 @@ use rustls::ServerConfig;
 
 use super::tls::TlsLayer;
 
-/// What a Unix socket holds of replies: a megabyte, or as much as the system allows. TCP chooses for itself.
+/// Send buffer of a Unix socket: a megabyte, or as much as the system allows. TCP chooses its own.
 const UNIX_SEND_BYTES: usize = 1 << 20;
 
-/// Where clients come to.
 #[derive(Debug)]
 pub enum Listener {
-    /// By the network.
+    /// A network address.
     Tcp(TcpListener),
-    /// On this machine, through a file, which is removed at the end if it was made here.
+    /// A Unix socket; its file is removed at the end if it was created here.
     Unix(UnixListener, Option<SocketFile>),
 }
 
-/// A socket's file that was made here.
+/// The file of a socket that was created here.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode: another server may have put another file in its place since.
+    /// Device and inode: another server may have replaced the file since.
     identity: (u64, u64),
 }
 
@@ -43,7 +42,7 @@ impl SocketFile {
         Ok(Self { path: std::path::absolute(path)?, identity: identity(path)? })
     }
 
-    /// Removes it, unless it is no longer the one that was made here. Its number is not used again while the listener is open.
+    /// Removes the file unless it was replaced. Its inode number is not reused while the listener is open.
     fn remove(&self) {
         if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
             let _ = std::fs::remove_file(&self.path);
@@ -56,40 +55,37 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((file.dev(), file.ino()))
 }
 
-/// A client's connection, encrypted or not.
 #[derive(Debug)]
 pub struct Stream {
     socket: Socket,
     tls: Option<Box<TlsLayer>>,
-    /// What the handshake has come to has been asked for.
+    /// The result of the handshake was reported.
     told: bool,
 }
 
-/// What carries it.
+/// The transport.
 #[derive(Debug)]
 enum Socket {
-    /// By the network.
     Tcp(TcpStream),
-    /// On this machine.
     Unix(UnixStream),
 }
 
 impl Listener {
-    /// At an address of the network.
+    /// Listens at a network address.
     ///
     /// # Errors
-    /// It is taken, or not this machine's.
+    /// The address is in use, or does not belong to this machine.
     pub fn tcp(address: SocketAddr) -> io::Result<Self> {
         TcpListener::bind(address).map(Self::Tcp)
     }
 
-    /// At a path. A socket that nothing listens at any more is replaced.
+    /// Listens at a path. Replaces a socket without a listener.
     ///
     /// # Errors
-    /// There is something else, or no such folder.
+    /// Another file has this path, or the folder does not exist.
     pub fn unix(path: &Path) -> io::Result<Self> {
         let bind = || {
-            // For this user alone, whatever is written through it: mode 0600.
+            // Mode 0600: only this user may connect, whatever the export allows.
             let usual = umask(Mode::from_bits_truncate(0o177));
             let listener = UnixListener::bind(path);
             umask(usual);
@@ -109,28 +105,28 @@ impl Listener {
         }
     }
 
-    /// The next connection, if there is one.
+    /// The next connection.
     ///
     /// # Errors
-    /// There is none (`WouldBlock`), or it cannot be taken.
+    /// There is none (`WouldBlock`), or it cannot be accepted.
     pub fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
-                // Replies are written as wholes: waiting for more gains nothing.
+                // Replies are written as a whole, so delaying them gains nothing.
                 let _ = stream.set_nodelay(true);
                 Ok(Socket::Tcp(stream).into())
             }
             Self::Unix(listener, _) => {
                 let (stream, _) = listener.accept()?;
-                // The server is woken anew whenever a client has read what a socket holds.
+                // A larger buffer, since the server is woken whenever a client has emptied it.
                 let _ = set_socket_send_buffer_size(&stream, UNIX_SEND_BYTES);
                 Ok(Socket::Unix(stream).into())
             }
         }
     }
 
-    /// As clients name it; `export` is the name of an export, or empty.
+    /// The URI for clients; `export` is the name of an export, or empty.
     #[must_use]
     pub fn uri(&self, export: &str, tls: bool) -> String {
         let scheme = if tls { "nbds" } else { "nbd" };
@@ -160,7 +156,7 @@ impl Drop for Listener {
     }
 }
 
-/// Either of both, as one thing.
+/// Applies an expression to either kind.
 macro_rules! either {
     ($self:ident, $inner:ident => $call:expr) => {
         match $self {
@@ -232,22 +228,21 @@ impl Write for Socket {
 }
 
 impl Stream {
-    /// From now on everything is encrypted.
+    /// Encrypts everything from now on.
     ///
     /// # Errors
-    /// The settings are refused.
+    /// rustls refuses the settings.
     pub fn secure(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
         self.tls = Some(Box::new(TlsLayer::new(config)?));
         Ok(())
     }
 
-    /// Whether it is.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// The other end: an address, or a process of this machine.
+    /// The peer: an address, or a local process.
     #[must_use]
     pub fn peer(&self) -> String {
         match &self.socket {
@@ -259,20 +254,20 @@ impl Stream {
         }
     }
 
-    /// As [`TlsLayer::described`], once.
+    /// [`TlsLayer::described`], once.
     pub fn newly_encrypted(&mut self) -> Option<String> {
         let found = self.tls.as_ref().filter(|_| !self.told)?.described();
         self.told = found.is_some();
         found
     }
 
-    /// Whether something has been taken and not sent.
+    /// Whether accepted bytes have not been sent.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.has_unsent())
     }
 
-    /// Says goodbye where the client expects it.
+    /// Sends a close notification if the connection is encrypted.
     pub fn end(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.end(&mut self.socket);

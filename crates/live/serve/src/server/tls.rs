@@ -1,4 +1,4 @@
-//! TLS on clients' connections: certificates, and what rustls does between a socket that never blocks and the protocol.
+//! TLS on clients' connections: certificates, and the layer of rustls between a non-blocking socket and the protocol.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,14 +16,13 @@ use crate::error::Error;
 
 use super::certificate::described;
 
-/// Where certificates are, in PEM.
+/// Paths of certificates in PEM.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
-    /// The server's own, and those up to its authority's.
+    /// The server's certificate and its chain up to the authority.
     pub cert: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
-    /// Authorities: a client needs a certificate of one of them. If absent, clients need none.
+    /// Authorities: clients need a certificate of one of them. If absent, clients need none.
     pub clients: Option<PathBuf>,
 }
 
@@ -41,10 +40,10 @@ fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 }
 
 impl TlsFiles {
-    /// What they say, for rustls.
+    /// Reads the files for rustls.
     ///
     /// # Errors
-    /// A file cannot be read, has something else in it, or the key is not the certificate's.
+    /// A file cannot be read or has other content, or the key does not belong to the certificate.
     pub fn read(&self) -> Result<Arc<ServerConfig>, Error> {
         let chain = certificates("tls_cert", &self.cert)?;
         let key = PrivateKeyDer::from_pem_file(&self.key);
@@ -83,7 +82,7 @@ impl TlsFiles {
     }
 }
 
-/// The server's side of one connection, over a socket that never blocks.
+/// The server side of one connection, over a non-blocking socket.
 #[derive(Debug)]
 pub struct TlsLayer(ServerConnection);
 
@@ -100,7 +99,7 @@ impl TlsLayer {
         ServerConnection::new(config).map(Self).map_err(broken)
     }
 
-    /// What the handshake has come to, in words; `None` while it goes on.
+    /// Describes the completed handshake; `None` while it is in progress.
     #[must_use]
     pub fn described(&self) -> Option<String> {
         let version = self.0.protocol_version().filter(|_| !self.0.is_handshaking())?;
@@ -110,16 +109,16 @@ impl TlsLayer {
         Some(format!("{version}, {certificate}"))
     }
 
-    /// Whether something is encrypted and not sent.
+    /// Whether encrypted bytes have not been sent.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
         self.0.wants_write()
     }
 
-    /// Sends what is encrypted.
+    /// Sends the encrypted bytes.
     ///
     /// # Errors
-    /// The socket takes no more now (`WouldBlock`), or at all.
+    /// The socket takes no more for now (`WouldBlock`), or fails.
     pub fn flush(&mut self, socket: &mut impl Write) -> io::Result<()> {
         while self.0.wants_write() {
             if self.0.write_tls(socket)? == 0 {
@@ -129,22 +128,23 @@ impl TlsLayer {
         Ok(())
     }
 
-    /// Reads what the client has sent, decrypted; 0 at the end.
+    /// Reads and decrypts; returns 0 at the end.
     ///
     /// # Errors
-    /// There is nothing now (`WouldBlock`), the client breaks the protocol (`InvalidData`), or the socket's.
+    /// There is nothing to read now (`WouldBlock`), the client violates the protocol (`InvalidData`), or the socket
+    /// fails.
     pub fn read(&mut self, socket: &mut (impl Read + Write), buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.0.reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Clients may go without a word.
+                // Clients may disconnect without a close notification.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
             let taken = self.0.read_tls(socket)?;
             let processed = self.0.process_new_packets();
             if let Err(error) = processed {
-                // The client hears why, if it still listens.
+                // Sends the alert, if the client still reads.
                 let _ = self.flush(socket);
                 return Err(broken(error));
             }
@@ -154,10 +154,10 @@ impl TlsLayer {
         }
     }
 
-    /// Encrypts and sends; returns how many bytes will reach the client, though some may not have been sent yet.
+    /// Encrypts and sends; returns the number of bytes accepted, of which some may not have been sent yet.
     ///
     /// # Errors
-    /// As for [`TlsLayer::flush`]: then none of `parts` has been taken.
+    /// As for [`TlsLayer::flush`]; in that case nothing of `parts` was accepted.
     pub fn write_vectored(&mut self, socket: &mut impl Write, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.flush(socket)?;
         let taken = self.0.writer().write_vectored(parts)?;
@@ -167,7 +167,7 @@ impl TlsLayer {
         }
     }
 
-    /// Says goodbye, as far as the socket takes it.
+    /// Sends a close notification, as far as the socket takes it.
     pub fn end(&mut self, socket: &mut impl Write) {
         self.0.send_close_notify();
         let _ = self.flush(socket);

@@ -1,6 +1,6 @@
-//! One turn of the loop: what clients have sent, what exports do with it, and what goes back. A turn has room for so many connections,
-//! and each moves a bounded number of bytes, so that those that move many hold up the others for no longer than that takes. Connections
-//! that had nothing under way go before those that had, in up to half of the room, as in fq_codel (RFC 8290).
+//! One turn of the loop: read from clients, run the exports, write to clients. A turn serves a limited number of
+//! connections, and each moves a bounded number of bytes, so that busy connections delay the others for at most that
+//! long. Connections that had nothing in flight go first, in up to half of the turn, as in fq_codel (RFC 8290).
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,13 +15,13 @@ use super::limits::{turn_bytes, Turn, TURN_CONNECTIONS};
 use super::{Asker, EmulatedLink, Observer, Server, CONNECTIONS};
 use crate::work::{Answer, ClientRequest, Work};
 
-/// Bytes that are copied from the page cache in one turn, but for the last read.
+/// Bytes copied from the page cache in one turn, not counting the last read.
 const AT_ONCE_TURN: usize = 2 << 20;
 
-/// Connections that have something to do, in the order in which they have got it.
+/// Connections with work, in order of arrival.
 #[derive(Debug, Default)]
 pub struct Active {
-    /// Those that had nothing under way.
+    /// Connections that had nothing in flight.
     first: VecDeque<u64>,
     rest: VecDeque<u64>,
     held: FxHashSet<u64>,
@@ -44,7 +44,7 @@ impl Active {
         self.held.is_empty()
     }
 
-    /// The next ones, `most` at most.
+    /// Removes the next ones, at most `most`.
     pub fn take(&mut self, most: usize) -> Vec<u64> {
         let first = self.first.len().min(most - self.rest.len().min(most / 2));
         let rest = self.rest.len().min(most - first);
@@ -57,7 +57,7 @@ impl Active {
 }
 
 impl Server {
-    /// Accepts clients as long as there is room for them.
+    /// Accepts clients as long as there is room.
     pub(super) fn accept(&mut self, listener: usize, observer: &mut dyn Observer) {
         loop {
             if !self.taken.has_room(self.connections.len()) {
@@ -68,7 +68,8 @@ impl Server {
                 Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-                // No more descriptors, or memory: it is tried again, as the system says nothing of those that wait already.
+                // Out of descriptors or memory: try again later, since the system does not report waiting clients
+                // again.
                 Err(error) => {
                     self.taken.unaccepted = true;
                     if !std::mem::replace(&mut self.taken.is_logged, true) {
@@ -94,14 +95,14 @@ impl Server {
         }
     }
 
-    /// Accepts those that have waited for room.
+    /// Accepts clients that waited for room.
     pub(super) fn accept_waiting(&mut self, observer: &mut dyn Observer) {
         if std::mem::take(&mut self.taken.unaccepted) {
             (0..self.listeners.len()).for_each(|listener| self.accept(listener, observer));
         }
     }
 
-    /// Does with a connection, and counts what it holds then.
+    /// Applies `does` to a connection, and updates its memory use.
     fn with<R>(&mut self, number: u64, does: impl FnOnce(&mut Connection) -> R) -> Option<R> {
         let connection = self.connections.get_mut(&number)?;
         let before = connection.held();
@@ -110,13 +111,13 @@ impl Server {
         Some(result)
     }
 
-    /// The export that a connection has chosen.
+    /// The export chosen by a connection.
     fn export_of(&self, number: u64) -> Option<usize> {
         let name = self.connections.get(&number)?.export()?;
         self.names.iter().position(|export| export.name == name)
     }
 
-    /// Does what there is to do now, as far as it fits into one turn.
+    /// Does the pending work, as far as it fits into one turn.
     pub(super) fn work(&mut self, observer: &mut dyn Observer) {
         for (export, completed) in self.done.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             self.exports[export].conductor.completed(completed);
@@ -168,10 +169,10 @@ impl Server {
         self.accept_waiting(observer);
     }
 
-    /// Starts work on an export's backing, or puts off what would hold up clients now.
+    /// Starts work on an export's backing, or postpones it if it would delay clients now.
     pub(super) fn start_or_put_off(&mut self, index: usize, id: u64, work: Work) {
         if let (Work::Read { demand, .. }, true) = (&work, self.exports[index].pool.reads_at_once) {
-            // Clients get their replies before prefetches are copied.
+            // Send replies to clients before copying prefetches.
             if !demand || self.at_once_left == 0 || !self.put_off.is_empty() {
                 let queue = if *demand { &mut self.put_off } else { &mut self.prefetches };
                 return queue.push_back((index, id, work));
@@ -222,7 +223,7 @@ impl Server {
         }
     }
 
-    /// Writes what there is to those whose turn it is and to those that have got an answer. Those that may go on stay active.
+    /// Writes to the connections of this turn and to those with new answers. Those with more to write stay active.
     fn write(&mut self, bytes: usize, observer: &mut dyn Observer) {
         let mut used = Vec::new();
         for number in self.answered.take(usize::MAX) {
@@ -247,7 +248,7 @@ impl Server {
     pub(super) fn close(&mut self, number: u64, gone: Gone, observer: &mut dyn Observer) {
         let export = self.export_of(number);
         let Some(mut connection) = self.connections.remove(&number) else { return };
-        // What its requests take is given back when they have been answered.
+        // The memory of its requests is released when they have been answered.
         self.taken.leaves(connection.held(), connection.under_way());
         if let Some(export) = export {
             connection.unsent().for_each(|reply| self.exports[export].conductor.reuse(reply));

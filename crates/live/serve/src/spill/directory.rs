@@ -1,4 +1,4 @@
-//! Which pages are in a spill file, and where: a level of the engine, and the slots of what it holds.
+//! Tracks which pages are in a spill file, and where: a level of the engine, and the slots of its blocks.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use super::SpillTotals;
 use crate::pages::Pages;
 use crate::work::Place;
 
-/// Orders of the level: a page that comes needs no fetch.
+/// Ignores the level's orders, since pages are admitted without a fetch.
 struct Nowhere;
 
 impl Backend for Nowhere {
@@ -24,25 +24,24 @@ impl Backend for Nowhere {
     }
 }
 
-/// Which pages are where.
 pub(super) struct Directory {
     pub(super) level: Level,
     pub(super) pages: Pages,
-    /// By block that is resident or being stored: its slot.
+    /// Slot of each block that is resident or being stored.
     pub(super) slot_of: FxHashMap<Block, u32>,
     free: Vec<u32>,
-    /// What the table of the file says, slot by slot.
+    /// The table of the file, by slot.
     pub(super) table: Vec<Option<Entry>>,
-    /// Slots of no page whose entries could not be overwritten: what they name must not change before they are.
+    /// Free slots whose entries could not be overwritten: the pages they name must not change until they are.
     pub(super) stale: FxHashSet<u32>,
-    /// Blocks that are being stored, and those of them that have changed since.
+    /// Blocks being stored, and those of them that have changed since.
     pub(super) storing: FxHashSet<Block>,
     pub(super) cancelled: FxHashSet<Block>,
     evicted: Vec<Block>,
-    /// The next server may use what is there.
+    /// The next server may use the content.
     pub(super) is_kept: bool,
     pub(super) totals: SpillTotals,
-    /// The level's time: its policy has no need of a clock.
+    /// Logical time of the level, whose policy needs no clock.
     now: Nanos,
 }
 
@@ -69,7 +68,7 @@ impl Directory {
             totals: SpillTotals::default(),
             now: Nanos::ZERO,
         };
-        // What comes last is given first.
+        // The most recently added slot is used first.
         for slot in (0..slots).rev() {
             let page = all.table[slot as usize].map(|entry| entry.page);
             let is_there = page.is_some_and(|page| all.admit(page, slot));
@@ -87,7 +86,7 @@ impl Directory {
         self.now
     }
 
-    /// A slot of the file holds `page`, unless another one does, or there is no such page.
+    /// Admits `page` from a slot of the file; false if another slot holds it or it does not exist.
     fn admit(&mut self, page: u64, slot: u32) -> bool {
         let Some(block) = self.pages.block(0, page).filter(|block| !self.slot_of.contains_key(block)) else {
             return false;
@@ -128,13 +127,13 @@ impl Directory {
         Some(Place { page, block, slot })
     }
 
-    /// The block and the slot of a page that can be read.
+    /// Block and slot of a page that can be read.
     pub(super) fn resident(&self, page: u64) -> Option<(Block, u32)> {
         let block = self.pages.known(0, page).filter(|block| self.level.state(*block).is_resident())?;
         Some((block, self.slot_of.get(&block).copied()?))
     }
 
-    /// The same for a page that is wanted, and its checksum.
+    /// Like [`Directory::resident`], counted as a request, with the page's checksum.
     pub(super) fn look_up(&mut self, page: u64) -> Option<(Block, u32, u128)> {
         let Some((block, slot)) = self.resident(page) else {
             self.totals.missed_pages += 1;
@@ -149,7 +148,8 @@ impl Directory {
         Some((block, slot, entry.sum))
     }
 
-    /// Cancels those of `pages` that are being stored; gives the entries that name others of them, with their slots.
+    /// Cancels those of `pages` that are being stored; returns the table entries that name others of them, with their
+    /// slots.
     pub(super) fn cancel(&mut self, pages: Range<u64>) -> Vec<(u64, u32)> {
         let mut named = Vec::new();
         for block in self.pages.known_within(pages.start, pages.end) {
@@ -159,33 +159,33 @@ impl Directory {
                 named.push(*slot);
             }
         }
-        // Slots that are being filled anew: what their entries still name may be among the pages.
+        // The old entries of slots being overwritten may name some of the pages.
         named.extend(self.storing.iter().filter_map(|block| self.slot_of.get(block)));
         named.extend(&self.stale);
         let entry = |slot: u32| self.table[slot as usize].map(|entry| (entry.page, slot));
         named.into_iter().filter_map(entry).filter(|(page, _)| pages.contains(page)).collect()
     }
 
-    /// The entry of a page in a slot has been zeroed. Another page may be on its way into the slot by now.
+    /// The entry of a page was zeroed. Another page may be on its way into the slot.
     pub(super) fn took_out(&mut self, page: u64, slot: u32) {
         self.wrote(slot, None);
         self.leave(page, slot);
     }
 
-    /// The entry of a slot has been written.
+    /// The entry of a slot was written.
     pub(super) fn wrote(&mut self, slot: u32, entry: Option<Entry>) {
         self.table[slot as usize] = entry;
         self.stale.remove(&slot);
     }
 
-    /// A page is no longer looked for in a slot.
+    /// Removes a page from a slot, unless it has moved.
     pub(super) fn leave(&mut self, page: u64, slot: u32) {
         if let Some((block, _)) = self.resident(page).filter(|(_, its)| *its == slot) {
             self.drop_block(block);
         }
     }
 
-    /// Takes everything out for good.
+    /// Removes everything permanently.
     pub(super) fn clear(&mut self) {
         self.table.fill(None);
         let resident: Vec<Block> = self.slot_of.keys().copied().collect();
@@ -196,7 +196,7 @@ impl Directory {
                 self.drop_block(block);
             }
         }
-        // The next server finds a file that was in use, of a backing that has changed since.
+        // The next server then finds a file that was in use and whose backing has changed since.
         self.is_kept = false;
     }
 

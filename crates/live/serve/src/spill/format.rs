@@ -1,4 +1,4 @@
-//! What lies in a spill file: a header, a table with an entry for each slot, and the slots, of one page each.
+//! Format of a spill file: a header, a table with one entry per slot, and the slots, one page each.
 //!
 //! ```text
 //! 0       header: 4096 bytes, of which the first 136 are used
@@ -6,10 +6,10 @@
 //! ...     slots
 //! ```
 //!
-//! Numbers are little-endian. An entry is a page's number plus one (0: the slot is empty), eight bytes of zeroes, and a checksum of 128
-//! bits over the file's salt, the page's number and its bytes. Nothing is written in any order that matters: an entry and a slot that do not
-//! belong together, as after a torn write, do not have the checksum. The salt is drawn when the file is laid out, so that slots of an
-//! earlier layout never match.
+//! Numbers are little-endian. An entry consists of a page's number plus one (0: the slot is empty), eight zero bytes,
+//! and a checksum of 128 bits over the file's salt, the page's number and its bytes. No order of writes matters: if an
+//! entry and a slot do not belong together, as after a torn write, the checksum differs. The salt is drawn when the
+//! file is laid out, so slots of an earlier layout never match.
 
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,6 @@ use std::os::unix::fs::FileExt;
 use sha2::{Digest, Sha256};
 use twox_hash::XxHash3_128;
 
-/// What a spill file begins with.
 pub const MAGIC: [u8; 16] = *b"headstart-spill\n";
 const VERSION: u64 = 1;
 pub const HEADER_BYTES: u64 = 4096;
@@ -29,33 +28,30 @@ const SUMMED_BYTES: usize = 120;
 /// How the file was left, or is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// By an orderly end.
+    /// Closed in order.
     Closed,
-    /// In use, by a server whose clients only read.
+    /// In use by a server with read-only clients.
     Reading,
-    /// In use, by one whose clients may write.
+    /// In use by a server whose clients may write.
     Writing,
 }
 
-/// The header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Bytes of a page.
     pub page_bytes: u64,
-    /// How many slots.
+    /// Number of slots.
     pub slots: u64,
     /// Part of every checksum.
     pub salt: [u8; 16],
-    /// A digest of what the backing was; zeroes where that is not known.
+    /// Digest of the backing's identity; zeroes if unknown.
     pub identity: [u8; 32],
-    /// The start of the machine at which the file was opened; zeroes where that is not known.
+    /// Boot id of the machine when the file was opened; zeroes if unknown.
     pub boot: [u8; 16],
-    /// How it was left.
     pub state: State,
 }
 
 impl Header {
-    /// As it lies in the file.
+    /// The form in the file.
     #[must_use]
     pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
@@ -79,7 +75,7 @@ impl Header {
         bytes
     }
 
-    /// Reads it; `None` where it is damaged, or of another version.
+    /// Parses a header; `None` if it is damaged or of another version.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (summed, rest) = bytes.split_at_checked(SUMMED_BYTES)?;
@@ -105,53 +101,49 @@ impl Header {
     }
 }
 
-/// Where things lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of a page.
     pub page_bytes: u64,
-    /// How many slots.
+    /// Number of slots.
     pub slots: u64,
 }
 
 impl Layout {
-    /// As many slots as `file_bytes` have room for.
+    /// The layout with as many slots as fit into `file_bytes`.
     #[must_use]
     pub fn of(file_bytes: u64, page_bytes: u64) -> Self {
         let slots = file_bytes.saturating_sub(HEADER_BYTES + ALIGNMENT) / (page_bytes + ENTRY_BYTES);
         Self { page_bytes, slots }
     }
 
-    /// Bytes of the file.
     #[must_use]
     pub fn file_bytes(self) -> u64 {
         self.slot(self.slots)
     }
 
-    /// Where the entry of a slot begins.
+    /// Offset of the entry of a slot.
     #[must_use]
     pub fn entry(self, slot: u64) -> u64 {
         HEADER_BYTES + slot * ENTRY_BYTES
     }
 
-    /// Where a slot begins.
+    /// Offset of a slot.
     #[must_use]
     pub fn slot(self, slot: u64) -> u64 {
         self.entry(self.slots).next_multiple_of(ALIGNMENT) + slot * self.page_bytes
     }
 }
 
-/// What a slot holds: a page, and the checksum.
+/// Content of a slot: a page and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// The page.
     pub page: u64,
     /// See [`checksum`].
     pub sum: u128,
 }
 
 impl Entry {
-    /// As it lies in the file.
+    /// The form in the file.
     #[must_use]
     pub fn to_bytes(entry: Option<Self>) -> [u8; ENTRY_BYTES as usize] {
         let mut bytes = [0; ENTRY_BYTES as usize];
@@ -162,17 +154,14 @@ impl Entry {
         bytes
     }
 
-    /// Reads it; `None` of an empty slot.
+    /// Parses an entry; `None` for an empty slot.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let page = u64::from_le_bytes(bytes[..8].try_into().ok()?).checked_sub(1)?;
         Some(Self { page, sum: u128::from_le_bytes(bytes[16..].try_into().ok()?) })
     }
 }
 
-/// The entries of a file, slot by slot.
-///
-/// # Errors
-/// They cannot be read.
+/// Reads the entries of a file, by slot.
 pub fn read_table(file: &std::fs::File, layout: Layout) -> io::Result<Vec<Option<Entry>>> {
     /// Entries read at a time.
     const PART: u64 = 1 << 15;
@@ -187,7 +176,7 @@ pub fn read_table(file: &std::fs::File, layout: Layout) -> io::Result<Vec<Option
     Ok(entries)
 }
 
-/// Of a page's bytes in the file of this salt.
+/// Checksum of a page's bytes in a file with this salt.
 #[must_use]
 pub fn checksum(salt: &[u8; 16], page: u64, bytes: &[u8]) -> u128 {
     let mut hasher = XxHash3_128::new();
@@ -197,13 +186,13 @@ pub fn checksum(salt: &[u8; 16], page: u64, bytes: &[u8]) -> u128 {
     hasher.finish_128()
 }
 
-/// A digest of what a backing is; zeroes where that is not known.
+/// Digest of a backing's identity; zeroes if unknown.
 #[must_use]
 pub fn digest(identity: Option<&str>) -> [u8; 32] {
     identity.map_or([0; 32], |identity| Sha256::digest(identity).into())
 }
 
-/// What tells one start of this machine from another; zeroes where the system does not say.
+/// Id of this boot; zeroes if the system does not report it.
 #[must_use]
 pub fn boot() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -214,7 +203,7 @@ pub fn boot() -> [u8; 16] {
 /// Sixteen random bytes.
 ///
 /// # Errors
-/// The system gives none.
+/// The system does not provide any.
 pub fn salt() -> io::Result<[u8; 16]> {
     let mut salt = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut salt)?;

@@ -1,18 +1,22 @@
-//! A second level in a local file: pages that leave the level in memory go there, and are read from there instead of the backing.
+//! A second level in a local file: stores pages evicted from memory and reads them from there instead of from the
+//! backing.
 //!
-//! Which pages stay (`directory.rs`) is decided by a level of the engine, as in memory; the file (`format.rs`) has a checksum for each page, which is
-//! compared whenever one is read. Another process that finds the file goes on with what it holds, unless the backing has changed.
+//! A level of the engine decides which pages stay (`directory.rs`), as in memory. The file (`format.rs`) has a checksum
+//! for each page, verified on each read. A later process that opens the file continues with its content, unless the
+//! backing has changed.
 //!
-//! What is in the file is never older than the backing:
+//! The file is never older than the backing:
 //!
-//! - A change of the backing first takes its pages out of the file: their entries are zeroed before the change begins, or it fails. A page that
-//!   is just being stored is cancelled. The conductor stores none whose change is under way.
-//! - After `kill -9` the kernel still has what was written, so that the entries are as they were. A machine that stops may lose an entry's
-//!   zeroing and keep the change: a file that was in use where clients may write is forgotten after another start of the machine.
-//! - A backing that has changed since (by another program, or by clients before `kill -9`) has another identity, and the file is forgotten.
-//!   One that has no identity, a device say, is never known again.
+//! - Before a change of the backing, its pages leave the file: their entries are zeroed first, or the change fails. A
+//!   page being stored is cancelled. The conductor stores no page while it is changing.
+//! - After `kill -9` the kernel still has all written data, so the entries are intact. If the machine stops, the
+//!   zeroing of an entry may be lost while the change survives; therefore a file that was in use with writing clients
+//!   is discarded after a reboot.
+//! - If the backing has changed since (by another program, or by clients before `kill -9`), its identity differs and
+//!   the file is discarded. A backing without an identity, such as a device, never matches.
 //!
-//! Cost: constant for a page, beside the level's; a page is stored by one write of its bytes and one of 32. Memory: some 100 bytes a slot.
+//! Cost: constant per page in addition to the level's; storing a page takes one write of its bytes and one of 32 bytes.
+//! Memory: some 100 bytes per slot.
 
 mod directory;
 mod format;
@@ -40,15 +44,15 @@ use format::{
     boot, checksum, digest, read_table, salt, Entry, Header, Layout, State, ENTRY_BYTES, HEADER_BYTES, MAGIC,
 };
 
-/// The fewest slots that are worth a file.
+/// Fewer slots are not worth a file.
 const SLOTS_MIN: u64 = 64;
-/// As many as a level counts.
+/// Maximum number of blocks of a level.
 const SLOTS_MAX: u64 = 1 << 28;
-/// What is kept in memory of a slot, about.
+/// Approximate memory per slot.
 const SLOT_BYTES: u64 = 100;
-/// Pages that are being stored: so many at most, and of the slots a quarter, so that there always is a victim.
+/// Maximum number of pages being stored; also at most a quarter of the slots, so that there is always a victim.
 const STORING_MAX: usize = 64;
-/// And so many bytes, or one page.
+/// Maximum bytes of them, but at least one page.
 const STORING_BYTES_MAX: u64 = 16 << 20;
 
 /// What a spill file has been good for, beside what its level counts.
@@ -79,7 +83,7 @@ pub struct SpillReport {
     pub level: LevelReport,
 }
 
-/// A spill file that is open.
+/// An open spill file.
 pub struct Spill {
     /// Locked until it is closed.
     file: File,
@@ -88,21 +92,21 @@ pub struct Spill {
     storing_max: usize,
     forgotten: Option<&'static str>,
     directory: Mutex<Directory>,
-    /// Held while entries are written, so that the table of the directory and that of the file change in the same order.
+    /// Held while entries are written, so that the table in memory and that of the file change in the same order.
     entries: Mutex<()>,
 }
 
-/// Whoever writes entries.
+/// Proof of holding [`Spill::entries`].
 type Entries<'a> = MutexGuard<'a, ()>;
 
 fn refused(problem: impl Into<String>, allowed: &str) -> Error {
     KeyError::new("spill", problem, allowed).into()
 }
 
-/// FILE and SIZE of `text`.
+/// Splits `text` into FILE and SIZE.
 ///
 /// # Errors
-/// It is of another form.
+/// It has another form.
 pub fn parse(text: &str) -> Result<(&Path, u64), Error> {
     let form = "FILE:SIZE, such as /var/tmp/disk.spill:20GiB";
     let (path, size) = text
@@ -114,11 +118,12 @@ pub fn parse(text: &str) -> Result<(&Path, u64), Error> {
 }
 
 impl Spill {
-    /// Opens or makes the file of `text`, FILE:SIZE, for a backing of `size_bytes` in pages of `page_bytes`, which `identity` tells from
-    /// every other and from itself after a change.
+    /// Opens or creates the file of `text`, FILE:SIZE, for a backing of `size_bytes` in pages of `page_bytes`.
+    /// `identity` identifies the backing and its content.
     ///
     /// # Errors
-    /// The text, a file that is something else or in use, or what the system says. A file that was made is removed again.
+    /// The text is invalid, the file is in use or is not a spill file, or the system fails. A file that was created is
+    /// removed again.
     pub fn open(
         text: &str,
         (size_bytes, page_bytes): (u64, u64),
@@ -135,7 +140,7 @@ impl Spill {
         let named = || printable_path(path);
         let open =
             |is_new: bool| open_file(path, OpenOptions::new().read(true).write(true).create_new(is_new).mode(0o600));
-        // What was there before is never removed.
+        // An existing file is never removed.
         let (opened, is_new) = match open(true) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (open(false), false),
             opened => (opened, true),
@@ -196,7 +201,7 @@ impl Spill {
         let kept = before.filter(|_| forgotten.is_none());
         header.salt = kept.map_or_else(salt, |before| Ok(before.salt))?;
         if kept.is_none() {
-            // Old entries do not match the new salt; without them nothing is looked at in vain.
+            // Old entries do not match the new salt; truncating avoids useless lookups.
             file.set_len(0)?;
         }
         file.write_all_at(&header.to_bytes(), 0)?;
@@ -223,25 +228,25 @@ impl Spill {
         })
     }
 
-    /// What is where. Not held over a call of the system: the serving thread waits for it.
+    /// Locks the directory. Never held during a system call, since the serving thread waits for it.
     fn lock(&self) -> MutexGuard<'_, Directory> {
         self.directory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right to write entries, before which the directory is not locked.
+    /// Locks the writing of entries. Must be taken before the directory's lock.
     fn entries(&self) -> Entries<'_> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether any of `pages` is there.
+    /// Whether any of `pages` is in the file.
     #[must_use]
     pub fn has_any(&self, mut pages: Range<u64>) -> bool {
         let directory = self.lock();
         pages.any(|page| directory.resident(page).is_some())
     }
 
-    /// Finds a place for a page that leaves the cache; `None` where it has one, or too many others are being stored. To be ended by
-    /// [`Spill::store`].
+    /// Finds a place for an evicted page; `None` if it has one or too many pages are being stored. [`Spill::store`]
+    /// must follow.
     pub fn begin(&self, page: u64) -> Option<Place> {
         let mut directory = self.lock();
         if directory.storing.len() >= self.storing_max {
@@ -250,13 +255,13 @@ impl Spill {
         directory.begin(page)
     }
 
-    /// Stores the bytes of a page, unless it has changed since. One that cannot be stored is left out.
+    /// Stores the bytes of a page unless it has changed since. A page that cannot be stored is dropped.
     pub fn store(&self, place: Place, bytes: &[u8]) {
         let Place { page, block, slot } = place;
         let entry = Entry { page, sum: checksum(&self.header.salt, page, bytes) };
         let written = self.file.write_all_at(bytes, self.layout.slot(slot.into()));
         let entries = self.entries();
-        // It is not cancelled meanwhile: that is done between two writes of entries.
+        // It cannot be cancelled in the meantime, since that also takes the lock of the entries.
         let is_current = !self.lock().cancelled.contains(&block);
         let entry = is_current.then_some(entry);
         let stored = written.and_then(|()| self.write_entry(&entries, slot, entry));
@@ -275,7 +280,7 @@ impl Spill {
         }
     }
 
-    /// Fills `buffer` with a page, if it is there.
+    /// Reads a page into `buffer`, if it is in the file.
     pub fn read(&self, page: u64, buffer: &mut [u8]) -> bool {
         let Some((block, slot, sum)) = self.lock().look_up(page) else { return false };
         let read = self.file.read_exact_at(buffer, self.layout.slot(slot.into()));
@@ -284,7 +289,7 @@ impl Spill {
         }
         let entries = self.entries();
         let mut directory = self.lock();
-        // Another page may have taken the slot meanwhile: then nothing is wrong with it.
+        // If another page has taken the slot in the meantime, nothing is wrong.
         let is_same = directory.resident(page) == Some((block, slot))
             && directory.table[slot as usize].is_some_and(|entry| entry.sum == sum);
         if is_same {
@@ -304,10 +309,10 @@ impl Spill {
         false
     }
 
-    /// Takes `pages` out, which are going to change.
+    /// Removes `pages`, which are about to change.
     ///
     /// # Errors
-    /// Their entries may still be there: they must not change.
+    /// The entries may still be there: the pages must not change.
     pub fn forget(&self, pages: Range<u64>) -> io::Result<()> {
         let entries = self.entries();
         let named = self.lock().cancel(pages);
@@ -318,7 +323,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Takes everything out, for good where the file cannot say so.
+    /// Removes everything; the next server discards the file even if zeroing the table fails.
     pub fn forget_all(&self) {
         let _entries = self.entries();
         self.lock().clear();
@@ -331,10 +336,10 @@ impl Spill {
         self.file.write_all_at(&Entry::to_bytes(entry), self.layout.entry(slot.into()))
     }
 
-    /// An orderly end, after everything else: the backing is now what `identity` says.
+    /// Closes the file in order, after everything else; `identity` is the backing's current identity.
     ///
     /// # Errors
-    /// The file may have to be forgotten.
+    /// The next server may have to discard the file.
     pub fn close(&self, identity: Option<&str>) -> io::Result<()> {
         let directory = self.lock();
         if !directory.storing.is_empty() || !directory.is_kept {
@@ -348,7 +353,7 @@ impl Spill {
         self.file.sync_data()
     }
 
-    /// What has come of it so far.
+    /// The report so far.
     #[must_use]
     pub fn report(&self) -> SpillReport {
         let directory = self.lock();
@@ -360,7 +365,7 @@ impl Spill {
     }
 }
 
-/// Why what a file holds is not used.
+/// Why the content of a file is not used.
 fn why_forgotten(before: &Header, now: &Header) -> Option<&'static str> {
     let is_same_boot = before.boot == now.boot && before.boot != [0; 16];
     if (before.page_bytes, before.slots) != (now.page_bytes, now.slots) {

@@ -10,7 +10,7 @@ use super::*;
 const PAGE: usize = 4096;
 const PAGES: u64 = 1_000;
 
-/// A spill file of 100 slots that goes when it is dropped.
+/// A spill file of 100 slots, removed on drop.
 struct Kept(PathBuf);
 
 impl Kept {
@@ -114,11 +114,11 @@ fn what_may_be_stale_is_forgotten() {
     let larger = kept.try_open(200, Some("a"), false).expect("it can be opened");
     assert_eq!(forgotten(&larger), ("its pages or its size were others", 0));
     drop(larger);
-    // Clients have written: the orderly end says what the backing is then, `kill -9` does not.
+    // Clients have written: an orderly end records the backing's new identity, `kill -9` does not.
     fill("a", true).close(Some("b")).expect("it can be written");
     assert_eq!(forgotten(&kept.open("b", true)), ("nothing", 20));
     assert_eq!(forgotten(&kept.open("c", true)), ("the backing has changed, or was another one", 0));
-    // The machine has stopped.
+    // The machine was rebooted.
     for (writable, expected) in [(false, ("nothing", 20)), (true, ("the machine stopped while clients could write", 0))]
     {
         let spill = fill("d", writable);
@@ -143,7 +143,7 @@ fn damage_is_noticed() {
         file.read_exact_at(&mut byte, at).expect("it can be read");
         file.write_all_at(&[byte[0] ^ 1], at).expect("it can be written");
     };
-    // A byte of a page, of a checksum, of a page's number; and a page written half.
+    // A byte of a page, of a checksum and of a page's number, and a half-written page.
     flip(layout.slot(slots[0].into()) + 4095);
     flip(layout.entry(slots[1].into()) + 20);
     flip(layout.entry(slots[2].into()) + 2);
@@ -158,7 +158,7 @@ fn damage_is_noticed() {
     let spill = kept.open("a", false);
     assert_eq!((spill.report().forgotten, stored(&spill, 0).len()), (Some("it is too short"), 0));
     store(&spill, 9, 0);
-    // It becomes shorter while it is used: what cannot be read is missing.
+    // The file is truncated while in use: pages that cannot be read are missing.
     file.set_len(layout.slot(0)).expect("it can be cut");
     assert_eq!((reads(&spill, 9), spill.report().totals.failed_requests), (None, 1));
     store(&spill, 9, 0);
@@ -214,7 +214,7 @@ fn the_serving_thread_waits_for_no_write_of_the_file() {
     (0..100).for_each(|page| store(&spill, page, 0));
     let place = spill.begin(200).expect("there is room");
     std::thread::scope(|scope| {
-        // Entries are being written, for as long as the disk takes.
+        // Another thread is writing entries.
         let writing = spill.entries();
         let others = [
             scope.spawn(|| spill.forget(1..3).expect("it can be written")),
@@ -260,7 +260,7 @@ fn threads_that_store_read_and_change_pages_see_none_that_is_older() {
         threads.into_iter().map(|thread| thread.join().expect("no page is older")).collect()
     });
     assert!(ended.iter().all(|(_, found)| *found > 100));
-    // The table of the file and that of the directory are the same: a new start finds what is there, and nothing older.
+    // The table of the file equals the table in memory: after a restart, everything is found, and nothing older.
     let entries = read_table(&spill.file, spill.layout).expect("it can be read");
     assert!(entries == spill.lock().table);
     spill.close(Some("a")).expect("it can be written");
@@ -273,7 +273,7 @@ fn threads_that_store_read_and_change_pages_see_none_that_is_older() {
     }
 }
 
-/// Pages that leave the cache, come back and change, at random, with starts between: what is read is what it was last.
+/// Pages are evicted, read back and changed at random, with restarts in between: each read returns the latest content.
 #[test]
 fn no_page_is_ever_older_than_the_backing() {
     for seed in 0..40 {
@@ -304,8 +304,8 @@ fn no_page_is_ever_older_than_the_backing() {
                     identity += 1;
                 }
                 98 => {
-                    // An orderly end, or `kill -9`: without the identity of the backing as it is now all is forgotten, with it
-                    // what is left must be right too.
+                    // An orderly end, or `kill -9`: without the backing's current identity everything is discarded;
+                    // with it, the remaining pages must be correct, too.
                     storing.drain(..).for_each(|(place, version)| spill.store(place, &bytes(place.page, version)));
                     let now = identity.to_string();
                     if random.random() {
@@ -325,7 +325,7 @@ fn no_page_is_ever_older_than_the_backing() {
     }
 }
 
-/// Pages of the backing have versions, in a file that is not the spill file's.
+/// The versions of the backing's pages, in a separate file.
 fn versions(machine: &Machine) -> Vec<u8> {
     std::fs::read(machine.path("versions")).expect("it is there")
 }
@@ -335,7 +335,7 @@ fn spill_on(machine: &Machine) -> Result<Spill, String> {
     Spill::open(&text, (PAGES * PAGE as u64, PAGE as u64), Some("a"), true).map_err(|error| error.to_string())
 }
 
-/// How many of 40 pages are there, each as it is in the backing.
+/// The number of the 40 pages that are found, each equal to the backing.
 fn found(machine: &Machine, spill: &Spill) -> usize {
     let versions = versions(machine);
     let read = |page: u64| {
@@ -346,7 +346,7 @@ fn found(machine: &Machine, spill: &Spill) -> usize {
     (0..40).filter(|page| read(*page)).count()
 }
 
-/// A server from its start to its end: pages are read, stored, changed, stored again.
+/// A server's lifetime: pages are read, stored, changed and stored again.
 fn serve(machine: &Machine) -> String {
     let spill = match spill_on(machine) {
         Ok(spill) => spill,
@@ -392,7 +392,7 @@ fn at_every_call_that_fails_no_page_is_older_than_the_backing() {
             assert_eq!(found(machine, &spill), 40, "{outcome}");
         });
     }
-    // What is no spill file stays, whatever fails.
+    // A foreign file is kept, whatever fails.
     let foreign = || {
         let machine = new();
         machine.write("spill/file", "my thesis");

@@ -1,4 +1,4 @@
-//! An export on a virtual clock, before a backing in memory.
+//! An export on a virtual clock, in front of a backing in memory.
 
 #![allow(dead_code)] // Each test uses a part of it.
 
@@ -31,19 +31,19 @@ pub fn conductor(level: &str, size_bytes: u64) -> Conductor {
     Conductor::new(setting, level.tier)
 }
 
-/// Bytes, some of which cannot be read or changed.
+/// Bytes in memory, some of which cannot be read or changed.
 #[derive(Default)]
 pub struct Memory {
     pub bytes: Vec<u8>,
-    /// Pages: reads of them fail.
+    /// Pages whose reads fail.
     pub bad: Vec<u64>,
-    /// Pages: changes of them fail, and change nothing.
+    /// Pages whose changes fail without effect.
     pub fixed: Vec<u64>,
-    /// The next sync fails, and these bytes are all that is left.
+    /// If set, the next sync fails and leaves these bytes.
     pub left: Option<Vec<u8>>,
 }
 
-/// The same as a backing.
+/// [`Memory`] as a backing.
 #[derive(Clone, Default)]
 pub struct Shared(Arc<Mutex<Memory>>);
 
@@ -53,7 +53,7 @@ impl Shared {
     }
 }
 
-/// Whether one of `pages` is touched.
+/// Whether the range touches one of `pages`.
 pub fn meets(pages: &[u64], offset: u64, length: u64) -> bool {
     let touched = offset / PAGE..(offset + length).div_ceil(PAGE);
     pages.iter().any(|page| touched.contains(page))
@@ -101,17 +101,17 @@ impl Backing for Shared {
     }
 }
 
-/// A backing in memory whose work ends when the test says so.
+/// An export over a backing in memory, whose work ends when the test decides.
 pub struct World {
     pub conductor: Conductor,
     shared: Shared,
     backing: Box<dyn Backing>,
     pub now: Nanos,
-    /// By when it ends, in the order in which it began.
+    /// Keyed by end time and sequence number.
     pub under_way: BTreeMap<(Nanos, u64), (u64, Work)>,
     begun: u64,
     pub answers: BTreeMap<u64, Answer>,
-    /// What a read takes, by its first page, and anything else, by a number of its own.
+    /// Duration of a read, by its first page, and of other work, by a number of its own.
     pub takes: fn(u64) -> Nanos,
 }
 
@@ -122,7 +122,7 @@ impl World {
         Self::before(level, shared.clone(), None)
     }
 
-    /// With `spill` between the cache and what is in `shared`.
+    /// Places `spill` between the cache and `shared`.
     pub fn before(level: &str, shared: Shared, spill: Option<Arc<Spill>>) -> Self {
         let mut conductor = conductor(level, shared.about().size_bytes);
         let mut backing: Box<dyn Backing> = Box::new(shared.clone());
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// What is behind the cache.
+    /// The content of the backing.
     pub fn memory(&self) -> MutexGuard<'_, Memory> {
         self.shared.lock()
     }
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// Lets the next thing end; false if nothing is under way.
+    /// Completes the next work; false if there is none.
     pub fn step(&mut self) -> bool {
         let Some(((at, _), (id, work))) = self.under_way.pop_first() else { return false };
         self.now = at.max(self.now);
@@ -177,7 +177,7 @@ impl World {
         true
     }
 
-    /// Lets so much time pass, and what happens in it happen.
+    /// Advances the clock by `time`, with everything that happens in it.
     pub fn pass(&mut self, time: Nanos) {
         let until = self.now + time;
         loop {
@@ -194,7 +194,7 @@ impl World {
         self.now = until;
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a read and waits for its answer.
     pub fn read(&mut self, id: u64, offset: u64, length: u32) -> Answer {
         self.ask(id, offset, length, Op::Read);
         self.instant();

@@ -1,4 +1,4 @@
-//! Cases drawn from a seed.
+//! Random cases from a seed.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,7 +25,6 @@ const LEVELS: [&str; 12] = [
     "blocks = 0",
 ];
 
-/// What a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Read,
@@ -38,7 +37,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether something is stable when it is answered.
+    /// Whether data is stable once it is answered.
     pub fn syncs(self) -> bool {
         matches!(self, Self::Flush | Self::Write { fua: true } | Self::Zero { fua: true } | Self::Trim { fua: true })
     }
@@ -51,7 +50,7 @@ impl Kind {
 /// How a server ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It answers what has come, and closes its files.
+    /// It answers outstanding requests and closes its files.
     Drained,
     /// `kill -9`.
     Killed,
@@ -67,7 +66,7 @@ pub enum What {
         bytes: Range<u64>,
         kind: Kind,
     },
-    /// A client is gone, whatever it waits for; the next of its number is another one.
+    /// A client disconnects, whatever it waits for; the next one with its number is another client.
     Dies {
         client: u32,
     },
@@ -82,21 +81,21 @@ pub enum What {
     Sticks {
         page: u64,
     },
-    /// The next call of the backing takes a minute, whatever it is.
+    /// The next call of the backing takes a minute.
     Stalls,
-    /// The backing, if it is a server, is restarted.
+    /// The backing is restarted, if it is a server.
     Disconnects,
     Restart(End),
 }
 
-/// After so much time.
+/// An event, `after` the previous one.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub after: Nanos,
     pub what: What,
 }
 
-/// Hints of what is going to be read.
+/// Hints of the coming reads.
 #[derive(Debug, Clone)]
 pub struct Hints {
     pub policy: &'static str,
@@ -104,10 +103,9 @@ pub struct Hints {
     pub budget_pages: u64,
 }
 
-/// A case.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Of times and fates.
+    /// Seed of durations and outcomes.
     pub seed: u64,
     pub level: &'static str,
     pub size_bytes: u64,
@@ -119,7 +117,7 @@ pub struct Plan {
     pub is_server: bool,
     pub hints: Option<Hints>,
     pub events: Vec<Event>,
-    /// Pages whose numbers are not given to others although nothing needs them, if these are fewer than a server's.
+    /// Number of unneeded pages that keep their numbers, if fewer than the server's default.
     pub numbered: Option<usize>,
 }
 
@@ -148,7 +146,6 @@ impl fmt::Display for Plan {
 }
 
 impl Plan {
-    /// The case of a seed.
     pub fn drawn(seed: u64) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let pages = random.random_range(20..130);
@@ -170,7 +167,7 @@ impl Plan {
     }
 }
 
-/// What makes a case simpler.
+/// Simplifications of a case.
 pub const SIMPLER: [fn(&mut Plan); 6] = [
     |plan| plan.numbered = None,
     |plan| plan.hints = None,
@@ -190,7 +187,7 @@ fn time(random: &mut ChaCha8Rng) -> Nanos {
 
 fn events(random: &mut ChaCha8Rng, size_bytes: u64) -> Vec<Event> {
     let clients = random.random_range(1..=6);
-    // Of ten requests.
+    // Out of ten requests.
     let changing = if random.random_bool(0.7) { random.random_range(1..7) } else { 0 };
     let faults = random.random_bool(0.7);
     let near = random.random_range(0.0..1.0);
@@ -251,7 +248,7 @@ fn kind(random: &mut ChaCha8Rng, changing: u32) -> Kind {
     }
 }
 
-/// Near one another, as programs' requests are, or anywhere; changes in whole grains.
+/// Close to one another like a program's requests, or anywhere; changes cover whole grains.
 fn bytes(random: &mut ChaCha8Rng, kind: Kind, at: &mut u64, near: f64, size_bytes: u64) -> Range<u64> {
     if kind == Kind::Flush {
         return 0..0;
@@ -286,7 +283,7 @@ fn broken(random: &mut ChaCha8Rng) -> Broken {
     *all.choose(random).unwrap()
 }
 
-/// Of what is going to be read, some of them wrong.
+/// Hints of the coming reads, some of them wrong.
 fn hints(random: &mut ChaCha8Rng, events: &[Event], pages: u64) -> Hints {
     let wrong = random.random_range(0.0..1.0);
     let mut named = Vec::new();

@@ -1,14 +1,17 @@
-//! One case of the whole-system fuzzer of the server: an export, its clients and its backing on a virtual clock, with their faults, looked at
-//! after every instant. What breaks a rule is shrunk to a small case.
+//! One case of the whole-system fuzzer of the server: an export, its clients and its faulty backing on a virtual clock,
+//! checked after every instant. A case that breaks an invariant is shrunk.
 //!
-//! What must hold:
+//! Invariants:
 //!
-//! - each request is answered once, with what its bytes may be at that time, or with an error while what it touches is at fault;
-//! - a change that was answered is there afterwards, and after a stop of the machine if it was flushed, or was to be stable by itself;
-//! - the bytes of an answer stay what they are until the client has them;
-//! - once changes that were acknowledged may be lost, no sync is answered, and reads bring what is there now;
-//! - a call that is stuck delays no request for other pages; what clients wait for is not behind prefetches;
-//! - what the conductor says of itself fits together (`Conductor::check`); at the end, no buffer is lost and the cache is what the backing is.
+//! - each request is answered once, with bytes that are valid at that time, or with an error while something it touches
+//!   is faulty;
+//! - an acknowledged change persists, and also survives a stop of the machine if it was flushed or was to be stable by
+//!   itself;
+//! - the bytes of an answer do not change until the client has them;
+//! - once acknowledged changes may be lost, no sync succeeds, and reads return the current content;
+//! - a stuck call does not delay requests for other pages; demand fetches do not wait behind prefetches;
+//! - the conductor's state is consistent (`Conductor::check`); at the end, no buffer is lost and the cache equals the
+//!   backing.
 
 mod drawn;
 mod model;
@@ -24,24 +27,22 @@ use drawn::SIMPLER;
 pub use planted::Planted;
 use world::World;
 
-/// Attempts at most to make a case smaller.
+/// Maximum number of attempts to shrink a case.
 const ATTEMPTS_MAX: u32 = 600;
 
-/// What a case has done.
+/// Statistics of a case.
 #[derive(Debug, Default, Clone)]
 pub struct Done {
     pub requests: u64,
     pub failed: u64,
     pub reads: u64,
     pub instants: u64,
-    /// Bytes that were held against the model.
+    /// Bytes compared with the model.
     pub checked_bytes: u64,
-    /// By kind.
     pub faults: BTreeMap<String, u64>,
 }
 
 impl Done {
-    /// Of both.
     pub fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.failed += other.failed;
@@ -52,26 +53,26 @@ impl Done {
     }
 }
 
-/// Runs a case; panics where something does not hold.
+/// Runs a case; panics if an invariant is broken.
 pub fn run(plan: &Plan, fault: Option<Planted>) -> Done {
     let mut world = World::new(plan, fault);
     plan.events.iter().for_each(|event| world.happens(event));
     world.ends()
 }
 
-/// What a case says that breaks a rule.
+/// The panic message of a case that breaks an invariant.
 pub fn fault(plan: &Plan, fault: Option<Planted>) -> Option<String> {
     let said = catch_unwind(AssertUnwindSafe(|| run(plan, fault))).err()?;
     let text = said.downcast_ref::<String>().cloned();
     Some(text.or_else(|| said.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
 }
 
-/// A message without its numbers: what tells faults apart.
+/// A message without its numbers, to compare faults.
 pub fn words(said: &str) -> String {
     said.chars().filter(|letter| !letter.is_ascii_digit()).collect()
 }
 
-/// A smaller case that says the same.
+/// A smaller case with the same message.
 pub fn shrunk(plan: &Plan, planted: Option<Planted>) -> Plan {
     let Some(said) = fault(plan, planted) else { return plan.clone() };
     let mut attempts = ATTEMPTS_MAX;
@@ -87,7 +88,7 @@ pub fn shrunk(plan: &Plan, planted: Option<Planted>) -> Plan {
             small = other;
         }
     }
-    // Events in ever smaller groups.
+    // Remove events in ever smaller groups.
     let mut group = small.events.len().div_ceil(2);
     while group > 0 {
         let mut at = 0;

@@ -1,14 +1,13 @@
-//! What the bytes of an export may be. Contents are versions of grains: a change of a grain makes it a new version, by which each of its bytes can be
-//! told from every other's. Times are counts of what has happened.
+//! Model of the valid contents of an export. Content is a version of each grain: a change gives its grains a new
+//! version, whose bytes differ from all others. Times are counts of events.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::storage::GRAIN;
 
-/// Zeroes.
 pub const ZEROES: u64 = 0;
-/// What is there at first.
+/// The initial content.
 pub const FIRST: u64 = 1;
 
 /// The bytes of a grain.
@@ -24,32 +23,31 @@ pub fn content(version: u64, grain: u64) -> [u8; GRAIN as usize] {
 #[derive(Debug, Clone)]
 struct Entry {
     version: u64,
-    /// When it was asked for, and answered.
+    /// When it was requested and answered.
     started: u64,
     ended: Option<u64>,
-    /// When a later version was answered that took its place.
+    /// When a later version that replaced it was answered.
     superseded: Option<u64>,
-    /// A stop of the machine does not bring it back.
+    /// A stop of the machine cannot bring it back.
     is_gone: bool,
 }
 
-/// How a change was answered.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is there.
+    /// It took effect.
     Made,
-    /// It may be there, as what was before may be.
+    /// It may or may not have taken effect.
     Either,
 }
 
-/// A change that has not been answered.
+/// A change without an answer.
 struct Change {
     grains: Range<u64>,
     started: u64,
     fua: bool,
 }
 
-/// All of it.
 pub struct Model {
     grains: Vec<Vec<Entry>>,
     changes: BTreeMap<u64, Change>,
@@ -61,7 +59,7 @@ impl Model {
         Self { grains: vec![vec![entry(FIRST, 0, Some(0))]; grains as usize], changes: BTreeMap::new(), now: 0 }
     }
 
-    /// Something happens.
+    /// Counts an event.
     pub fn tick(&mut self) -> u64 {
         self.now += 1;
         self.now
@@ -71,14 +69,14 @@ impl Model {
         &mut self.grains[grains.start as usize..grains.end as usize]
     }
 
-    /// The change of this number makes grains `version`.
+    /// Change `number` gives grains the version `version`.
     pub fn begins(&mut self, number: u64, grains: Range<u64>, version: u64, fua: bool) {
         let started = self.tick();
         self.of(&grains).iter_mut().for_each(|entries| entries.push(entry(version, started, None)));
         self.changes.insert(number, Change { grains, started, fua });
     }
 
-    /// It was answered. `oldest` is when the oldest read that is not answered began.
+    /// The change was answered. `oldest` is when the oldest unanswered read began.
     pub fn ends(&mut self, number: u64, fate: Fate, oldest: u64) {
         let now = self.tick();
         let Some(Change { grains, started, fua }) = self.changes.remove(&number) else { return };
@@ -89,14 +87,14 @@ impl Model {
                 } else if fate == Fate::Made && entry.ended.is_some_and(|ended| ended < started) {
                     entry.superseded.get_or_insert(now);
                 }
-                // What has been made since may have been made after it, however late its answer is.
+                // Later versions may have been made after it, however late its answer is.
                 entry.is_gone |= fate == Fate::Made && fua && entry.ended.is_some_and(|ended| ended < started);
             }
             entries.retain(|entry| !entry.is_gone || entry.superseded.is_none_or(|at| at > oldest));
         }
     }
 
-    /// Nothing that has not been answered will be.
+    /// Outstanding requests will not be answered.
     pub fn gives_up(&mut self) {
         let now = self.tick();
         self.changes.clear();
@@ -109,17 +107,17 @@ impl Model {
         entries.for_each(|entry| entry.is_gone |= entry.superseded.is_some_and(|at| at < started));
     }
 
-    /// Acknowledged changes may be lost: of each grain, whatever may be stable may be there.
+    /// Acknowledged changes may be lost: each grain may have any version that may be stable.
     pub fn loses(&mut self) {
         self.grains.iter_mut().flatten().for_each(|entry| entry.superseded = None);
     }
 
-    /// Whether `bytes` may have come from byte `first` on, by a read that began at `since`.
+    /// Whether a read of byte `first` that began at `since` may return `bytes`.
     pub fn may_bring(&self, first: u64, bytes: &[u8], since: u64) -> Result<(), String> {
         self.are(first, bytes, |entry| entry.superseded.is_none_or(|at| at > since))
     }
 
-    /// Whether `bytes` may be all there is after a stop of the machine. They are what there is from then on.
+    /// Whether `bytes` may be the content after a stop of the machine. They are the content from then on.
     pub fn may_be_left(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.are(0, bytes, |entry| !entry.is_gone)?;
         let now = self.tick();

@@ -1,5 +1,5 @@
-//! Faults planted on purpose, which the cases must find. All are around the server: in a backing or a queue that wraps the real one, in what
-//! the host does with work and answers, and in what the server is told of itself.
+//! Deliberate faults that the cases must find. All are planted around the server: in a wrapper of the backing or of the
+//! queue, in the host's handling of work and answers, and in what the server is told.
 
 #![allow(dead_code)] // The example plants none.
 
@@ -13,56 +13,55 @@ use headstart_serve::queue::{Piece, Queue, ReadQueue};
 use headstart_serve::work::Change;
 use headstart_types::Nanos;
 
-/// A read under way for so long is stuck.
+/// A read in flight for this long is stuck.
 const STUCK: Nanos = Nanos::from_millis(1_000);
 
-/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planted {
-    // Of the backing.
+    // Faults of the backing.
     /// Pages arrive with a wrong byte.
     WrongByte,
-    /// A change that has failed is answered as if it had not.
+    /// A failed change is reported as successful.
     HidesFailure,
-    /// Changes are answered and not made.
+    /// Changes are answered but not made.
     LosesWrite,
-    /// A flush is answered and not made.
+    /// A flush is answered but not made.
     SkipsFlush,
-    /// A write that is to be stable is not.
+    /// A write that must be stable is not.
     DropsFua,
-    /// A connection that is lost with unflushed changes is made anew without a word.
+    /// A connection lost with unflushed changes is silently replaced.
     ForgetsLostConnection,
-    /// What the cache has dropped stays in the spill file and in the system's page cache.
+    /// Lost pages stay in the spill file and in the system's page cache.
     KeepsLost,
-    // Of the queue.
+    // Faults of the queue.
     /// Pages are read while they change.
     ReadsBesideChange,
     /// Pages change while they are read.
     ChangesBesideRead,
-    /// What clients wait for is behind prefetches.
+    /// Demand fetches wait behind prefetches.
     DemandBehindPrefetch,
-    /// Prefetches leave no room for what clients wait for.
+    /// Prefetches leave no room for demand fetches.
     PrefetchesFillQueue,
-    /// One read that is stuck holds up the others.
+    /// A stuck read delays the others.
     WaitsForStuck,
-    // Of the host.
+    // Faults of the host.
     /// Pages in the cache do not change with the backing.
     StaleCache,
-    /// Pages stay in the cache though their change has failed.
+    /// Pages stay in the cache although their change failed.
     KeepsFailed,
     /// Requests are answered twice.
     AnswersTwice,
     /// Requests are not answered.
     LosesAnswer,
-    /// Buffers are not used again.
+    /// Buffers are not reused.
     LosesBuffer,
     /// The number of a page that requests wait for is given to another page.
     GivesNumbersAway,
-    /// A sync is answered although one before it has failed.
+    /// A sync succeeds although an earlier one failed.
     ForgetsFailedSync,
-    /// The thread that serves clients waits for a call that is stuck.
+    /// The thread that serves clients waits for a stuck call.
     ServesAndWaits,
-    // Of what the server is told.
+    // Faults of what the server is told.
     /// A bad page fails its neighbours.
     SpreadsError,
     /// A frame of the level is never free again.
@@ -95,7 +94,7 @@ impl Planted {
         Self::LosesFrame,
     ];
 
-    /// The tier with the fault, if it is one of a tier.
+    /// The tier, with the fault if it is one of a tier.
     #[must_use]
     pub fn within(self, mut tier: Tier) -> Tier {
         if self == Self::LosesFrame {
@@ -105,7 +104,7 @@ impl Planted {
     }
 }
 
-/// A backing with the fault, if it is one of a backing.
+/// A backing, with the fault if it is one of a backing.
 pub struct FaultyBacking {
     pub backing: Box<dyn Backing>,
     pub fault: Planted,
@@ -152,7 +151,7 @@ impl Backing for FaultyBacking {
     }
 }
 
-/// A queue with the fault, if it is one of a queue.
+/// A queue, with the fault if it is one of a queue.
 pub struct FaultyQueue {
     pub queue: Queue,
     pub fault: Option<Planted>,

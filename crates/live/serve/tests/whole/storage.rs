@@ -1,5 +1,5 @@
-//! The backing: bytes with faults, and a cache of its own, whose contents are lost in part when the machine stops, when a sync fails, and
-//! when the connection to it is lost. It is a file, or a server behind a connection.
+//! A faulty backing with a cache of its own, part of which is lost when the machine stops, a sync fails, or the
+//! connection is lost. It is a file, or a server behind a connection.
 
 use std::io;
 use std::ops::Range;
@@ -15,30 +15,29 @@ use rand_chacha::ChaCha8Rng;
 use super::model::{content, FIRST};
 
 pub const PAGE: u64 = 4096;
-/// Changes are of so many bytes, and of multiples of it.
+/// Changes are aligned to this and are multiples of it.
 pub const GRAIN: u64 = 256;
 
-/// How pages fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
-    /// Reads give EIO.
+    /// Reads fail with EIO.
     Reads,
-    /// Reads bring too little.
+    /// Reads are short.
     ShortReads,
-    /// Changes give EIO, and are made, or not, or in part.
+    /// Changes fail with EIO, and take effect completely, partly or not at all.
     Changes,
-    /// There is nothing any more, of any page.
+    /// The storage is gone, for every page.
     Vanished,
-    /// Syncs give EIO. What they should have made stable is, or never will be, grain by grain.
+    /// Syncs fail with EIO. Each grain that they should have made stable either is, or never will be.
     Syncs,
-    /// There are no more descriptors: all fails, and changes nothing.
+    /// Out of descriptors: everything fails without effect.
     Descriptors,
-    /// There is no more memory: the same.
+    /// Out of memory: everything fails without effect.
     Memory,
 }
 
 impl Broken {
-    /// Whether it fails what touches other pages, too.
+    /// Whether requests for other pages fail, too.
     pub fn is_everywhere(self) -> bool {
         matches!(self, Self::Vanished | Self::Descriptors | Self::Memory)
     }
@@ -47,16 +46,16 @@ impl Broken {
 pub struct Inner {
     pub bytes: Vec<u8>,
     stable: Vec<u8>,
-    /// Grains that a sync that failed has left out: they are taken for stable until they change again.
+    /// Grains omitted by a failed sync: considered stable until they change again.
     skipped: Vec<bool>,
-    /// It is a server behind a connection, which is up.
+    /// If it is a server behind a connection: whether that is up.
     pub connection: Option<bool>,
-    /// Acknowledged changes may have been lost: no sync may be answered from now on.
+    /// Acknowledged changes may have been lost: no sync may succeed from now on.
     pub has_lost: bool,
-    /// A sync has failed in some other way: none need be.
+    /// A sync failed in some other way: later ones may fail.
     pub may_refuse: bool,
     pub broken: Vec<(Range<u64>, Broken)>,
-    /// How often it has changed.
+    /// Number of changes.
     pub changes: u64,
     random: ChaCha8Rng,
 }
@@ -86,7 +85,7 @@ impl Storage {
         self.0.lock().unwrap()
     }
 
-    /// The machine stops: of what is not stable, any part is lost.
+    /// Stops the machine: any part of the unstable data is lost.
     pub fn crash(&self) {
         let mut inner = self.lock();
         for grain in 0..inner.skipped.len() {
@@ -95,13 +94,13 @@ impl Storage {
         }
     }
 
-    /// The server is restarted, and the connection to it lost.
+    /// Restarts the server, which breaks the connection.
     pub fn disconnect(&self) {
         self.crash();
         self.lock().connection = Some(false);
     }
 
-    /// Another server starts in front of it.
+    /// Starts another server in front of it.
     pub fn reopen(&self) {
         let mut inner = self.lock();
         inner.connection = inner.connection.map(|_| true);
@@ -109,7 +108,7 @@ impl Storage {
         self.1.reset();
     }
 
-    /// The connection, which is made anew if it is lost, as that of an `NbdBacking` is.
+    /// Checks the connection; reconnects if it was lost, like an `NbdBacking`.
     fn connected(&self) -> io::Result<()> {
         let mut inner = self.lock();
         if inner.connection == Some(false) {
@@ -135,7 +134,7 @@ impl Storage {
         let (from, to) = (offset as usize, (offset + length) as usize);
         let fails = inner.fails(offset, length, |broken| broken == Broken::Changes);
         let grains = length / GRAIN;
-        // What fails may be made up to any of its grains.
+        // A failing change may be made up to any grain.
         let made = if fails.is_some() { inner.random.random_range(0..=grains) } else { grains };
         let mut new = inner.bytes[from..to].to_vec();
         with(&mut new);
@@ -167,7 +166,7 @@ impl Storage {
         self.1.sync(true, || inner.sync(grains))
     }
 
-    /// The page cache of a file gives up what could not be written; another connection may be made to a server.
+    /// Drops what could not be written from a file's page cache, or permits a new connection to a server.
     fn renew(&self) {
         let mut inner = self.lock();
         for grain in 0..inner.skipped.len() {
@@ -180,7 +179,7 @@ impl Storage {
 }
 
 impl Inner {
-    /// A grain becomes what is stable, or the other way round.
+    /// Copies a grain from the stable content, or to it.
     fn settle(&mut self, grain: usize, loses: bool) {
         let bytes = grain * GRAIN as usize..(grain + 1) * GRAIN as usize;
         let (now, stable) = (&mut self.bytes[bytes.clone()], &mut self.stable[bytes]);
@@ -192,7 +191,7 @@ impl Inner {
         self.skipped[grain] = false;
     }
 
-    /// Makes grains stable; where that fails, all that are not may be left out.
+    /// Makes grains stable; on failure, any unstable grains may be omitted.
     fn sync(&mut self, grains: Range<usize>) -> io::Result<()> {
         if let Some(error) = self.fails(0, u64::MAX - PAGE, |how| how == Broken::Syncs) {
             self.has_lost = true;
@@ -212,7 +211,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The error of work on these bytes, if it fails.
+    /// The error of an operation on these bytes, if it fails.
     pub fn fails(&self, offset: u64, length: u64, is: impl Fn(Broken) -> bool) -> Option<io::Error> {
         let touched = offset / PAGE..(offset + length).div_ceil(PAGE);
         let meets = |pages: &Range<u64>| pages.start < touched.end && touched.start < pages.end;
@@ -232,7 +231,7 @@ impl Backing for Storage {
         About::of(self.lock().bytes.len() as u64)
     }
 
-    /// What is there: whether it can be read shows at the end.
+    /// Reads without faults, which are applied at completion.
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
         self.connected()?;
         let inner = self.lock();

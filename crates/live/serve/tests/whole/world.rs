@@ -26,34 +26,34 @@ use super::planted::{FaultyBacking, FaultyQueue, Planted};
 use super::storage::{Broken, Storage, GRAIN, PAGE};
 use super::Done;
 
-/// What takes a minute.
+/// Duration of a stuck call.
 const STUCK: Nanos = Nanos::from_millis(60_000);
-/// What no request takes that has nothing to do with that.
+/// Longer than any request takes that is independent of a stuck call.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
 
-/// Work that a request wants of the backing itself has the request's number, and this.
+/// Added to the number of a request for its direct work on the backing.
 const DIRECT: u64 = 1 << 32;
 
-/// So many frames are enough for what else goes on.
+/// Frames that suffice for other requests.
 const FRAMES_LEFT: u64 = 16;
 
-/// A request that is not answered.
+/// A request without an answer.
 struct Open {
     client: (u32, u32),
     bytes: Range<u64>,
     kind: Kind,
     at: Nanos,
-    /// When it began, as the model counts.
+    /// When it began, in the model's time.
     since: u64,
-    /// Something that it touches has been at fault since then.
+    /// Something that it touches was faulty since then.
     may_fail: bool,
-    /// When it was asked, acknowledged changes may have been lost.
+    /// Acknowledged changes may have been lost when it was sent.
     has_lost: bool,
-    /// And none before it had been told so.
+    /// No earlier request had been told of the loss.
     is_first: bool,
 }
 
-/// Work under way, with what has come of it if that is known.
+/// Work in flight, with its result if known.
 struct Working {
     id: u64,
     work: Work,
@@ -72,20 +72,21 @@ pub struct World<'a> {
     now: Nanos,
     working: BTreeMap<(Nanos, u64), Working>,
     open: BTreeMap<u64, Open>,
-    /// What a planted fault keeps from the server, by request: the bytes of a write, or (none) that a change has failed.
+    /// What a planted fault withholds from the server, by request: the bytes of a write, or (empty) the failure of a
+    /// change.
     withheld: BTreeMap<u64, Vec<u8>>,
-    /// Answers that clients are reading, with their bytes.
+    /// Answers that clients are reading, with the expected bytes.
     held: BTreeMap<(Nanos, u64), (Data, Vec<u8>)>,
-    /// By client: how many have gone by its number.
+    /// Number of disconnected clients by client number.
     gone: BTreeMap<u32, u32>,
     sticks: Vec<u64>,
-    /// Calls that are going to be stuck.
+    /// Number of coming calls that will be stuck.
     stalls: u32,
-    /// Until when nothing is served, where that is the fault.
+    /// With the fault `ServesAndWaits`: nothing is served until then.
     waits_until: Nanos,
-    /// Since when reads bring what the backing has now, after acknowledged changes were lost.
+    /// Time from which reads return the backing's current content, after acknowledged changes were lost.
     settled: Option<u64>,
-    /// The server has found that acknowledged changes may be lost.
+    /// The server has noticed that acknowledged changes may be lost.
     was_over: bool,
     counted: u64,
     done: Done,
@@ -129,14 +130,14 @@ impl<'a> World<'a> {
         world
     }
 
-    /// A server starts.
+    /// Starts a server.
     fn starts(&mut self) {
         self.conductor = conductor(self.plan, self.fault);
         self.backing = Box::new(self.storage.clone());
         if self.plan.spill {
             let name = format!("headstart-whole-{}-{:?}", std::process::id(), std::thread::current().id());
             let path = std::env::temp_dir().join(name);
-            // 70 slots, and what a file has beside them.
+            // 70 slots, plus the header and the table.
             let text = format!("{}:{}B", path.display(), 8192 + 70 * (PAGE + 32));
             let identity = self.identity();
             let spill =
@@ -166,7 +167,7 @@ impl<'a> World<'a> {
         self.syncs();
     }
 
-    /// A server that starts makes stable what one before it has acknowledged, or does not start until that is possible.
+    /// A starting server makes stable what its predecessor acknowledged, or does not start until that is possible.
     fn syncs(&mut self) {
         let is_away = |storage: &Storage| storage.lock().connection == Some(false);
         let mut loses = self.storage.lock().has_lost || is_away(&self.storage);
@@ -179,7 +180,8 @@ impl<'a> World<'a> {
         }
         if loses {
             if self.plan.is_server {
-                // A server that has forgotten a failed sync is restarted, too: nothing else tells what it still has only in its cache.
+                // If the upstream server forgot a failed sync, it is restarted, too: only that settles what it had only
+                // in its cache.
                 self.storage.crash();
             }
             self.model.loses();
@@ -189,7 +191,7 @@ impl<'a> World<'a> {
         (self.settled, self.was_over) = (None, false);
     }
 
-    /// What tells the backing from itself after a change; a server does not say.
+    /// Identity of the backing and its content; a server has none.
     fn identity(&self) -> Option<String> {
         (!self.plan.is_server).then(|| format!("changed {} times", self.storage.lock().changes))
     }
@@ -219,7 +221,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The server behind the connection is restarted.
+    /// Restarts the server behind the connection.
     fn disconnects(&mut self) {
         if !self.plan.is_server {
             return;
@@ -229,7 +231,7 @@ impl<'a> World<'a> {
                 continue;
             }
             if self.random.random() {
-                // What comes of it is not heard of.
+                // The result is lost with the connection.
                 let has_lost = self.storage.lock().has_lost;
                 let _ = working.work.carry_out(&*self.backing);
                 self.storage.lock().has_lost = has_lost;
@@ -296,17 +298,17 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Requests may fail that touch what is broken now.
+    /// Marks the requests that touch something broken now, which may fail.
     fn may_fail(&mut self) {
         let inner = self.storage.lock();
         let alone = self.plan.fails_in_parts;
-        // A request may join a read that has been lost with a connection.
+        // A request may join a read that was lost with a connection.
         let joins = |working: &Working| matches!((&working.work, &working.done), (Work::Read { .. }, Some(Err(_))));
         let joins = self.working.values().any(joins);
         for open in self.open.values_mut() {
             let is = |how| how != Broken::Syncs && open.kind.changes() == (how == Broken::Changes);
             let fails = inner.fails(open.bytes.start, open.bytes.end - open.bytes.start, is).is_some();
-            // Where reads do not fail in parts, they do with their neighbours.
+            // If reads do not fail in parts, they fail together with their neighbours.
             let syncs = open.kind.syncs() && inner.broken.iter().any(|(_, how)| *how == Broken::Syncs);
             // A read that meets a second loss fails.
             let again = self.conductor.unstable().is_some() && inner.connection == Some(false);
@@ -315,7 +317,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets so much time pass, and what happens in it happen.
+    /// Advances the clock by `time`, with everything that happens in it.
     fn passes(&mut self, time: Nanos) {
         let until = self.now + time;
         while self.step(until) {}
@@ -323,7 +325,7 @@ impl<'a> World<'a> {
         self.is_prompt();
     }
 
-    /// Lets happen what happens next, if that is before `until`.
+    /// Runs the next event, if it is before `until`.
     fn step(&mut self, until: Nanos) -> bool {
         let ends = self.working.first_key_value().map(|(key, _)| key.0);
         let read = self.held.first_key_value().map(|(key, _)| key.0);
@@ -371,11 +373,11 @@ impl<'a> World<'a> {
         }
         let mut buffers = work.into_buffers();
         if result.is_err() {
-            // Whatever a read has left there is nothing to go by.
+            // The buffers of a failed read have undefined content.
             buffers.iter_mut().for_each(|buffer: &mut BytesMut| buffer.fill(0xee));
         }
         self.conductor.completed(Completed { id, buffers, result });
-        // Others may end at the same instant.
+        // More work may complete at the same instant.
         if self.working.first_key_value().is_none_or(|(key, _)| key.0 > self.now) {
             self.instant();
         }
@@ -407,7 +409,7 @@ impl<'a> World<'a> {
         self.settles();
     }
 
-    /// After a loss, and once what was under way then has ended, reads bring what the backing has.
+    /// After a loss, once the work in flight at that time has completed, reads return the backing's content.
     fn settles(&mut self) {
         let changes = |work: &Work| matches!(work, Work::Change(change) if !matches!(change, Change::Flush));
         let is_away = self.storage.lock().connection == Some(false);
@@ -441,7 +443,7 @@ impl<'a> World<'a> {
         if takes == STUCK && self.fault == Some(Planted::ServesAndWaits) {
             self.waits_until = self.now + STUCK;
         }
-        // What it does it does when it begins, or when it ends. What fails fails at the end.
+        // Work takes effect at its beginning or at its end, and fails at its end.
         let done = self.random.random::<bool>().then(|| work.carry_out(&*self.backing));
         self.working.insert((self.now + takes, self.counted), Working { id, work, done });
     }
@@ -500,7 +502,7 @@ impl<'a> World<'a> {
             }
             (Kind::Flush, Answer::Done) => self.model.flushed(open.since),
             (Kind::Write { .. } | Kind::Zero { .. }, Answer::Done) => self.model.ends(id, Fate::Made, oldest),
-            // A trim is a hint.
+            // A trim is only a hint.
             (Kind::Trim { .. }, Answer::Done) => self.model.ends(id, Fate::Either, oldest),
             (kind, Answer::Failed(_)) if kind.changes() => self.model.ends(id, Fate::Either, oldest),
             (Kind::Cache, Answer::Done) | (_, Answer::Failed(_)) => {}
@@ -508,7 +510,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// No request has waited for long that has nothing to do with a read that is stuck.
+    /// Checks that no request independent of a stuck read has waited for long.
     fn is_prompt(&mut self) {
         if !self.open.values().any(|open| open.at + PATIENCE < self.now) {
             return;
@@ -522,10 +524,10 @@ impl<'a> World<'a> {
                 Work::Store { .. } | Work::Extents { .. } => {}
             }
         }
-        // A sync that is stuck holds up those beside it, as they may have had its error.
+        // A stuck sync delays concurrent ones, as they may have had its error.
         let own: Vec<u64> = self.working.values().filter_map(|working| working.id.checked_sub(DIRECT)).collect();
         let syncs = self.open.iter().any(|(id, open)| open.kind.syncs() && own.contains(id));
-        // What waits for them, for what waits for them, and so on.
+        // Requests that wait for those, directly or indirectly.
         let waits = |(id, open): &(&u64, &Open)| own.contains(id) || syncs && open.kind.syncs();
         let (waiting, others): (Vec<_>, Vec<_>) = self.open.iter().partition(waits);
         stuck.extend(waiting.into_iter().filter(|(_, open)| open.kind.changes()).map(|(_, open)| pages(&open.bytes)));
@@ -542,10 +544,10 @@ impl<'a> World<'a> {
                 break;
             }
         }
-        // A level whose frames are all on their way has none for a demand.
+        // If all frames are in flight, a demand gets none.
         let frames = u64::from(self.conductor.setting().frames);
         let taken: u64 = stuck.iter().map(|pages| pages.end - pages.start).sum();
-        // Nor can a read start while as many as may be under way are stuck.
+        // A read cannot start while the maximum number of reads is stuck.
         let reads = self.working.values().filter(|working| matches!(working.work, Work::Read { .. })).count();
         if frames > 0 && frames < taken + FRAMES_LEFT || reads >= self.plan.depth as usize {
             others.clear();
@@ -554,13 +556,13 @@ impl<'a> World<'a> {
             let took = self.now - *at;
             assert!(took <= PATIENCE, "{kind:?} of {bytes:?} has waited {took} for none of {stuck:?}");
         }
-        // What has had to wait until now is waited for from now on.
+        // Requests delayed legitimately until now start to wait now.
         let prompt: Vec<u64> = others.iter().map(|(id, _)| **id).collect();
         let waiting = self.open.iter_mut().filter(|(id, _)| !prompt.contains(id));
         waiting.for_each(|(_, open)| open.at = self.now);
     }
 
-    /// Everything that is under way ends.
+    /// Completes everything in flight.
     fn drains(&mut self) {
         let soon = Nanos(u64::MAX);
         while !self.working.is_empty() || !self.held.is_empty() || self.waits_until > self.now {
@@ -584,7 +586,7 @@ impl<'a> World<'a> {
                 }
             }
         }
-        // What was under way has come as far as it has.
+        // Work in flight may or may not have taken effect.
         for (_, Working { mut work, done, .. }) in std::mem::take(&mut self.working) {
             if done.is_none() && !matches!(work, Work::Store { .. } | Work::Read { .. }) && self.random.random() {
                 let _ = work.carry_out(&*self.backing);
@@ -610,10 +612,10 @@ impl<'a> World<'a> {
         self.starts();
     }
 
-    /// The end: all is answered, and the cache is what the backing is.
+    /// At the end, everything is answered, and the cache equals the backing.
     pub fn ends(mut self) -> Done {
         self.storage.lock().broken.clear();
-        // A connection that is lost shows when it is needed.
+        // A lost connection is noticed when it is needed.
         self.asks(99, &(0..0), Kind::Flush);
         self.asks(99, &(0..1), Kind::Extents);
         self.drains();
