@@ -1,9 +1,8 @@
-//! The errors that a reply can carry: the specification fixes their numbers, on every system.
+//! The errors of replies; the specification fixes their numbers on every system.
 
 use std::fmt;
 use std::io;
 
-/// Why a request failed, as the protocol says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Errno {
     /// Operation not permitted: a write to a read-only export.
@@ -12,7 +11,7 @@ pub enum Errno {
     Io,
     /// Cannot allocate memory.
     NoMem,
-    /// Invalid argument; also every number that the specification does not name.
+    /// Invalid argument; also used for numbers that the specification does not name.
     Inval,
     /// No space left on device; also a write beyond the end.
     NoSpc,
@@ -52,7 +51,7 @@ impl Errno {
         (code != 0).then(|| TABLE.iter().find(|row| row.1 == code).map_or(Errno::Inval, |row| row.0))
     }
 
-    /// What a server replies when its own I/O failed so: the nearest error that the protocol has.
+    /// The protocol's closest error for a server's own I/O error.
     #[must_use]
     pub fn of(error: &io::Error) -> Errno {
         match error.kind() {
@@ -65,7 +64,7 @@ impl Errno {
         }
     }
 
-    /// As an error of the standard library.
+    /// The corresponding kind of the standard library.
     #[must_use]
     pub fn io_kind(self) -> io::ErrorKind {
         match self {

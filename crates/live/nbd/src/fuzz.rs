@@ -1,11 +1,11 @@
-//! One entry for everything that feeds arbitrary bytes to the protocol: the fuzz target and the short tests.
+//! Entry point for arbitrary input, used by the fuzz target and the short tests.
 
 use crate::client::{Handshake as ClientHandshake, Replies, Reply};
 use crate::server::{Handshake, Progress, Tls};
 use crate::wire::Violation;
 use crate::{BlockSizes, Command, Errno, Export, Extent, Flags, REQUEST_BYTES};
 
-/// What a mutated connection reaches: two exports, one with everything, one read-only of 4 KiB blocks.
+/// Exports for fuzzed connections: one with everything, and one read-only with blocks of 4 KiB.
 fn exports() -> [Export; 2] {
     let all = (2..=11).filter(|bit| *bit != 9).fold(Flags::HAS_FLAGS, |flags, bit| flags.with(Flags(1 << bit)));
     let first = Export {
@@ -21,15 +21,15 @@ fn exports() -> [Export; 2] {
     [first.clone(), Export { name: "b".to_owned(), flags, blocks, allocation: false, ..first }]
 }
 
-/// Plays a connection whose other side sends `content`: the first byte selects what listens (a server without TLS, one that
-/// requires it, a client without and with it), the others are what it hears. Returns the number of messages understood. It must return, whatever
-/// the bytes are.
+/// Plays a connection whose peer sends `content`: the first byte selects the side under test (a server without TLS, one
+/// that requires it, a client without and with it), the rest is its input. Returns the number of messages understood.
+/// It must return for any input.
 ///
 /// # Errors
-/// As the machines do.
+/// As the state machines.
 ///
 /// # Panics
-/// A machine breaks a promise: that is what fuzzing looks for.
+/// A state machine breaks a promise, which fuzzing looks for.
 pub fn fuzz_nbd(content: &[u8]) -> Result<u64, Violation> {
     let Some((selector, mut heard)) = content.split_first() else { return Ok(0) };
     match selector % 4 {

@@ -2,25 +2,22 @@
 
 use crate::wire::{self, Reader};
 
-/// The length of a request's header.
 pub const REQUEST_BYTES: usize = 28;
 
-/// What a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// Content.
     Read {
         /// The reply has at most one chunk of content.
         single_chunk: bool,
     },
-    /// New content, which follows the header.
+    /// Write content, which follows the header.
     Write {
         /// Stable before the reply.
         fua: bool,
     },
-    /// The end of the connection; no reply.
+    /// End the connection; there is no reply.
     Disconnect,
-    /// All writes replied to are stable before the reply.
+    /// Make all acknowledged writes stable.
     Flush,
     /// The content is no longer needed.
     Trim {
@@ -29,18 +26,18 @@ pub enum Command {
     },
     /// The content will be needed: prefetch it.
     Cache,
-    /// Zeroes as new content.
+    /// Zero the range.
     WriteZeroes {
         /// Stable before the reply.
         fua: bool,
         /// The space stays allocated.
         no_hole: bool,
-        /// Fail with [`crate::Errno::NotSup`] if that is no faster than writing.
+        /// Fail with [`crate::Errno::NotSup`] if zeroing is no faster than writing.
         fast: bool,
     },
-    /// What is allocated, and what reads as zeroes.
+    /// Report what is allocated, and what reads as zeroes.
     BlockStatus {
-        /// The reply has one extent only.
+        /// The reply has only one extent.
         one_extent: bool,
     },
 }
@@ -52,7 +49,7 @@ pub(crate) const FLAG_REQ_ONE: u16 = 1 << 3;
 pub(crate) const FLAG_FAST_ZERO: u16 = 1 << 4;
 
 impl Command {
-    /// The number on the wire and the flags.
+    /// The number on the wire, and the flags.
     pub(crate) fn encode(self) -> (u16, u16) {
         let bits = |pairs: &[(bool, u16)]| pairs.iter().filter(|pair| pair.0).map(|pair| pair.1).sum();
         match self {
@@ -69,7 +66,7 @@ impl Command {
         }
     }
 
-    /// The command of a number and flags, and the flags that it knows; `None` for an unknown number.
+    /// The command with this number and these flags, and the mask of flags it accepts; `None` for an unknown number.
     pub(crate) fn decode(code: u16, flags: u16) -> Option<(Command, u16)> {
         let set = |flag| flags & flag != 0;
         Some(match code {
@@ -95,21 +92,19 @@ impl Command {
     }
 }
 
-/// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// The client's name for it, repeated by the reply.
+    /// The client's id, repeated in the reply.
     pub cookie: u64,
-    /// What is asked for.
     pub command: Command,
-    /// From where, in bytes; 0 where the command has none.
+    /// First byte; 0 if the command has no range.
     pub offset: u64,
-    /// How much, in bytes; 0 where the command has none.
+    /// Bytes; 0 if the command has no range.
     pub length: u32,
 }
 
 impl Request {
-    /// The header as a client sends it; the payload of a write follows.
+    /// The header as sent by a client; the payload of a write follows.
     #[must_use]
     pub fn header(&self) -> [u8; REQUEST_BYTES] {
         let (code, flags) = self.command.encode();
@@ -124,7 +119,7 @@ impl Request {
     }
 }
 
-/// A header taken apart, not yet checked.
+/// A parsed header, not yet checked.
 pub(crate) struct RawRequest {
     pub flags: u16,
     pub code: u16,
@@ -134,7 +129,7 @@ pub(crate) struct RawRequest {
 }
 
 impl RawRequest {
-    /// `None` if it is not a request at all.
+    /// `None` if it is no request.
     pub fn parse(header: &[u8; REQUEST_BYTES]) -> Option<RawRequest> {
         let mut reader = Reader(header);
         (reader.u32()? == wire::REQUEST_MAGIC).then_some(())?;
@@ -148,13 +143,14 @@ impl RawRequest {
     }
 }
 
-/// A piece of an export in a reply to `BLOCK_STATUS` of the context base:allocation.
+/// An extent in a reply to `BLOCK_STATUS` with the context base:allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// How long it is, never zero. The first begins at the request's offset, each other where its predecessor ends.
+    /// Length in bytes, never zero. The first extent begins at the request's offset, each other one where the previous
+    /// ends.
     pub length: u32,
-    /// It takes no space in the backing.
+    /// Not allocated in the backing.
     pub hole: bool,
-    /// It reads as zeroes.
+    /// Reads as zeroes.
     pub zero: bool,
 }

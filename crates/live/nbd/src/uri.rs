@@ -1,6 +1,6 @@
-//! Where a server is, as `doc/uri.md` of the reference implementation has it: `nbd://HOST[:PORT][/EXPORT]` and
-//! `nbd+unix:///[EXPORT]?socket=PATH`, with `%41` for bytes that mean something else in an address; over TLS `nbds://` and
-//! `nbds+unix://`, with `tls-certificates=DIR` as libnbd has it.
+//! URIs of servers, as in `doc/uri.md` of the reference implementation: `nbd://HOST[:PORT][/EXPORT]` and
+//! `nbd+unix:///[EXPORT]?socket=PATH`, with `%41` for bytes with a special meaning; `nbds://` and `nbds+unix://` use
+//! TLS, with `tls-certificates=DIR` as in libnbd.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -9,10 +9,10 @@ use std::str::FromStr;
 
 use crate::PORT;
 
-/// The way to a server.
+/// Address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A host's name or number, and a port.
+    /// Host name or IP address, and port.
     Tcp(String, u16),
     /// A socket in the file system.
     Unix(PathBuf),
@@ -21,25 +21,24 @@ pub enum Address {
 /// A server's export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri {
-    /// The way to the server.
     pub address: Address,
-    /// The export's name; empty for the default one.
+    /// Name of the export; empty for the default one.
     pub export: String,
-    /// How the server is to be trusted; `None` without TLS.
+    /// How to verify the server; `None` without TLS.
     pub tls: Option<Trust>,
 }
 
-/// Whom a client trusts, and what it shows of itself.
+/// How to verify the server, and the client's own certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
-    /// A folder with `ca-cert.pem`, authorities, and where the server asks for them `client-cert.pem` and `client-key.pem`.
-    /// Without, the system's authorities are trusted.
+    /// A folder with `ca-cert.pem` (authorities) and, if the server requires them, `client-cert.pem` and
+    /// `client-key.pem`. If `None`, the system's authorities are trusted.
     pub certificates: Option<PathBuf>,
-    /// Whom the server's certificate has to name.
+    /// The host that the server's certificate must name.
     pub host: String,
 }
 
-/// Why a text is no address of a server.
+/// Why a text is not a URI of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}: {problem}; allowed: nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH; nbds: over TLS")]
 pub struct UriError {
@@ -85,7 +84,7 @@ fn parse(text: &str) -> Result<Uri, &'static str> {
     Ok(Uri { address, export, tls: secure.then_some(Trust { certificates, host }) })
 }
 
-/// What follows the question mark: a socket's path, and a folder of certificates.
+/// Parses the query: a socket's path, and a folder of certificates.
 fn parameters(query: Option<&str>) -> Result<(Option<PathBuf>, Option<PathBuf>), &'static str> {
     let (mut socket, mut certificates) = (None, None);
     for each in query.into_iter().flat_map(|query| query.split('&')) {
@@ -148,7 +147,7 @@ fn decode(text: &str) -> Result<Vec<u8>, &'static str> {
     Ok(bytes)
 }
 
-/// An export's name or a socket's path as it stands in an address: `%20` for a space.
+/// Encodes an export's name or a socket's path for a URI: `%20` for a space.
 #[must_use]
 pub fn percent_encoded(text: &[u8]) -> String {
     let encoded = |byte: &u8| match byte {

@@ -1,6 +1,6 @@
-//! Magic numbers, and numbers in network byte order.
+//! Magic numbers and constants of the protocol, and integers in network byte order.
 
-/// The other side broke the protocol in a way that leaves nothing to say: close the connection.
+/// The peer violated the protocol in a way that allows no reply: close the connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Violation(pub String);
@@ -15,7 +15,7 @@ impl Violation {
 pub(crate) const GREETING_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// `IHAVEOPT`
 pub(crate) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// Second in the greeting of the oldstyle negotiation.
+/// Second number in the greeting of oldstyle negotiation.
 pub(crate) const OLDSTYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
 pub(crate) const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 pub(crate) const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -26,7 +26,6 @@ pub(crate) const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 pub(crate) const FIXED_NEWSTYLE: u16 = 1;
 pub(crate) const NO_ZEROES: u16 = 1 << 1;
 
-/// Options.
 pub(crate) mod option {
     pub const EXPORT_NAME: u32 = 1;
     pub const ABORT: u32 = 2;
@@ -39,7 +38,6 @@ pub(crate) mod option {
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
-/// Replies to options.
 pub(crate) mod option_reply {
     pub const ACK: u32 = 1;
     pub const SERVER: u32 = 2;
@@ -55,7 +53,7 @@ pub(crate) mod option_reply {
     pub const BLOCK_SIZE_REQD: u32 = ERROR | 8;
 }
 
-/// Pieces of a reply to INFO and GO.
+/// Items of a reply to INFO and GO.
 pub(crate) mod info {
     pub const EXPORT: u16 = 0;
     pub const NAME: u16 = 1;
@@ -81,14 +79,14 @@ pub(crate) mod chunk {
 pub(crate) const STATE_HOLE: u32 = 1;
 pub(crate) const STATE_ZERO: u32 = 2;
 
-/// The one context of metadata that both sides know.
+/// The only metadata context that both sides support.
 pub(crate) const ALLOCATION: &str = "base:allocation";
 
-/// The longest string of the protocol, and the most that an option, or a reply to one, can hold.
+/// Maximum length of a string, and of an option or a reply to one.
 pub(crate) const STRING_BYTES_MAX: usize = 4096;
 pub(crate) const OPTION_BYTES_MAX: u32 = 64 << 10;
 
-/// Takes numbers from the front of a slice; `None` at its end.
+/// Reads integers from the front of a slice; `None` at its end.
 pub(crate) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -114,20 +112,20 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A string of the protocol after its length.
+    /// A string preceded by its length.
     pub fn string(&mut self) -> Option<&'a str> {
         let length = self.u32()? as usize;
         string(self.bytes(length)?)
     }
 }
 
-/// A string of the protocol: UTF-8 without zero bytes, not too long.
+/// A valid string of the protocol: UTF-8 without zero bytes, not too long.
 pub(crate) fn string(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     (text.len() <= STRING_BYTES_MAX && !text.contains('\0')).then_some(text)
 }
 
-/// Appends a string after its length.
+/// Appends a string preceded by its length.
 pub(crate) fn put_string(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&(text.len() as u32).to_be_bytes());
     out.extend_from_slice(text.as_bytes());

@@ -1,10 +1,10 @@
-//! The short form of the fuzz target: arbitrary and nearly right connections never panic. `HEADSTART_FUZZ_CASES=5000000` makes so many
-//! of each.
+//! Short form of the fuzz target: arbitrary and almost valid connections never panic. `HEADSTART_FUZZ_CASES=5000000`
+//! runs that many of each.
 
 use headstart_nbd::fuzz_nbd;
 use proptest::prelude::*;
 
-/// Pieces from which nearly right connections are put together.
+/// Pieces of which almost valid connections are built.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let known: [&[u8]; 40] = [
         b"NBDMAGIC",
@@ -71,7 +71,7 @@ proptest! {
     fn nearly_right_connections(
         selector in any::<u8>(), start in 0..4_usize, pieces in proptest::collection::vec(piece(), 0..30),
     ) {
-        // Most begin as they should: arbitrary ones rarely get past the greeting.
+        // Most begin validly, since arbitrary ones rarely get past the greeting.
         let starts: [&[u8]; 4] = [b"", b"\0\0\0\x03", b"NBDMAGICIHAVEOPT\0\x03", b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0"];
         let content = [&[selector], starts[start], &pieces.concat()].concat();
         if let Err(violation) = fuzz_nbd(&content) {

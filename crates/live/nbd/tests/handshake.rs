@@ -1,4 +1,4 @@
-//! Negotiation, byte by byte as `doc/proto.md` has it, and between the crate's own two sides.
+//! Negotiation, byte by byte as in `doc/proto.md`, and between the crate's own two sides.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn string(text: &str) -> Vec<u8> {
 
 const ERROR: u32 = 1 << 31;
 
-/// A server that has heard the client's flags.
+/// A server that has received the client's flags.
 struct Served {
     handshake: Handshake,
     exports: Vec<Export>,
@@ -44,7 +44,7 @@ impl Served {
         Self { handshake, exports }
     }
 
-    /// Sends bytes as they are needed; the progress after the last, and what was said.
+    /// Sends bytes as they are needed; returns the last progress and the server's output.
     fn hear(&mut self, mut bytes: &[u8]) -> Result<(Progress, Vec<u8>), String> {
         let (mut out, mut progress) = (Vec::new(), Progress::Negotiating);
         while !bytes.is_empty() {
@@ -210,7 +210,7 @@ fn info_without_block_sizes_of_an_export_that_has_them() {
     assert_eq!(session.export.blocks.bytes_min, 512);
 }
 
-/// Lets a client negotiate with `exports`; what both agreed on.
+/// Lets a client negotiate with `exports`; returns what both agreed on.
 fn agree(
     name: &str,
     exports: &[Export],
@@ -264,7 +264,7 @@ fn client_and_server_agree() {
     assert_eq!(error, "the server has no TLS: it says \"this server has no TLS\"");
 }
 
-/// What a client that hears `heard` says, and how it ends.
+/// A client's output and result after it has received `heard`.
 fn client(heard: &[&[u8]]) -> (Vec<u8>, Result<Option<headstart_nbd::client::ServerExport>, Refused>) {
     let (mut client, mut out, mut end) = (ClientHandshake::new("a"), Vec::new(), Ok(None));
     let mut bytes = heard.concat();
@@ -289,7 +289,7 @@ fn a_client_of_an_old_server_falls_back_to_export_name() {
     assert_eq!(out, [vec![0, 0, 0, 1], option(8, b""), option(7, &go), option(1, b"a")].concat());
     let export = end.unwrap().unwrap();
     assert_eq!((export.size_bytes, export.flags, export.structured), (99, Flags(3), false));
-    // Not even fixed newstyle: nothing but EXPORT_NAME can be sent.
+    // Not even fixed newstyle: only EXPORT_NAME can be sent.
     let plain = [b"NBDMAGIC".as_slice(), b"IHAVEOPT", &[0, 0]].concat();
     assert_eq!(client(&[&plain]).0, [vec![0; 4], option(1, b"a")].concat());
 }

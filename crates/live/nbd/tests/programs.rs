@@ -1,4 +1,4 @@
-//! Both sides against the programs of others, where they are installed: nbdinfo and nbdcopy of libnbd, qemu-img, qemu-nbd, nbdkit.
+//! Both sides against other programs, if installed: nbdinfo and nbdcopy of libnbd, qemu-img, qemu-nbd, nbdkit.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn pattern() -> Vec<u8> {
     (0..SIZE).map(|index| if index >> 16 & 3 == 1 { 0 } else { (index % 251) as u8 }).collect()
 }
 
-/// Runs a program to its end; `None`, loudly, if it is not installed.
+/// Runs a program to its end; prints a message and returns `None` if it is not installed.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
     match Program::new(program).args(arguments).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -34,7 +34,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// A folder of its own, removed at the end.
+/// A folder that is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -107,7 +107,7 @@ fn nbdcopy_and_qemu_img_copy_every_byte() {
     }
 }
 
-/// A server of others; killed at the end.
+/// Another program's server, killed at the end.
 struct Served(Child);
 
 impl Drop for Served {
@@ -139,7 +139,7 @@ fn client_of(program: &str, arguments: &[&str], socket: PathBuf, name: &str) -> 
     }
 }
 
-/// Writes, reads, zeroes; compares with the file behind.
+/// Writes, reads and zeroes, then compares with the server's file.
 fn exercise(client: &Client, file: &str) {
     assert_eq!(client.export().size_bytes, SIZE as u64);
     let content = pattern();

@@ -1,4 +1,4 @@
-//! Requests checked and replies written, byte by byte; and what is written is what the client reads.
+//! Checked requests and written replies, byte by byte; and the client reads what the server writes.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn session(structured: bool) -> Session {
     Session { export, structured, allocation: structured }
 }
 
-/// A header with numbers of the specification.
+/// A header with the specification's numbers.
 fn header(flags: u16, code: u16, cookie: u64, offset: u64, length: u32) -> [u8; 28] {
     let mut bytes = vec![0x25, 0x60, 0x95, 0x13];
     bytes.extend(flags.to_be_bytes());
@@ -155,7 +155,7 @@ fn replies_as_bytes() {
     assert_eq!(written(true, &|s, out| s.block_status(&of(true), &extents, out)), first);
 }
 
-/// The first reply in `bytes`, and how many bytes it took.
+/// The first reply in `bytes`, and its length.
 fn first_reply(bytes: &[u8]) -> (Result<Reply, String>, usize) {
     let (mut replies, mut at) = (Replies::default(), 0);
     loop {

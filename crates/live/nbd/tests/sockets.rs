@@ -46,7 +46,7 @@ fn reads_writes_zeroes_and_status_over_a_socket() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A thousand reads of all sizes at once, their replies in another order or in pieces.
+/// A thousand concurrent reads of all sizes, with replies out of order or in pieces.
 #[test]
 fn many_requests_in_flight_come_back_each_with_its_own() {
     for fault in [Fault::None, Fault::Pairs, Fault::Scattered] {
@@ -63,7 +63,7 @@ fn many_requests_in_flight_come_back_each_with_its_own() {
     }
 }
 
-/// What is queued leaves when it is sent, or with the next request, and not before.
+/// Queued requests are sent by `send_queued` or with the next request, and not before.
 #[test]
 fn queued_requests_leave_together() {
     let client = connect(&server(Fault::None), 1);
@@ -143,11 +143,11 @@ fn no_server_or_no_export_is_an_error_of_one_line() {
     "zz".clone_into(&mut uri.export);
     let error = Client::connect(&uri, ConnectOptions::default()).unwrap_err().to_string();
     assert!(error.starts_with("nbd://127.0.0.1:") && error.contains("no export \"zz\""), "{error}");
-    // A port that no program is given: one that was free a moment ago may be another server's.
+    // A port that is never assigned: one that was free a moment ago may belong to another server now.
     let none: Uri = "nbd://127.0.0.1:1/".parse().unwrap();
     let error = Client::connect(&none, ConnectOptions::default()).unwrap_err().to_string();
     assert!(error.contains("cannot connect") && !error.contains('\n'), "{error}");
-    // A server that accepts, and says nothing.
+    // A server that accepts and sends nothing.
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let uri: Uri = format!("nbd://127.0.0.1:{}/", mute.local_addr().unwrap().port()).parse().unwrap();
     let options = ConnectOptions { connect_time_max: Duration::from_millis(50), ..ConnectOptions::default() };
@@ -155,7 +155,7 @@ fn no_server_or_no_export_is_an_error_of_one_line() {
     assert!(error.contains("no answer in time"), "{error}");
 }
 
-/// What a server says byte by byte, without an end, is no greeting in time.
+/// An endless greeting, sent byte by byte, exceeds the time limit.
 #[test]
 fn a_slow_greeting_has_one_time_in_all() {
     let slow = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -188,7 +188,7 @@ fn a_unix_server_that_accepts_nothing_is_left() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// The reply that does not come ends the connection, with all that is in flight; so does content that stops halfway.
+/// A missing reply ends the connection with all requests in flight, and so does content that stops halfway.
 #[test]
 fn a_reply_that_does_not_come_ends_the_connection() {
     for fault in [Fault::Mute(3), Fault::Halfway] {

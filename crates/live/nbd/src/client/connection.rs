@@ -1,4 +1,4 @@
-//! One connection: whoever submits writes to it, a thread reads its replies.
+//! One connection: any thread submits requests, and a thread of its own reads the replies.
 
 use std::io::{BufReader, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,13 @@ use super::{now, ClientError, ConnectOptions, Refused, Replies, ServerExport};
 use crate::wire::Violation;
 use crate::{Command, Request, Uri};
 
-/// Headers and short payloads are sent in one piece; a longer payload goes out from where it lies.
+/// Headers and payloads up to this length are sent together; a longer payload is sent without a copy.
 const JOINED_BYTES_MAX: usize = 64 << 10;
 
-/// How often requests are looked over for one that is overdue, at least.
+/// How often, at least, requests are checked for overdue ones.
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
-/// What is to be on stable storage may take so many times as long as other requests: a server writes what it has kept in memory.
+/// Replies that promise stable storage may take this many times as long as others: the server first writes what it
+/// holds in memory.
 const STABLE_TIMES: u32 = 4;
 
 #[derive(Default)]
@@ -31,13 +32,13 @@ struct Board {
 struct Shared {
     stream: Stream,
     board: Mutex<Board>,
-    /// What is to be written; held while it is.
+    /// Bytes to write; locked while they are written.
     writing: Mutex<Vec<u8>>,
     allocation: Option<u32>,
     reply_time_max: Option<Duration>,
 }
 
-/// No panic can leave the board half changed: callbacks run without it.
+/// Ignores poisoning: no panic can leave the board half changed, since callbacks run without the lock.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -91,26 +92,26 @@ impl Connection {
     pub fn submit(&self, command: Command, offset: u64, length: u32, payload: &[u8], buffer: Vec<u8>, done: Done) {
         let Some(request) = self.enter(command, offset, length, buffer, done) else { return };
         if let Err(error) = self.shared.write(&request, payload) {
-            // The reader meets the same, and ends every request in flight, this one among them.
+            // The reader gets the same error and fails every request in flight, including this one.
             self.shared.lose(&said(&error));
         }
     }
 
-    /// A request without payload waits for [`Connection::send_queued`], or for the next that is submitted.
+    /// Queues a request without payload until [`Connection::send_queued`] or the next submitted request.
     pub fn queue(&self, command: Command, offset: u64, length: u32, buffer: Vec<u8>, done: Done) {
         if let Some(request) = self.enter(command, offset, length, buffer, done) {
             locked(&self.shared.writing).extend_from_slice(&request.header());
         }
     }
 
-    /// Sends what is queued in one piece.
+    /// Sends the queued requests together.
     pub fn send_queued(&self) {
         if let Err(error) = self.shared.write_queued() {
             self.shared.lose(&said(&error));
         }
     }
 
-    /// The request is in flight from now on; `None` if the connection is lost, of which `done` hears.
+    /// Registers the request as in flight; `None` if the connection is lost, which is reported to `done`.
     fn enter(&self, command: Command, offset: u64, length: u32, buffer: Vec<u8>, done: Done) -> Option<Request> {
         let mut board = locked(&self.shared.board);
         if let Some(why) = &board.lost {
@@ -129,10 +130,10 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Says goodbye; what is in flight is lost.
+    /// Disconnects; requests in flight are lost.
     fn drop(&mut self) {
         let request = Request { cookie: 0, command: Command::Disconnect, offset: 0, length: 0 };
-        // A server that takes no more must not hold up the end.
+        // A server that takes no more must not block this.
         _ = self.shared.stream.set_time_max(None, Some(Duration::from_secs(1)));
         if self.shared.writing.try_lock().is_ok() {
             _ = self.shared.write(&request, &[]);
@@ -144,7 +145,7 @@ impl Drop for Connection {
     }
 }
 
-/// Whether the reply says that something is on stable storage.
+/// Whether the reply promises that data is on stable storage.
 fn is_stable(command: Command) -> bool {
     match command {
         Command::Flush => true,
@@ -200,7 +201,7 @@ impl Shared {
         written
     }
 
-    /// Fails all that is in flight and all that comes.
+    /// Fails all requests in flight and all later ones.
     fn lose(&self, why: &str) {
         let lost = {
             let mut board = locked(&self.board);
@@ -213,7 +214,7 @@ impl Shared {
         }
     }
 
-    /// Reads until the connection ends; says why it did.
+    /// Reads until the connection ends; returns the reason.
     fn read_replies(&self) -> String {
         let mut stream = BufReader::with_capacity(64 << 10, &self.stream);
         let (mut replies, mut input, mut looked) = (Replies::default(), Vec::new(), now());
@@ -235,7 +236,8 @@ impl Shared {
         }
     }
 
-    /// Reads all of `buffer`. Meanwhile no request may become overdue, that whose content this is, until `due`, among them.
+    /// Reads all of `buffer` while checking for overdue requests, including the one whose content this is, which is due
+    /// at `due`.
     fn fill(
         &self,
         stream: &mut impl Read,

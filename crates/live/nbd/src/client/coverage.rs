@@ -1,16 +1,15 @@
-//! Which parts of a read have come: chunks may come in any order, but never twice, and leave no gap.
+//! Tracks which parts of a read have arrived: chunks may come in any order, but must not overlap or leave a gap.
 
 use std::ops::Range;
 
-/// The parts of one read that have come.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
-    /// Sorted, apart from each other.
+    /// Sorted, without adjacent parts.
     parts: Vec<Range<u64>>,
 }
 
 impl Coverage {
-    /// Adds a part; false if some of it has come before.
+    /// Adds a part; false if it overlaps an earlier one.
     pub fn add(&mut self, part: Range<u64>) -> bool {
         let at = self.parts.partition_point(|known| known.end <= part.start);
         if self.parts.get(at).is_some_and(|next| next.start < part.end) {
@@ -27,7 +26,7 @@ impl Coverage {
         true
     }
 
-    /// Whether all of `whole` has come.
+    /// Whether exactly `whole` has arrived.
     pub fn is(&self, whole: Range<u64>) -> bool {
         self.parts == [whole]
     }

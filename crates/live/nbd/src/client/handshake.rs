@@ -1,23 +1,22 @@
-//! Negotiation, the client's side: TLS if it is wanted, structured replies and base:allocation if the server has them, GO, and
-//! `EXPORT_NAME` where the server is too old for GO.
+//! The client's side of the negotiation: TLS if requested, structured replies and base:allocation if the server
+//! supports them, then GO, or `EXPORT_NAME` if the server is too old for GO.
 
 use crate::wire::{self, info, option, option_reply, Reader, Violation};
 use crate::{BlockSizes, Flags, PAYLOAD_BYTES_MAX};
 
-/// What the server said of the export.
+/// The export as the server described it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerExport {
-    /// How long it is.
     pub size_bytes: u64,
-    /// What may be sent.
+    /// Commands and flags that may be sent.
     pub flags: Flags,
-    /// Which offsets and lengths. `bytes_max` is at most [`PAYLOAD_BYTES_MAX`].
+    /// Limits of offsets and lengths. `bytes_max` is at most [`PAYLOAD_BYTES_MAX`].
     pub blocks: BlockSizes,
     /// A sentence for humans, if the server has one.
     pub description: String,
-    /// Replies are structured.
+    /// Whether replies are structured.
     pub structured: bool,
-    /// The number of base:allocation, if `BLOCK_STATUS` can be asked for.
+    /// The id of base:allocation, if `BLOCK_STATUS` is supported.
     pub allocation: Option<u32>,
 }
 
@@ -27,31 +26,31 @@ pub enum Refused {
     /// The server has no such export.
     #[error("the server has no export {name:?}{}", said(message))]
     NoExport {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// What the server said; may be empty.
+        /// The server's message; may be empty.
         message: String,
     },
-    /// It wants TLS.
+    /// The server requires TLS.
     #[error("the server requires TLS; allowed: nbds:// or nbds+unix://")]
     TlsRequired,
-    /// It has none.
+    /// The server has no TLS.
     #[error("the server has no TLS{}", said(message))]
     NoTls {
-        /// What it said; may be empty.
+        /// The server's message; may be empty.
         message: String,
     },
-    /// It has another reason.
+    /// The server gave another reason.
     #[error("the server refused the export {name:?} (reply {code:#x}){}", said(message))]
     Other {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// Its reply's number.
+        /// Code of its reply.
         code: u32,
-        /// What it said; may be empty.
+        /// The server's message; may be empty.
         message: String,
     },
-    /// It broke the protocol, or is no such server.
+    /// The server violated the protocol, or is no NBD server.
     #[error("not a usable NBD server: {0}")]
     Violation(#[from] Violation),
 }
@@ -81,21 +80,21 @@ enum State {
     Over,
 }
 
-/// The negotiation of one connection. The client speaks second.
+/// The negotiation of one connection. The server speaks first.
 #[derive(Debug)]
 pub struct Handshake {
     state: State,
     name: String,
-    /// The option that was sent last.
+    /// The last option sent.
     option: u32,
-    /// Nothing is asked for before TLS.
+    /// Start TLS before anything else.
     tls: bool,
     no_zeroes: bool,
     export: ServerExport,
 }
 
 impl Handshake {
-    /// For the export of that name.
+    /// Negotiates the export `name`.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -115,28 +114,28 @@ impl Handshake {
         }
     }
 
-    /// The same, over TLS: [`Self::waits_for_tls`] says when.
+    /// Like [`Self::new`], over TLS; [`Self::waits_for_tls`] tells when to start it.
     #[must_use]
     pub fn with_tls(name: &str) -> Self {
         Self { tls: true, ..Self::new(name) }
     }
 
-    /// Whether TLS has to begin on the connection now; then [`Self::secured`] goes on.
+    /// Whether TLS must start on the connection now; then call [`Self::secured`].
     #[must_use]
     pub fn waits_for_tls(&self) -> bool {
         matches!(self.state, State::Securing)
     }
 
-    /// From now on the connection is secure. Appends to `out` what to send over it.
+    /// Continues over the secure connection. Appends the bytes to send to `out`.
     ///
     /// # Panics
-    /// If it does not wait for TLS.
+    /// If it was not waiting for TLS.
     pub fn secured(&mut self, out: &mut Vec<u8>) {
         assert!(self.waits_for_tls(), "TLS begins when the server is ready for it");
         self.send(option::STRUCTURED_REPLY, &[], out);
     }
 
-    /// How many bytes [`Self::advance`] takes next: at most 64 KiB.
+    /// Number of bytes that [`Self::advance`] takes next, at most 64 KiB.
     #[must_use]
     pub fn needed(&self) -> usize {
         match self.state {
@@ -148,10 +147,10 @@ impl Handshake {
         }
     }
 
-    /// Takes the next bytes, and appends to `out` what to send. Returns the export once requests may be sent.
+    /// Takes the next bytes, and appends the bytes to send to `out`. Returns the export once requests may be sent.
     ///
     /// # Errors
-    /// The server refused, or is none.
+    /// The server refused, or is no NBD server.
     ///
     /// # Panics
     /// If `input` is not [`Self::needed`] long.
@@ -263,7 +262,7 @@ impl Handshake {
                 let id = reader.u32();
                 self.export.allocation = id.filter(|_| reader.0 == wire::ALLOCATION.as_bytes());
             }
-            // A server that does not know the export says so again to GO.
+            // A server that does not know the export repeats the error in its reply to GO.
             (option::SET_META_CONTEXT, _) => self.send_go(out),
             (option::GO, option_reply::INFO) => {
                 if self.info(&mut reader).is_none() {

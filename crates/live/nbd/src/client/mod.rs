@@ -1,4 +1,4 @@
-//! What a client says ([`Handshake`], [`Replies`]), and a blocking client over sockets: [`Client`].
+//! The client's side of the protocol ([`Handshake`], [`Replies`]), and a blocking client over sockets: [`Client`].
 
 mod connection;
 mod coverage;
@@ -24,12 +24,11 @@ use connection::Connection;
 /// Why a request, or a connection, failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// There is no way to the server.
+    /// The server cannot be reached.
     #[error("{uri}: cannot connect: {problem}")]
     Connect {
-        /// The server.
         uri: String,
-        /// What the system says.
+        /// The system's message.
         problem: String,
     },
     /// The server refused the export.
@@ -37,18 +36,16 @@ pub enum ClientError {
     Refused {
         /// The server.
         uri: String,
-        /// Why.
         source: Refused,
     },
-    /// The connection is lost: with it every request in flight on it, and every later one.
+    /// The connection is lost, with every request in flight on it and every later one.
     #[error("the connection to the server is lost: {0}")]
     Lost(String),
-    /// The server replied with an error; the connection goes on.
+    /// The server replied with an error; the connection stays usable.
     #[error("the server replied: {errno}{}", if message.is_empty() { String::new() } else { format!(" ({message})") })]
     Failed {
-        /// Which.
         errno: Errno,
-        /// What it said; may be empty.
+        /// The server's message; may be empty.
         message: String,
     },
 }
@@ -72,13 +69,13 @@ fn now() -> Instant {
 /// How to connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// How many connections, at least 1. With a writable export of a server that does not promise that connections see each
-    /// other's writes, one is used.
+    /// Number of connections, at least 1. Only one is used if the export is writable and the server does not promise
+    /// that connections see each other's writes.
     pub connection_count: usize,
-    /// How long the way to the server and the negotiation may take in all, for each connection.
+    /// Maximum time of connecting and negotiating together, per connection.
     pub connect_time_max: Duration,
-    /// How long the reply to a request may take; what is to be on stable storage may take four times as long. A connection with an
-    /// overdue request is lost. `None`: any time.
+    /// Maximum time until a reply; four times as long for replies that promise stable storage. A connection with an
+    /// overdue request is lost. `None`: unlimited.
     pub reply_time_max: Option<Duration>,
 }
 
@@ -88,8 +85,8 @@ impl Default for ConnectOptions {
     }
 }
 
-/// One export of a server, over one or more connections. Any thread may submit, any number of requests may be in flight; each
-/// connection has a thread that reads its replies.
+/// An export of a server, over one or more connections. Any thread may submit, and any number of requests may be in
+/// flight; each connection has a thread that reads its replies.
 #[derive(Debug)]
 pub struct Client {
     export: ServerExport,
@@ -98,8 +95,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects and negotiates.
-    ///
     /// # Errors
     /// [`ClientError::Connect`] and [`ClientError::Refused`].
     pub fn connect(uri: &Uri, options: ConnectOptions) -> Result<Self, ClientError> {
@@ -118,30 +113,30 @@ impl Client {
         Ok(Self { export, connections, next_index: AtomicUsize::new(0) })
     }
 
-    /// What the server said of the export.
+    /// The export as the server described it.
     #[must_use]
     pub fn export(&self) -> &ServerExport {
         &self.export
     }
 
-    /// How many connections there are.
     #[must_use]
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }
 
-    /// Whether a connection is lost: requests on it fail at once. Connect anew.
+    /// Whether a connection is lost: requests on it fail at once, so connect again.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.connections.iter().any(Connection::is_lost)
     }
 
-    /// Sends a request of `length` bytes at `offset` on the next connection in turn; `done` is called with the reply, once, by
-    /// the thread that reads replies, or by this one if the connection is lost. It must be quick, and must not submit: the
-    /// connection's replies wait for it.
+    /// Sends a request of `length` bytes at `offset` on the next connection in turn. `done` is called once with the
+    /// reply, by the thread that reads replies, or by this thread if the connection is lost. It must be quick and must
+    /// not submit, since it blocks the connection's other replies.
     ///
-    /// `payload` is the content of a write, and empty otherwise. `buffer` takes a read's content: it is resized, and comes back
-    /// in [`Completion`], so that it can be used again; pass an empty one otherwise. Blocks while the connection takes no more.
+    /// `payload` is the content of a write, and empty otherwise. `buffer` receives the content of a read: it is resized
+    /// and returned in [`Completion`] for reuse; pass an empty one otherwise. Blocks while the connection takes no more
+    /// bytes.
     ///
     /// # Panics
     /// If `payload` does not fit `command` and `length`.
@@ -167,7 +162,7 @@ impl Client {
         );
     }
 
-    /// As [`Self::submit`] without payload, but the request may wait for [`Self::send_queued`].
+    /// Like [`Self::submit`] without payload, but the request may wait for [`Self::send_queued`].
     ///
     /// # Panics
     /// If `command` is a write.
@@ -184,12 +179,12 @@ impl Client {
         self.connections[turn % self.connections.len()].queue(command, offset, length, buffer, Box::new(done));
     }
 
-    /// Sends what is queued, on each connection in one piece: the server can read it at one instant.
+    /// Sends the queued requests, together on each connection, so that the server can read them at one instant.
     pub fn send_queued(&self) {
         self.connections.iter().for_each(Connection::send_queued);
     }
 
-    /// As [`Self::submit`], and waits.
+    /// Like [`Self::submit`], but waits for the reply.
     ///
     /// # Errors
     /// [`ClientError::Failed`] and [`ClientError::Lost`].
@@ -206,7 +201,7 @@ impl Client {
         receiver.recv().unwrap_or_else(|_| Err(ClientError::Lost("its reader ended".to_owned())))
     }
 
-    /// Reads `length` bytes, at most [`crate::BlockSizes::bytes_max`], into `buffer`, and gives it back.
+    /// Reads `length` bytes, at most [`crate::BlockSizes::bytes_max`], into `buffer`, and returns it.
     ///
     /// # Errors
     /// As [`Self::call`].
@@ -226,7 +221,7 @@ impl Client {
         self.call(Command::Write { fua }, offset, length, content, Vec::new()).map(drop)
     }
 
-    /// Makes stable what was written: on every connection if the server does not promise that one covers all.
+    /// Makes written data stable, on every connection if the server does not promise that one covers all.
     ///
     /// # Errors
     /// As [`Self::call`].
@@ -237,7 +232,7 @@ impl Client {
         self.call(Command::Flush, 0, 0, &[], Vec::new()).map(drop)
     }
 
-    /// What is allocated from `offset` on; perhaps less than was asked for.
+    /// The allocation from `offset` on; may cover less than requested.
     ///
     /// # Errors
     /// As [`Self::call`].

@@ -1,4 +1,4 @@
-//! The requests in flight on one connection, and what their replies have brought so far.
+//! The requests in flight on one connection, and the parts of their replies so far.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,25 +10,23 @@ use super::ClientError;
 use crate::wire::Violation;
 use crate::{Command, Extent, Request};
 
-/// What a request that succeeded brought.
+/// The result of a successful request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Completion {
-    /// A read's content, in the buffer that was passed.
+    /// The content of a read, in the buffer that was passed.
     pub buffer: Vec<u8>,
     /// The extents of `BLOCK_STATUS`.
     pub extents: Vec<Extent>,
 }
 
-/// Called once, with the outcome.
 pub(super) type Done = Box<dyn FnOnce(Result<Completion, ClientError>) + Send>;
 
-/// One request in flight.
 pub(super) struct Pending {
     request: Request,
     completion: Completion,
     come: Coverage,
     failure: Option<ClientError>,
-    /// By when it has to be answered.
+    /// Deadline of the reply.
     pub due: Option<Instant>,
     pub done: Done,
 }
@@ -43,7 +41,7 @@ impl Pending {
         matches!(self.request.command, Command::Read { .. })
     }
 
-    /// Where in the buffer `length` bytes from `offset` belong.
+    /// The range of the buffer for `length` bytes from `offset` on.
     fn place(&mut self, offset: u64, length: u32) -> Result<Range<usize>, Violation> {
         let length = u64::from(length);
         let start = offset.checked_sub(self.request.offset).filter(|_| self.is_read());
@@ -57,7 +55,7 @@ impl Pending {
         Ok(start as usize..(start + length) as usize)
     }
 
-    /// Takes a reply; returns whether it is the last, and where its content goes if it has one.
+    /// Takes a reply; returns whether it is the last, and where its content goes, if any.
     fn take(&mut self, reply: Reply, context: Option<u32>) -> Result<(bool, Option<Range<usize>>), Violation> {
         Ok(match reply {
             Reply::Simple { error: Some(errno), .. } => {
@@ -87,7 +85,7 @@ impl Pending {
         })
     }
 
-    /// Whether a reply that succeeded has brought everything.
+    /// Checks that a successful reply was complete.
     fn check(&self) -> Result<(), Violation> {
         if self.failure.is_some() {
             return Ok(());
@@ -101,24 +99,22 @@ impl Pending {
         Ok(())
     }
 
-    /// The buffer, for its content.
+    /// The buffer for the content.
     pub fn buffer(&mut self) -> &mut [u8] {
         &mut self.completion.buffer
     }
 }
 
-/// What is to be done after a reply.
+/// What to do after a reply.
 pub(super) enum Step {
-    /// Nothing.
     Wait,
-    /// Content follows: read it into this range of the buffer of the request taken out, and pass that to
-    /// [`InFlight::proceed`].
+    /// Content follows: read it into this range of the request's buffer, then call [`InFlight::proceed`].
     Content(Box<Pending>, Range<usize>, bool),
-    /// A request has ended.
+    /// A request is complete.
     Finished(Done, Result<Completion, ClientError>),
 }
 
-/// All of them, by cookie.
+/// The requests in flight, by cookie.
 #[derive(Default)]
 pub(super) struct InFlight {
     requests: BTreeMap<u64, Box<Pending>>,
@@ -129,17 +125,17 @@ impl InFlight {
         self.put_back(Box::new(pending));
     }
 
-    /// Whether one should have been answered before `now`.
+    /// Whether any request should have been answered before `now`.
     pub fn is_overdue(&self, now: Instant) -> bool {
         self.requests.values().any(|pending| pending.due.is_some_and(|due| due <= now))
     }
 
-    /// All that are in flight: the connection is lost.
+    /// Removes all requests, as the connection is lost.
     pub fn take_all(&mut self) -> Vec<Done> {
         std::mem::take(&mut self.requests).into_values().map(|pending| pending.done).collect()
     }
 
-    /// Takes a reply; `context` is the number of base:allocation.
+    /// Takes a reply; `context` is the id of base:allocation.
     pub fn reply(&mut self, reply: Reply, context: Option<u32>) -> Result<Step, Violation> {
         let (Reply::Simple { cookie, .. }
         | Reply::Data { cookie, .. }
@@ -160,7 +156,7 @@ impl InFlight {
         }
     }
 
-    /// After a part of a reply, the content of which was read into the buffer of `pending`.
+    /// Continues after content of a reply was read into the buffer of `pending`.
     pub fn proceed(&mut self, pending: Box<Pending>, last: bool) -> Result<Step, Violation> {
         let checked = if last { pending.check() } else { Ok(()) };
         if !last || checked.is_err() {

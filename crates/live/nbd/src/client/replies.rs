@@ -1,68 +1,66 @@
-//! Replies, taken apart as they come. Content is not: it is for the host to read, where it belongs.
+//! Parses replies as they arrive, except content, which the host reads directly into place.
 
 use crate::wire::{self, chunk, Reader, Violation};
 use crate::{Errno, Extent, PAYLOAD_BYTES_MAX};
 
-/// The longest error, and the longest list of extents.
+/// Maximum length of an error, and of a list of extents.
 const PAYLOAD_LIMIT: u32 = 1 << 20;
 
 /// A reply or a part of one. `last`: no other part follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// A simple reply. The content follows if it is one of a read that succeeded: as much as was asked for.
+    /// A simple reply. If it answers a successful read, all of the requested content follows.
     Simple {
-        /// Whose.
+        /// Cookie of the request.
         cookie: u64,
         /// `None` if it succeeded.
         error: Option<Errno>,
     },
     /// Content: `length` bytes follow.
     Data {
-        /// Whose.
+        /// Cookie of the request.
         cookie: u64,
-        /// Of the first byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// How much, not zero.
+        /// Length in bytes, not zero.
         length: u32,
         /// Nothing follows the content.
         last: bool,
     },
-    /// Zeroes; nothing follows.
+    /// Zeroes, without content.
     Hole {
-        /// Whose.
+        /// Cookie of the request.
         cookie: u64,
-        /// Of the first byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// How much, not zero.
+        /// Length in bytes, not zero.
         length: u32,
-        /// The reply's last part.
+        /// The last part of the reply.
         last: bool,
     },
-    /// What is allocated.
+    /// Allocation.
     Status {
-        /// Whose.
+        /// Cookie of the request.
         cookie: u64,
-        /// The context's number.
+        /// Id of the context.
         context: u32,
-        /// From the request's offset on, at least one, none empty.
+        /// From the request's offset on: at least one, none empty.
         extents: Vec<Extent>,
-        /// The reply's last part.
+        /// The last part of the reply.
         last: bool,
     },
-    /// An error.
     Failed {
-        /// Whose.
+        /// Cookie of the request.
         cookie: u64,
-        /// Which.
         error: Errno,
-        /// What the server says; may be empty.
+        /// The server's message; may be empty.
         message: String,
-        /// The reply's last part.
+        /// The last part of the reply.
         last: bool,
     },
     /// The end of a reply.
     End {
-        /// Whose.
+        /// Cookie of the request.
         cookie: u64,
     },
 }
@@ -77,15 +75,15 @@ struct Chunk {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// What simple and structured replies have in common: 16 bytes.
+    /// The first 16 bytes, common to simple and structured replies.
     Head,
-    /// The length of a structured reply, behind its first 16 bytes.
+    /// The length of a structured reply, after its first 16 bytes.
     Length(Chunk),
-    /// What stands before the content, or the whole payload.
+    /// The bytes before the content, or the whole payload.
     Payload(Chunk),
 }
 
-/// The reader of one connection's replies.
+/// Parser of one connection's replies.
 #[derive(Debug)]
 pub struct Replies {
     state: State,
@@ -98,7 +96,7 @@ impl Default for Replies {
 }
 
 impl Replies {
-    /// How many bytes [`Self::advance`] takes next: at most 1 MiB.
+    /// Number of bytes that [`Self::advance`] takes next, at most 1 MiB.
     #[must_use]
     pub fn needed(&self) -> usize {
         match self.state {
@@ -112,7 +110,7 @@ impl Replies {
     /// Takes the next bytes.
     ///
     /// # Errors
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     ///
     /// # Panics
     /// If `input` is not [`Self::needed`] long.
@@ -138,7 +136,7 @@ impl Replies {
         parsed.ok_or_else(|| Violation("a reply that is none".to_owned()))
     }
 
-    /// The outer `None`: it is no reply.
+    /// The outer `None` means that it is no reply.
     fn head(&mut self, reader: &mut Reader<'_>) -> Option<Option<Reply>> {
         match reader.u32()? {
             wire::SIMPLE_REPLY_MAGIC => {

@@ -1,4 +1,4 @@
-//! A connected socket, TCP or Unix, whose reads and writes may have to be done by a certain time.
+//! A connected socket, TCP or Unix, with a deadline for reads and writes.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -12,17 +12,18 @@ use rustix::net::{self, sockopt, AddressFamily, SocketAddrUnix, SocketFlags, Soc
 use super::now;
 use crate::Address;
 
-/// A host that is silent for so long is asked whether it is still there, and is lost after that many questions.
+/// A silent host is probed after this time, then at this interval, and is lost after this many probes without an
+/// answer.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 const KEEPALIVE_COUNT: u32 = 4;
-/// Milliseconds that sent bytes may stay unacknowledged: as long as those questions take in all.
+/// Maximum time in ms that sent bytes may stay unacknowledged: as long as all probes take.
 const UNACKNOWLEDGED_MS: u32 = 30_000;
 
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: Kind,
-    /// When reads and writes fail, however much has come by then.
+    /// Deadline after which reads and writes fail, even with data pending.
     until: Option<Instant>,
 }
 
@@ -32,7 +33,7 @@ enum Kind {
     Unix(UnixStream),
 }
 
-/// What is left of the time until then.
+/// The time left until `until`; an error if there is none.
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(now());
     if left.is_zero() {
@@ -42,7 +43,7 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 impl Socket {
-    /// Connects. Everything has to be done by `until`, up to [`Socket::set_until`].
+    /// Connects. `until` is the deadline of everything until [`Socket::set_until`] changes it.
     pub fn connect(address: &Address, until: Instant) -> io::Result<Socket> {
         let stream = match address {
             Address::Unix(path) => Kind::Unix(connect_unix(path, until)?),
@@ -51,12 +52,12 @@ impl Socket {
         Ok(Socket { stream, until: Some(until) })
     }
 
-    /// When reads and writes fail.
+    /// Sets the deadline of reads and writes.
     pub fn set_until(&mut self, until: Option<Instant>) {
         self.until = until;
     }
 
-    /// How long one read and one write may take.
+    /// Sets the maximum time of one read and one write.
     pub fn set_time_max(&self, read: Option<Duration>, write: Option<Duration>) -> io::Result<()> {
         match &self.stream {
             Kind::Tcp(stream) => stream.set_read_timeout(read).and(stream.set_write_timeout(write)),
@@ -70,7 +71,7 @@ impl Socket {
         self.set_time_max(left, left)
     }
 
-    /// Ends reads and writes of every thread.
+    /// Interrupts reads and writes of all threads.
     pub fn shut_down(&self) {
         _ = match &self.stream {
             Kind::Tcp(stream) => stream.shutdown(Shutdown::Both),
@@ -79,7 +80,7 @@ impl Socket {
     }
 }
 
-/// The system waits here too: for a server that does not accept, once its queue is full.
+/// Connecting blocks, too, if the queue of a server that does not accept is full.
 fn connect_unix(path: &Path, until: Instant) -> io::Result<UnixStream> {
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(left(until)?))?;
@@ -87,7 +88,7 @@ fn connect_unix(path: &Path, until: Instant) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-/// Tries each address that the name has.
+/// Tries each address of the host.
 fn connect_tcp(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in (host, port).to_socket_addrs()? {
@@ -103,7 +104,7 @@ fn connect_tcp(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// A host that no longer exists sends nothing: without this its connection stays for hours.
+/// A host that has disappeared sends nothing: without this, its connection would stay for hours.
 fn keep_alive(stream: impl AsFd) -> io::Result<()> {
     sockopt::set_socket_keepalive(&stream, true)?;
     sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE)?;

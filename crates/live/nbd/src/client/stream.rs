@@ -1,4 +1,4 @@
-//! A connection's bytes, over TLS or not. One thread reads, while others write.
+//! A connection, optionally over TLS. One thread reads while others write.
 
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use super::socket::Socket;
 use super::trust;
 use crate::{Address, Trust};
 
-/// What is read from the socket at once: a record of TLS and its header.
+/// Bytes per read of the socket: a TLS record and its header.
 const ENCRYPTED_BYTES: usize = (16 << 10) + 256;
 
 #[derive(Debug)]
@@ -20,13 +20,13 @@ pub(super) struct Stream {
     tls: Option<Layer>,
 }
 
-/// What is between the socket and the protocol. Nobody waits for the socket while holding `connection`.
+/// TLS between the socket and the protocol. No thread holds `connection` while it waits for the socket.
 #[derive(Debug)]
 struct Layer {
     connection: Mutex<ClientConnection>,
-    /// What has come and has not been decrypted; the reader's.
+    /// Received bytes that are not decrypted yet; used by the reader.
     received: Mutex<Received>,
-    /// What is encrypted and leaves; held from encrypting to the end of sending, since records have an order.
+    /// Encrypted bytes to send; locked from encrypting until sent, since records are ordered.
     leaving: Mutex<Vec<u8>>,
 }
 
@@ -37,7 +37,7 @@ struct Received {
     end: usize,
 }
 
-/// A panic of rustls while it is locked would be the end of the connection anyway.
+/// Ignores poisoning: a panic of rustls under the lock ends the connection anyway.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -47,17 +47,17 @@ fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Err
 }
 
 impl Stream {
-    /// Connects. Everything has to be done by `until`, up to [`Stream::set_until`].
+    /// Connects. `until` is the deadline of everything until [`Stream::set_until`] changes it.
     pub fn connect(address: &Address, until: Instant) -> io::Result<Self> {
         Ok(Self { socket: Socket::connect(address, until)?, tls: None })
     }
 
-    /// When reads and writes fail.
+    /// Sets the deadline of reads and writes.
     pub fn set_until(&mut self, until: Option<Instant>) {
         self.socket.set_until(until);
     }
 
-    /// From now on all is encrypted, once the server has shown that it is whom `trust` names.
+    /// Encrypts everything from now on, after verifying the server against `trust`.
     pub fn secure(&mut self, trust: &Trust) -> io::Result<()> {
         let name = ServerName::try_from(trust.host.clone()).map_err(broken)?;
         let mut connection = ClientConnection::new(trust::config(trust).map_err(broken)?, name).map_err(broken)?;
@@ -71,12 +71,12 @@ impl Stream {
         Ok(())
     }
 
-    /// How long one read and one write of the socket may take.
+    /// Sets the maximum time of one read and one write of the socket.
     pub fn set_time_max(&self, read: Option<Duration>, write: Option<Duration>) -> io::Result<()> {
         self.socket.set_time_max(read, write)
     }
 
-    /// Ends reads and writes of every thread.
+    /// Interrupts reads and writes of all threads.
     pub fn shut_down(&self) {
         self.socket.shut_down();
     }
@@ -88,7 +88,7 @@ impl Layer {
         loop {
             match locked(&self.connection).reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Servers may go without a word.
+                // Servers may disconnect without a close notification.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
@@ -98,7 +98,7 @@ impl Layer {
             }
             let mut connection = locked(&self.connection);
             *begin += connection.read_tls(&mut &bytes[*begin..*end])?;
-            // What TLS has to say in return leaves with the next request.
+            // TLS messages in response leave with the next request.
             connection.process_new_packets().map_err(broken)?;
         }
     }

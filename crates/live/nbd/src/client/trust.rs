@@ -1,4 +1,4 @@
-//! Certificates of a client, as libnbd names their files in a folder.
+//! Certificates of a client, with the file names that libnbd uses.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,10 +11,10 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::Trust;
 
-/// All certificates of a file in PEM, one at least.
+/// All certificates of a PEM file, at least one.
 ///
 /// # Errors
-/// It cannot be read, or has something else in it.
+/// It cannot be read, or has other content.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
     let all: Vec<_> = CertificateDer::pem_file_iter(path)?.collect::<Result<_, _>>()?;
     if all.is_empty() {
@@ -23,13 +23,13 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, pem::Er
     Ok(all)
 }
 
-/// What the mode of a private key may be.
+/// Allowed modes of a private key.
 pub const PRIVATE: &str = "a key of mode 600, or of mode 640 that is root's";
 
-/// Refuses a private key that others can read. A group may read one of root's, for servers that run as several users.
+/// Refuses a private key that others can read. A group may read root's, for servers that run as several users.
 ///
 /// # Errors
-/// What is wrong with its mode. A file that is not there is left to those who read it.
+/// The mode allows others to read it. A missing file is reported when it is read.
 pub fn check_private(path: &Path) -> Result<(), String> {
     let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
     let others = if found.uid() == 0 { 0o037 } else { 0o077 };
@@ -39,7 +39,7 @@ pub fn check_private(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What `trust` says, for rustls; or the file at fault and what is wrong with it.
+/// The rustls settings for `trust`, or the faulty file and its problem.
 pub(super) fn config(trust: &Trust) -> Result<Arc<ClientConfig>, String> {
     let folder = trust.certificates.as_deref();
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

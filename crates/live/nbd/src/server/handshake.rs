@@ -1,29 +1,29 @@
-//! Fixed newstyle negotiation, the server's side: a greeting, the client's flags, then options until one of them chooses an
-//! export. The machine states how many bytes come next, so that a host never reads past the negotiation.
+//! The server's side of fixed newstyle negotiation: a greeting, the client's flags, then options until one of them
+//! chooses an export. The state machine states how many bytes come next, so that a host never reads past the
+//! negotiation.
 
 use super::options::{self, Answers};
 use super::Session;
 use crate::wire::{self, option, option_reply, Reader, Violation};
 use crate::{Export, Exports, Flags};
 
-/// Options before the choice of an export. Clients send four or five; a list of exports is asked for once.
+/// Maximum number of options before an export is chosen. Clients send four or five, and request a list of exports once.
 const OPTIONS_MAX: u32 = 256;
 
-/// How a server answers STARTTLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tls {
-    /// It has no TLS: STARTTLS is refused.
+    /// No TLS: STARTTLS is refused.
     Never,
-    /// It insists: everything else is refused until STARTTLS.
+    /// Everything else is refused before STARTTLS.
     Required,
 }
 
-/// What to do after [`Handshake::advance`], and after writing what it appended.
+/// What to do after [`Handshake::advance`], once its output is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// Read [`Handshake::needed`] bytes.
     Negotiating,
-    /// Start TLS on the connection, then go on as before. A host that has read more than it was told to must drop that.
+    /// Start TLS on the connection, then continue. A host that has read more bytes than needed must drop them.
     StartTls,
     /// Requests follow.
     Transmitting(Session),
@@ -49,12 +49,12 @@ pub struct Handshake {
     no_zeroes: bool,
     option_count: u32,
     structured: bool,
-    /// The export for which base:allocation was chosen last.
+    /// Name of the export for which base:allocation was last chosen.
     allocation_of: Option<String>,
 }
 
 impl Handshake {
-    /// Begins, and appends the greeting to `out`.
+    /// Appends the greeting to `out`.
     #[must_use]
     pub fn new(tls: Tls, out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(&wire::GREETING_MAGIC.to_be_bytes());
@@ -72,7 +72,7 @@ impl Handshake {
         }
     }
 
-    /// How many bytes [`Self::advance`] takes next: at most 64 KiB.
+    /// Number of bytes that [`Self::advance`] takes next, at most 64 KiB.
     #[must_use]
     pub fn needed(&self) -> usize {
         match self.state {
@@ -83,10 +83,11 @@ impl Handshake {
         }
     }
 
-    /// Takes the next bytes, and appends the answer to `out`: write it before anything else is done, in case of a violation too.
+    /// Takes the next bytes, and appends the answer to `out`. Write it before anything else, even after a violation.
     ///
     /// # Errors
-    /// The client broke the protocol, or chose by `EXPORT_NAME`, to which no error can be replied, an export that does not exist.
+    /// The client violated the protocol, or chose an export that does not exist by `EXPORT_NAME`, which has no error
+    /// reply.
     ///
     /// # Panics
     /// If `input` is not [`Self::needed`] long.
@@ -215,8 +216,8 @@ impl Handshake {
         let session = self.session(export, name.as_bytes());
         answers.infos(&session.export, &asked);
         let go = answers.option == option::GO;
-        // As qemu-nbd does it: a client that only looks is told to look properly, one that goes ahead is let through, and an
-        // unaligned request of it is refused later.
+        // As in qemu-nbd: INFO without a query for block sizes gets an error; GO succeeds, and unaligned requests are
+        // refused later.
         if !go && session.export.blocks.bytes_min > 1 && !asked(wire::info::BLOCK_SIZE) {
             answers.error(option_reply::BLOCK_SIZE_REQD, "ask for the block sizes too");
             return Progress::Negotiating;
@@ -253,7 +254,7 @@ impl Handshake {
         answers.ack();
     }
 
-    /// The session of `export`, chosen by `name`.
+    /// The session for `export`, chosen by `name`.
     fn session(&self, mut export: Export, name: &[u8]) -> Session {
         let flags = export.flags.with(Flags::HAS_FLAGS);
         export.flags = if self.structured { flags.with(Flags::DF) } else { flags.without(Flags::DF) };

@@ -1,4 +1,4 @@
-//! What a server says.
+//! The server's side of the protocol.
 
 mod handshake;
 mod options;
@@ -10,13 +10,14 @@ pub use requests::{Incoming, Refusal};
 
 use crate::Export;
 
-/// A connection in the transmission phase: what was agreed on. Stateless, so that any thread of a host can use it.
+/// A connection in the transmission phase, with the negotiated settings. It is stateless, so any thread of the host can
+/// use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// The export that the client chose; its flags as they were told.
+    /// The chosen export, with the flags sent to the client.
     pub export: Export,
-    /// Replies are structured.
+    /// Whether replies are structured.
     pub structured: bool,
-    /// The client may ask for `BLOCK_STATUS`.
+    /// Whether the client may send `BLOCK_STATUS`.
     pub allocation: bool,
 }

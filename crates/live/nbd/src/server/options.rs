@@ -1,9 +1,9 @@
-//! What options hold, and the replies to them.
+//! Parses options, and builds the replies to them.
 
 use crate::wire::{self, info, option_reply, Reader};
 use crate::Export;
 
-/// The name and the informations of INFO and GO.
+/// Parses the name and the queries of INFO and GO.
 pub(super) fn parse_choice(data: &[u8]) -> Option<(&str, Vec<u16>)> {
     let mut reader = Reader(data);
     let name = reader.string()?;
@@ -12,7 +12,7 @@ pub(super) fn parse_choice(data: &[u8]) -> Option<(&str, Vec<u16>)> {
     reader.0.is_empty().then_some((name, infos))
 }
 
-/// The export's name and the queries of `LIST_META_CONTEXT` and `SET_META_CONTEXT`.
+/// Parses the export's name and the queries of `LIST_META_CONTEXT` and `SET_META_CONTEXT`.
 pub(super) fn parse_queries(data: &[u8]) -> Option<(&str, Vec<&str>)> {
     let mut reader = Reader(data);
     let name = reader.string()?;
@@ -21,7 +21,7 @@ pub(super) fn parse_queries(data: &[u8]) -> Option<(&str, Vec<&str>)> {
     reader.0.is_empty().then_some((name, queries))
 }
 
-/// Appends the replies to one option.
+/// Appends the replies to an option.
 pub(super) struct Answers<'a> {
     pub option: u32,
     pub out: &'a mut Vec<u8>,
@@ -56,7 +56,7 @@ impl Answers<'_> {
         self.reply(option_reply::META_CONTEXT, &[&id.to_be_bytes(), wire::ALLOCATION.as_bytes()]);
     }
 
-    /// What INFO and GO tell: size and flags and block sizes always, name and description if `asked`.
+    /// The replies to INFO and GO: size, flags and block sizes always, name and description if `asked`.
     pub fn infos(&mut self, export: &Export, asked: &dyn Fn(u16) -> bool) {
         let kind = |info: u16| info.to_be_bytes();
         let (size, flags) = (export.size_bytes.to_be_bytes(), export.flags.0.to_be_bytes());

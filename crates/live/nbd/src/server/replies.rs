@@ -1,20 +1,20 @@
-//! Replies. Each function appends what the connection has to carry; content goes after [`Session::read_header`] or
-//! [`Session::data`] without passing through here.
+//! Builds replies. Each function appends bytes to send; content follows [`Session::read_header`] or [`Session::data`]
+//! without passing through here.
 
 use super::{Incoming, Session};
 use crate::wire::{self, chunk};
 use crate::{Command, Errno, Extent, Request, EXTENTS_MAX};
 
 impl Session {
-    /// The context's number in replies to `BLOCK_STATUS`.
+    /// Id of the context in replies to `BLOCK_STATUS`.
     pub(crate) const CONTEXT: u32 = 1;
 
-    /// The request was done, and has nothing to return: any but a read and `BLOCK_STATUS`.
+    /// Success without data, for any request except a read and `BLOCK_STATUS`.
     pub fn done(&self, cookie: u64, out: &mut Vec<u8>) {
         simple(cookie, 0, out);
     }
 
-    /// The request failed; `message` is for humans, and may be empty.
+    /// Failure; `message` is for humans, and may be empty.
     pub fn failed(&self, cookie: u64, errno: Errno, message: &str, out: &mut Vec<u8>) {
         if !self.structured {
             return simple(cookie, errno.code(), out);
@@ -26,8 +26,8 @@ impl Session {
         out.extend_from_slice(message);
     }
 
-    /// As [`Self::failed`], at an offset within the request: content before it was sent, or is, by [`Self::data`]. Only for
-    /// structured replies; `last` as there.
+    /// Like [`Self::failed`], at an offset within the request: content before it is sent by [`Self::data`]. Only for
+    /// structured replies; for `last` see there.
     pub fn failed_at(&self, cookie: u64, errno: Errno, offset: u64, last: bool, out: &mut Vec<u8>) {
         debug_assert!(self.structured, "agreed on");
         structured(cookie, chunk::ERROR_OFFSET, last, 14, out);
@@ -36,14 +36,14 @@ impl Session {
         out.extend_from_slice(&offset.to_be_bytes());
     }
 
-    /// The reply to a request that [`Self::check`] refused, if it did.
+    /// Answers a request that [`Self::check`] refused.
     pub fn refused(&self, incoming: &Incoming, out: &mut Vec<u8>) {
         if let Err(refusal) = incoming.request {
             self.failed(incoming.cookie, refusal.errno, refusal.message, out);
         }
     }
 
-    /// The reply to a read whose whole content is at hand: `length` bytes follow. Nothing else of this reply comes after.
+    /// Begins the reply to a read whose whole content is available: `length` bytes follow and complete the reply.
     pub fn read_header(&self, request: &Request, out: &mut Vec<u8>) {
         debug_assert!(matches!(request.command, Command::Read { .. }));
         if self.structured {
@@ -53,15 +53,15 @@ impl Session {
         }
     }
 
-    /// Part of the reply to a read: `length` bytes follow. Only for structured replies, not overlapping with other parts, and
-    /// once only if the request is for a single chunk. `last` ends the reply.
+    /// Begins a part of the reply to a read: `length` bytes follow. Only for structured replies, without overlap with
+    /// other parts, and only once if the request is for a single chunk. `last` ends the reply.
     pub fn data(&self, cookie: u64, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
         debug_assert!(self.structured && length > 0, "agreed on, and not empty");
         structured(cookie, chunk::OFFSET_DATA, last, 8 + length as usize, out);
         out.extend_from_slice(&offset.to_be_bytes());
     }
 
-    /// As [`Self::data`], of zeroes: nothing follows.
+    /// Like [`Self::data`], for zeroes: nothing follows.
     pub fn hole(&self, cookie: u64, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
         debug_assert!(self.structured && length > 0, "agreed on, and not empty");
         structured(cookie, chunk::OFFSET_HOLE, last, 12, out);
@@ -69,14 +69,14 @@ impl Session {
         out.extend_from_slice(&length.to_be_bytes());
     }
 
-    /// Ends a structured reply whose parts were all sent with `last` unset.
+    /// Ends a structured reply whose parts were all sent without `last`.
     pub fn end(&self, cookie: u64, out: &mut Vec<u8>) {
         debug_assert!(self.structured, "agreed on");
         structured(cookie, chunk::NONE, true, 0, out);
     }
 
-    /// The reply to `BLOCK_STATUS`: at least one extent, none empty, together no longer than the request. What is beyond the
-    /// request, the first if it is for one only, or [`EXTENTS_MAX`], is cut.
+    /// Answers `BLOCK_STATUS`: at least one extent, none empty, no longer in total than the request. Extents beyond the
+    /// request, beyond the first if only one was requested, or beyond [`EXTENTS_MAX`], are dropped.
     pub fn block_status(&self, request: &Request, extents: &[Extent], out: &mut Vec<u8>) {
         debug_assert!(self.allocation && !extents.is_empty(), "agreed on, and not empty");
         let one = request.command == Command::BlockStatus { one_extent: true };

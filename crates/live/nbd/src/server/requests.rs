@@ -1,27 +1,24 @@
-//! Requests, checked: what passes lies within the export, is aligned, not too long, and was agreed on.
+//! Checks requests: accepted ones lie within the export, are aligned, not too long, and were negotiated.
 
 use super::Session;
 use crate::request::{RawRequest, FLAG_DF, FLAG_FAST_ZERO, FLAG_FUA};
 use crate::wire::Violation;
 use crate::{Command, Errno, Flags, Request, REQUEST_BYTES};
 
-/// A header that was read.
+/// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Incoming {
-    /// The client's name for the request.
+    /// The client's id.
     pub cookie: u64,
-    /// How many bytes follow the header: to be read, or skipped if the request is refused, before the next header.
+    /// Number of bytes after the header: read them, or skip them if the request is refused, before the next header.
     pub payload_bytes: u32,
     /// The request, or why it is refused: reply with [`Session::refused`].
     pub request: Result<Request, Refusal>,
 }
 
-/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// As the protocol says it.
     pub errno: Errno,
-    /// In words.
     pub message: &'static str,
 }
 
@@ -30,10 +27,8 @@ fn refuse<T>(errno: Errno, message: &'static str) -> Result<T, Refusal> {
 }
 
 impl Session {
-    /// Checks the header of a request.
-    ///
     /// # Errors
-    /// It is no request: there is no telling where the next one begins.
+    /// It is no request, so the start of the next one is unknown.
     pub fn check(&self, header: &[u8; REQUEST_BYTES]) -> Result<Incoming, Violation> {
         let Some(raw) = RawRequest::parse(header) else {
             return Violation::new("a request without its magic number");
@@ -55,7 +50,7 @@ impl Session {
         if command.changes() && offered.contains(Flags::READ_ONLY) {
             return refuse(Errno::Perm, "the export is read-only");
         }
-        // Of the flags that a command knows, those that the export does not offer.
+        // Flags of the command that the export does not offer.
         let offers = [(FLAG_FUA, Flags::FUA), (FLAG_DF, Flags::DF), (FLAG_FAST_ZERO, Flags::FAST_ZERO)];
         let withheld = offers.iter().filter(|offer| !offered.contains(offer.1)).fold(0, |bits, offer| bits | offer.0);
         if flags & !(known_flags & !withheld) != 0 {
@@ -88,7 +83,7 @@ impl Session {
         if offset % unit != 0 || u64::from(length) % unit != 0 {
             return refuse(Errno::Inval, "not aligned to the smallest block size");
         }
-        // What is to be cached is read, too: as in QEMU.
+        // As in QEMU, caching counts as reading.
         let moves = matches!(command, Command::Read { .. } | Command::Write { .. } | Command::Cache);
         if moves && length > blocks.bytes_max {
             return refuse(Errno::Inval, "longer than the largest payload");

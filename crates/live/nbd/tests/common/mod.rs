@@ -1,4 +1,4 @@
-//! A server over memory, from the crate's own machines: one thread for each connection, and faults where a test wants them.
+//! A server over memory, built on the crate's state machines: one thread per connection, with faults on request.
 
 #![allow(dead_code)]
 
@@ -31,15 +31,15 @@ pub enum Fault {
     ReadsFailFrom(u64),
     /// The connection ends instead of this request.
     ClosesAt(u64),
-    /// A read's content comes in chunks of 1000 bytes, the last ones first, with holes for zeroes.
+    /// The content of a read comes in chunks of 1000 bytes, last ones first, with holes for zeroes.
     Scattered,
-    /// A read's content comes without its last byte.
+    /// The content of a read lacks its last byte.
     Short,
     /// Requests of a connection are answered in pairs, the second first.
     Pairs,
-    /// So many requests are answered, and no other.
+    /// This many requests are answered, and no others.
     Mute(u64),
-    /// The first half of a reply comes, and then nothing.
+    /// The first half of a reply comes, then nothing.
     Halfway,
 }
 
@@ -59,7 +59,7 @@ pub fn serve_tcp(export: Export, memory: Memory, fault: Fault) -> Uri {
     Uri { address: Address::Tcp("127.0.0.1".to_owned(), port), export: name, tls: None }
 }
 
-/// The same on a socket.
+/// Like [`serve_tcp`], on a Unix socket.
 pub fn serve_unix(path: &Path, export: Export, memory: Memory) -> Uri {
     let listener = UnixListener::bind(path).unwrap();
     let name = export.name.clone();
@@ -72,7 +72,7 @@ pub fn serve_unix(path: &Path, export: Export, memory: Memory) -> Uri {
     Uri { address: Address::Unix(path.to_owned()), export: name, tls: None }
 }
 
-/// One connection.
+/// Serves one connection.
 pub fn serve(mut stream: impl Read + Write, export: &Export, memory: &Memory, fault: Fault) -> std::io::Result<()> {
     let mut out = Vec::new();
     let mut handshake = Handshake::new(Tls::Never, &mut out);
@@ -162,7 +162,7 @@ fn answer(
         Command::Write { .. } => content.copy_from_slice(payload),
         Command::Trim { .. } | Command::WriteZeroes { .. } => content.fill(0),
         Command::BlockStatus { .. } => {
-            // Page by page; the machine cuts what is too much.
+            // Page by page; the state machine drops surplus extents.
             let extents: Vec<Extent> = content
                 .chunks(4096)
                 .map(|page| {
