@@ -218,19 +218,16 @@ impl<Q: Queues> Conductor<Q> {
         // Programs ask for more than a file has.
         let last = last.min(self.machine.universe().last_page(file));
         let beside = metadata && self.is_beside(identity, first);
-        let known = |page| self.machine.universe().known(file, page);
+        let blocks = || (first..=last).filter_map(|page| self.machine.universe().known(file, page));
         let is_there = |block: Block| self.there[block.index()] || self.machine.has_read(block);
         // Of a window in which no page is known to be there, all were before the command.
-        let only_there = by == By::Mapped && (first..=last).filter_map(known).any(is_there);
-        let (mut known, mut fresh, mut late, mut near) = (first > last, 0, 0, false);
-        for page in first..=last {
-            let Some(block) = self.machine.universe().known(file, page) else { continue };
-            known = true;
-            let is_there = self.there[block.index()] || self.machine.has_read(block);
-            if self.machine.is_referenced(block) || (only_there && !is_there) {
-                continue;
-            }
-            fresh += 1;
+        let only_there = by == By::Mapped && blocks().any(is_there);
+        let known = first > last || self.machine.universe().is_left_to_kernel(file, first) || blocks().next().is_some();
+        let is_new = |block: &Block| !self.machine.is_referenced(*block) && (!only_there || is_there(*block));
+        let new: Vec<Block> = blocks().filter(is_new).collect();
+        let fresh = new.len() as u64;
+        let (mut late, mut near) = (self.cancel(now, &new), false);
+        for block in new {
             let is_near = self.machine.is_near(block);
             near |= is_near;
             if let Some(risk) = &mut self.risk {
@@ -239,12 +236,6 @@ impl<Q: Queues> Conductor<Q> {
                 if let Some(ledger) = &mut self.ledger {
                     ledger.referenced(&self.machine, block, near);
                 }
-            }
-            let disk = self.machine.universe().disk(block);
-            if self.queues.cancel(disk.index(), block) {
-                late += 1;
-                self.machine.fetched(block, None);
-                self.turn(now);
             }
             self.machine.observe(now, block);
             late += u64::from(metadata);
@@ -265,6 +256,26 @@ impl<Q: Queues> Conductor<Q> {
             }
         } else if !known && !beside {
             self.foreign(now, identity, first);
+        }
+    }
+
+    /// The command reads these itself. Returns how many of them no read had begun for.
+    fn cancel(&mut self, now: Nanos, blocks: &[Block]) -> u64 {
+        let mut late = 0;
+        loop {
+            let before = late;
+            for block in blocks {
+                let disk = self.machine.universe().disk(*block);
+                if self.queues.cancel(disk.index(), *block) {
+                    late += 1;
+                    self.machine.fetched(*block, None);
+                }
+            }
+            if late == before {
+                return late;
+            }
+            // They have not been prefetched when they are observed. What is ordered instead may be among them.
+            self.turn(now);
         }
     }
 

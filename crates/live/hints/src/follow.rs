@@ -124,7 +124,7 @@ impl Follower {
         let mut setting = plan.setting(&list, 1, false)?;
         setting.frames_min = FRAMES_MIN.min(setting.frames_max);
         setting.growth = GROWTH;
-        let machine = Machine::try_new(setting, Universe::new(&list, vec![DiskNumber(0)]))?;
+        let machine = Machine::try_new(setting, Universe::new(&list, vec![DiskNumber(0)], &[]))?;
         let reads = Waiting::new(&[false], vec![false], false);
         Ok(Self {
             conductor: Conductor::new(machine, reads, budget_bytes, Trust::SameCommand),

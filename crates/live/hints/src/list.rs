@@ -117,9 +117,15 @@ pub fn waited_for_arm(list: &HintList, of_file: &[Disk], disk: Disk) -> Option<b
         return None;
     }
     let came = (0..).zip(&list.files).filter(|(at, _)| is_here(*at)).map(|(_, file)| file.came_pages);
-    let transfer_ns = came.sum::<u64>() / waits.len() as u64 * ARM_PAGE_NS;
+    let least = arm_wait_ns(came.sum(), waits.len() as u64);
     let middle = waits.len() / 2;
-    Some(*waits.select_nth_unstable(middle).1 >= ARM_WAIT_NS_MIN + transfer_ns)
+    Some(*waits.select_nth_unstable(middle).1 >= least)
+}
+
+/// What a read waits at least that waits for an arm, if `waits` of them have brought `pages`.
+#[must_use]
+pub fn arm_wait_ns(pages: u64, waits: u64) -> u64 {
+    ARM_WAIT_NS_MIN + pages / waits.max(1) * ARM_PAGE_NS
 }
 
 /// What a request costs a disk without an arm, in pages: it could transfer so many meanwhile. A guess, of 100 us and 1 GB/s.

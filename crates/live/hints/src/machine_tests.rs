@@ -23,7 +23,11 @@ fn universe(metadata: u32, pages: u32) -> Universe {
     let range = |file, count| HintedRange { file, count, ..HintedRange::default() };
     // Data first in the recording, and some of it again: each page is numbered once, in the order of need.
     let ranges = vec![range(1, pages - metadata), range(0, metadata), range(1, 1)];
-    Universe::new(&HintList { files: vec![file(true), file(false)], ranges, ..HintList::default() }, vec![Disk(0); 2])
+    Universe::new(
+        &HintList { files: vec![file(true), file(false)], ranges, ..HintList::default() },
+        vec![Disk(0); 2],
+        &[],
+    )
 }
 
 fn machine(name: &str, pages: u32, frames: (u32, u32)) -> Machine {

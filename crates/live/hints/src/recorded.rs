@@ -120,10 +120,23 @@ mod tests {
     }
 
     #[test]
+    fn a_long_stretch_in_order_is_left_to_the_kernel_where_there_is_no_arm() {
+        let reads = [(0, 256), (256, 256), (512, 256), (768, 10), (2000, 1), (778, 1)];
+        let list = HintList::try_from(&recording(1 << 30, &reads)).expect("fine");
+        let blocks = |left: &[bool]| {
+            let universe = Universe::new(&list, vec![Disk(0)], left);
+            (universe.blocks(), [100, 511, 512, 777, 2000, 778].map(|page| universe.is_left_to_kernel(0, page)))
+        };
+        assert_eq!(blocks(&[false]), (780, [false; 6]));
+        // What comes after another place is a stretch of its own.
+        assert_eq!(blocks(&[true]), (514, [false, false, true, true, false, false]));
+    }
+
+    #[test]
     fn pages_that_are_named_again_are_passed_over_and_too_many_are_counted() {
         let pages = |size_bytes, reads: &[(u64, u32)]| {
             let list = HintList::try_from(&recording(size_bytes, reads)).expect("fine");
-            let universe = Universe::new(&list, vec![Disk(0)]);
+            let universe = Universe::new(&list, vec![Disk(0)], &[]);
             let named =
                 (0..universe.blocks().min(9) as u32).map(|block| universe.place(Block(block)).1).collect::<Vec<_>>();
             (named, universe.blocks(), universe.left_out)

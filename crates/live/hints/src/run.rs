@@ -209,7 +209,7 @@ fn left_alone(running: Running, settings: &Settings, list: &HintList, why: &str)
 pub(super) fn check(settings: &Settings) -> Result<(), Error> {
     let nothing = HintList::default();
     let setting = plan(settings, Trust::Whole).setting(&nothing, 1, settings.arm.unwrap_or(false))?;
-    Machine::try_new(setting, Universe::new(&nothing, Vec::new()))?;
+    Machine::try_new(setting, Universe::new(&nothing, Vec::new(), &[]))?;
     Ok(())
 }
 
@@ -266,7 +266,8 @@ impl Host {
             Trust::Earned
         };
         let arm = facts.get(main_disk(&list.ranges, &disk_of_file, facts.len())).is_some_and(|disk| disk.arm);
-        let universe = Universe::new(&list, disk_of_file);
+        let in_order_left: Vec<bool> = facts.iter().map(|disk| !disk.arm && trust != Trust::Whole).collect();
+        let universe = Universe::new(&list, disk_of_file, &in_order_left);
         let mut report = Report::new(settings.row.name);
         report.observed = untraced.is_none();
         report.budget_bytes = settings.budget_bytes;

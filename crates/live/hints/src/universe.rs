@@ -14,6 +14,8 @@ use headstart_host::intervals::Intervals;
 
 /// Pages at most, 16 GiB of them: what comes later in a recording is left to demand.
 const PAGES_MAX: usize = 4 << 20;
+/// Pages that are read in order before the rest of the stretch is left to the kernel: 2 MiB, some windows of its read-ahead. A guess.
+const STRETCH_PAGES: u64 = 512;
 
 /// The pages, as blocks of the machine.
 #[derive(Debug)]
@@ -30,27 +32,42 @@ pub struct Universe {
     last_pages: Vec<u64>,
     /// By file: its pages are metadata.
     is_device: Vec<bool>,
-    /// Pages of the recording that are not among the blocks.
+    /// By file: the pages that are left to the kernel's read-ahead.
+    left_to_kernel: Vec<Intervals<()>>,
+    /// Pages of the recording beyond the greatest number of blocks.
     pub left_out: u64,
 }
 
 impl Universe {
-    /// The pages of `list`, whose files lie on the disks of `disk_of_file`.
+    /// The pages of `list`, whose files lie on the disks of `disk_of_file`. Of `in_order_left` disks, long stretches that are read in
+    /// order are left to the kernel: its read-ahead keeps a disk without an arm as busy, and costs less.
     #[must_use]
-    pub fn new(list: &HintList, disk_of_file: Vec<Disk>) -> Self {
+    pub fn new(list: &HintList, disk_of_file: Vec<Disk>, in_order_left: &[bool]) -> Self {
         let files = (0u32..).zip(&list.files).map(|(at, file)| (file.identity, at)).collect();
         let last_page = |size: Option<u64>| size.map_or(u64::MAX, |size| size.saturating_sub(1) / PAGE_BYTES);
         let last_pages = list.files.iter().map(|file| last_page(file.size)).collect();
         let is_device = list.files.iter().map(|file| file.is_device).collect();
         let (places, passed, blocks) = (Vec::new(), Vec::new(), hashbrown::HashMap::default());
-        let mut universe = Self { places, disk_of_file, passed, blocks, files, last_pages, is_device, left_out: 0 };
+        let left_to_kernel = vec![Intervals::default(); list.files.len()];
+        let mut universe =
+            Self { places, disk_of_file, passed, blocks, files, last_pages, is_device, left_to_kernel, left_out: 0 };
         // A small recording may name many pages many times: what has been named is passed over as a whole.
         let mut named = vec![Intervals::default(); list.files.len()];
+        // By file, the end and the length of the stretch that is read in order.
+        let mut stretches = vec![(0, 0); list.files.len()];
         let mut until = Nanos::ZERO;
         for range in &list.ranges {
-            let pages = range.first..range.first + u64::from(range.count);
-            let new =
-                if range.count > 1 { named[range.file as usize].beside(pages.clone()) } else { vec![pages.clone()] };
+            let (file, pages) = (range.file as usize, range.first..range.first + u64::from(range.count));
+            let (end, length) = std::mem::replace(&mut stretches[file], (pages.end, u64::from(range.count)));
+            if end == pages.start {
+                stretches[file].1 += length;
+                let is_left = in_order_left.get(universe.disk_of_file[file].index()).is_some_and(|is_left| *is_left);
+                if is_left && length >= STRETCH_PAGES {
+                    universe.left_to_kernel[file].insert(pages, ());
+                    continue;
+                }
+            }
+            let new = if range.count > 1 { named[file].beside(pages.clone()) } else { vec![pages.clone()] };
             for pages in new {
                 for page in pages.clone() {
                     if universe.places.len() == PAGES_MAX {
@@ -65,7 +82,7 @@ impl Universe {
             }
             if range.count > 1 {
                 // As one range, whatever there was within it.
-                let named = &mut named[range.file as usize];
+                let named = &mut named[file];
                 named.remove(pages.clone());
                 named.insert(pages, ());
             }
@@ -82,6 +99,12 @@ impl Universe {
             return true;
         }
         false
+    }
+
+    /// Whether hints name this page, and it is left to the kernel's read-ahead.
+    #[must_use]
+    pub fn is_left_to_kernel(&self, file: u32, page: u64) -> bool {
+        self.left_to_kernel[file as usize].within(page..page + 1).next().is_some()
     }
 
     /// What of the recorded run lies between the reference to `block` and the one before.

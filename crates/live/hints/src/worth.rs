@@ -3,7 +3,8 @@
 //! Start and end of a run, its trace and its threads take time from the command. What it can gain is a part of the time that it waits, so
 //! there has to be enough of that, whatever the hints are:
 //!
-//! - A range of pages counts with what the recorded command has waited for it.
+//! - A range of pages counts with what the recorded command has waited for it, unless it continues the one before it in its file and
+//!   has not waited for an arm: what is read in order, the kernel reads ahead, and a wait that is left is for the disk's rate.
 //! - One that was cached then counts with what a read takes, in a file of which nothing came from the device: in other files it had been
 //!   read ahead with what was waited for. Within [`READ_PAGES`] pages, and behind those, it counts once: the kernel reads ahead.
 //! - Of that counts the part that is not in the page cache now. [`SAMPLES`] ranges are looked at, and nothing is read for it: what the kernel
@@ -22,7 +23,7 @@ use std::time::Duration;
 use headstart_types::Disk;
 
 use super::disk::open_unchanged;
-use super::list::{HintList, HintedFile, HintedRange, PAGE_BYTES};
+use super::list::{arm_wait_ns, HintList, HintedFile, HintedRange, PAGE_BYTES};
 use super::system::{cached_pages, open_cached, Cached};
 
 /// What the command has to wait for at least. Start and end of a run that helps take some 10 ms; of what is waited for about the half is
@@ -49,6 +50,13 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
     if waited(false) > waited(true) && waited(false) as f64 > elapsed * WAITS_AT_A_TIME {
         return Some("its threads read at the same time, which keeps a disk without an arm busy".to_owned());
     }
+    let mut next_of_file = BTreeMap::new();
+    let mut continues = |range: &HintedRange| {
+        next_of_file.insert(range.file, range.first + u64::from(range.count)) == Some(range.first)
+    };
+    let mut waits_of_file = vec![0; list.files.len()];
+    list.ranges.iter().filter(|range| range.wait_ns > 0).for_each(|range| waits_of_file[range.file as usize] += 1);
+    let arm_wait = |file: u32| arm_wait_ns(list.files[file as usize].came_pages, waits_of_file[file as usize]);
     let mut counted = BTreeSet::new();
     let mut is_counted = |range: &HintedRange| {
         let [first, last] = [range.first, range.first + u64::from(range.count) - 1].map(|page| page / READ_PAGES);
@@ -58,6 +66,7 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
         is_counted
     };
     let cost = |range: &HintedRange| match range.hit {
+        _ if continues(range) && range.wait_ns < arm_wait(range.file) => 0,
         false => range.wait_ns,
         true if list.files[range.file as usize].came_pages > 0 || is_counted(range) => 0,
         true => READ_NS,
@@ -163,6 +172,20 @@ mod tests {
         assert_eq!(shown(said(1, &[0, 31, 320, 5, 33, 325, 640, 64, 1280, 1600])), waits(1));
         assert_eq!(shown(said(3, &apart)), waits(0));
         assert_eq!(said(1, &(0..301).map(|at| at * 64).collect::<Vec<_>>()), None);
+    }
+
+    #[test]
+    fn what_is_read_in_order_counts_once_unless_it_waits_for_an_arm() {
+        let waits = |file, pages: &mut dyn Iterator<Item = u64>, wait_ms| {
+            let at = |page| HintedRange { first: page, ..range(file, wait_ms, false) };
+            said(pages.map(at).collect(), true).map(|why| why[..why.find("for what").unwrap_or(0)].to_owned())
+        };
+        assert_eq!(waits(1, &mut (0..90).map(|at| at * 40), 1), Some("it would wait for 1 ms ".into()));
+        // Other places, and backwards.
+        assert_eq!(waits(1, &mut (0..90).map(|at| at * 50), 1), None);
+        assert_eq!(waits(1, &mut (0..90).map(|at| (90 - at) * 40), 1), None);
+        // As if each window of the read-ahead began with a seek: another file is read in turn.
+        assert_eq!(waits(1, &mut (0..9).map(|at| at * 40), 8), None);
     }
 
     #[test]

@@ -126,7 +126,7 @@ pub fn forecast(
     if settings.hints.is_none() {
         study.list = HintList::try_from(&timed(recording, &times, plain.elapsed_ns))?;
     }
-    let universe = Universe::new(&study.list, study.disk_of_hint.clone());
+    let universe = Universe::new(&study.list, study.disk_of_hint.clone(), &study.in_order_left());
     let hinted_bytes = universe.blocks() as u64 * PAGE_BYTES;
     let policies = study.policies(settings)?;
     let budgets = budgets(settings, hinted_bytes);

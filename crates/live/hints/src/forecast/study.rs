@@ -157,7 +157,13 @@ impl<'a> Study<'a> {
         let plan = Plan { row, keys: Table::new(), budget_bytes, trust: self.trust };
         let setting = plan.setting(&self.list, self.disks.len(), self.has_arm())?;
         let disk_of = if list.files.is_empty() { Vec::new() } else { self.disk_of_hint.clone() };
-        Machine::try_new(setting, Universe::new(list, disk_of)).map_err(|error| error.within("policy"))
+        let universe = Universe::new(list, disk_of, &self.in_order_left());
+        Machine::try_new(setting, universe).map_err(|error| error.within("policy"))
+    }
+
+    /// By disk: whether what is read in order is left to the kernel.
+    pub fn in_order_left(&self) -> Vec<bool> {
+        self.arms().into_iter().map(|arm| !arm && self.trust != Trust::Whole).collect()
     }
 
     /// The kernel's read-ahead on each disk; `only`: that many bytes on each.
