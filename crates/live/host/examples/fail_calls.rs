@@ -1,7 +1,8 @@
-//! Makes calls of other programs fail, for tests in other languages: `testing/calls.rs`.
+//! Makes system calls of other programs fail, for tests in other languages: `testing/calls.rs`.
 //!
-//! Says on a line how many ways to fail there are. Then of each line of stdin, PROCESS NUMBER WAY FOLDER, it says "ready" when the process is
-//! traced, and how that ended when it has: the call, or nothing if there were fewer. "error: ..." if it cannot be traced.
+//! Prints the number of ways to fail. Then, for each line PROCESS NUMBER WAY FOLDER of stdin, it prints "ready" when
+//! the process is traced and, at its end, the call that failed, or nothing if there were fewer calls. Prints "error:
+//! ..." if the process cannot be traced.
 
 use std::io::stdin;
 use std::path::Path;

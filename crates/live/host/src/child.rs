@@ -1,7 +1,7 @@
-//! The command: started so that the kernel follows it from its first instruction, and left to itself.
+//! Starts a command so that the kernel traces it from its first instruction.
 //!
-//! It is a child in the same process group, so that a terminal's signals reach it as they would without us; it is not killed when
-//! we are. Signals that another process sends to us are handed on.
+//! The command is a child in the same process group, so that a terminal's signals reach it as usual; it is not killed
+//! when this process is. Signals from other processes are forwarded.
 
 #![allow(unsafe_code)]
 
@@ -12,26 +12,26 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Signals that are handed on where another process has sent them. Those of a terminal reach the command itself.
+/// Signals forwarded if another process sent them. A terminal's signals reach the command directly.
 const HANDED_ON: [libc::c_int; 7] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM];
 
-/// The command that gets them; 0: none.
+/// The command that receives signals; 0: none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
-/// A signal that came before the command's number was known; 0: none.
+/// A signal that arrived before the command's pid was known; 0: none.
 static EARLY: AtomicI32 = AtomicI32::new(0);
 
-/// How the command has ended.
+/// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// By itself.
+    /// It exited.
     Code(i32),
-    /// By a signal.
+    /// It was killed by a signal.
     Signal(i32),
 }
 
 impl Status {
-    /// As shells say it: the exit status, or 128 and the number of the signal.
+    /// The exit status as in a shell: the code, or 128 plus the signal number.
     #[must_use]
     pub fn shell_code(self) -> i32 {
         match self {
@@ -43,8 +43,8 @@ impl Status {
 
 extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let child = CHILD.load(Ordering::SeqCst);
-    // SAFETY: the kernel gives a handler of this kind a valid `info`.
-    // What the kernel sends (a terminal's Ctrl-C) goes to the whole group.
+    // SAFETY: the kernel passes a valid `info` to such a handler. The kernel's own signals (a terminal's Ctrl-C) go to
+    // the whole group.
     if unsafe { (*info).si_code } > 0 {
         return;
     }
@@ -56,15 +56,17 @@ extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
 }
 
 fn send(child: i32, signal: libc::c_int) {
-    // SAFETY: no memory is involved, and a handler may call it.
+    // SAFETY: no memory is involved, and the call is async-signal-safe.
     unsafe { libc::kill(child, signal) };
 }
 
-/// From now on signals go to the command. Those that were ignored stay ignored, for it too. Returns what was done with each before.
+/// Forwards signals to the command from now on. Ignored signals stay ignored, also for the command. Returns the
+/// previous handlers.
 fn hand_on_signals() -> Vec<(libc::c_int, libc::sigaction)> {
     let mut before = Vec::new();
     for signal in HANDED_ON {
-        // SAFETY: both structures are zero, which is a valid value, or written by the call; the handler has the form that SA_SIGINFO wants.
+        // SAFETY: both structures are zeroed, which is valid, or written by the call; the handler has the signature for
+        // SA_SIGINFO.
         unsafe {
             let mut old: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &raw mut old);
@@ -81,7 +83,7 @@ fn hand_on_signals() -> Vec<(libc::c_int, libc::sigaction)> {
     before
 }
 
-/// The number in decimal digits, without memory of its own: between fork and exec.
+/// Decimal digits without allocation, for use between fork and exec.
 fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
     let mut at = digits.len();
     loop {
@@ -94,23 +96,23 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
     }
 }
 
-/// Where a process writes its number to be followed, and then 1 to begin; and what is held until then (`tracefs.rs`).
+/// Files to which the child writes its pid and then 1, so that it is traced; and a lock held until then (`tracefs.rs`).
 pub type Switches = [File; 3];
 
-/// Starts the command with our streams, environment and folder. Between fork and exec it writes its number into the first of
-/// `switches` and 1 into the second: no event is lost, and none is of another process.
+/// Starts the command with our streams, environment and working directory. Between fork and exec it writes its pid into
+/// the first of `switches` and 1 into the second, so that no event is lost and none comes from another process.
 ///
 /// # Errors
-/// There is no such program, or it cannot be run or followed.
+/// The program does not exist, or cannot be run or traced.
 pub fn start(command: &[OsString], mut switches: Option<Switches>) -> io::Result<Started> {
     let mut words = command.iter();
     let program = words.next().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program);
     child.args(words);
-    // SAFETY: what runs between fork and exec only makes system calls.
+    // SAFETY: the code between fork and exec only makes system calls.
     unsafe {
         child.pre_exec(move || {
-            // Python ignores these, which the command would inherit.
+            // Python ignores these, and the command would inherit that.
             for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
                 libc::signal(signal, libc::SIG_DFL);
             }
@@ -136,22 +138,21 @@ pub fn start(command: &[OsString], mut switches: Option<Switches>) -> io::Result
     }
 }
 
-/// The command while it runs. Signals are handed on until this is dropped.
+/// A running command. Signals are forwarded until this is dropped.
 pub struct Started {
     child: Child,
     before: Vec<(libc::c_int, libc::sigaction)>,
 }
 
 impl Started {
-    /// Its number.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits for the end of the command, which need not have come.
+    /// Waits for the command to end.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system call fails.
     pub fn wait(&mut self) -> io::Result<Status> {
         let status = self.child.wait()?;
         CHILD.store(0, Ordering::SeqCst);
@@ -167,7 +168,7 @@ impl Drop for Started {
 
 fn take_back(before: &[(libc::c_int, libc::sigaction)]) {
     for (signal, before) in before {
-        // SAFETY: it is what the system said was there.
+        // SAFETY: the system returned this handler before.
         unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
     }
 }

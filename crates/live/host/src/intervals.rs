@@ -1,18 +1,19 @@
-//! Ranges of pages that do not overlap, each with a value.
+//! Disjoint ranges of pages, each with a value.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The ranges, by their first page: the page behind the last, and the value.
+/// Maps the first page of each range to its end and value.
 ///
-/// Logarithmic in the ranges. Memory: 24 bytes and the value for each.
+/// Operations are logarithmic in the number of ranges. Memory: 24 bytes and the value per range.
 #[derive(Debug, Clone, Default)]
 pub struct Intervals<T> {
     ranges: BTreeMap<u64, (u64, T)>,
 }
 
 impl<T: Copy> Intervals<T> {
-    /// Adds what is not there yet of `range`. One that ends where it begins is made longer and keeps its value.
+    /// Adds the missing parts of `range`. An existing range that ends where a part begins is extended and keeps its
+    /// value.
     pub fn insert(&mut self, range: Range<u64>, value: T) {
         let mut start = range.start;
         while start < range.end {
@@ -34,7 +35,7 @@ impl<T: Copy> Intervals<T> {
         }
     }
 
-    /// Takes `range` out. Whether any of it was there.
+    /// Removes `range`; returns whether any of it was there.
     pub fn remove(&mut self, range: Range<u64>) -> bool {
         let mut found = false;
         if range.is_empty() {
@@ -56,7 +57,7 @@ impl<T: Copy> Intervals<T> {
         found
     }
 
-    /// What is there of `range`.
+    /// The parts of `range` that are there.
     pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let before = self.ranges.range(..range.start).next_back();
         let all = before.into_iter().chain(self.ranges.range(range.start..range.end.max(range.start)));
@@ -64,7 +65,7 @@ impl<T: Copy> Intervals<T> {
         all.map(cut).filter(|range| !range.is_empty())
     }
 
-    /// What is not there of `range`.
+    /// The parts of `range` that are missing.
     pub fn beside(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let (mut gaps, mut start) = (Vec::new(), range.start);
         for there in self.within(range.clone()).chain(std::iter::once(range.end..range.end)) {
@@ -85,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a set of pages.
+        /// Compared with a set of pages.
         #[test]
         fn as_a_set_of_pages(steps in proptest::collection::vec((any::<bool>(), 0u64..40, 0u64..12), 0..60), at in 0u64..40, pages in 1u64..12) {
             let (mut ranges, mut set) = (Intervals::default(), std::collections::BTreeSet::new());

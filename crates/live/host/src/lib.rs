@@ -1,10 +1,13 @@
-//! What every live host shares.
+//! Shared by all live hosts.
 //!
-//! - `mailbox.rs`: what passes between the machine and a host;
-//! - `clock`: real time, and a clock that tests step; `punctual.rs`: the priority that wakes a thread at once;
-//! - `ring.rs`, `memory.rs`, `page_cache.rs`: reading files without threads, large pages, what the kernel has of a file;
-//! - `child.rs`, `tracefs.rs`, `intervals.rs`: a command and the kernel's trace of it; `roots.rs`: where the system shows itself;
-//! - `process.rs`: a process recognised later; `owned.rs`: files that belong to this user; `path_error.rs`: the error of a path.
+//! - `mailbox.rs`: requests and completions between the machine and a host;
+//! - `clock`: real time, and a clock that tests step; `punctual.rs`: real-time priority, to wake threads on time;
+//! - `ring.rs`, `memory.rs`, `page_cache.rs`: asynchronous file reads, large pages, the kernel's cached pages of a
+//!   file;
+//! - `child.rs`, `tracefs.rs`, `intervals.rs`: a command and the kernel's trace of it; `roots.rs`: paths of kernel
+//!   interfaces;
+//! - `process.rs`: identifies a process across reuse of its pid; `owned.rs`: files that belong to this user;
+//!   `path_error.rs`: an error with a path.
 
 pub mod child;
 mod clock;

@@ -1,7 +1,8 @@
-//! What passes between the machine and a live host: orders that the host has not taken, and ends that the machine has not seen.
+//! The mailbox between the machine and a live host: requests that the host has not taken, and completions that the
+//! machine has not seen.
 //!
-//! A host ends orders block by block ([`Mailbox::end`]), or request by request, where an order ends with the last of its requests
-//! ([`Mailbox::end_request`]).
+//! A host completes orders block by block ([`Mailbox::end`]) or by request, in which case an order completes with its
+//! last request ([`Mailbox::end_request`]).
 
 use std::collections::VecDeque;
 
@@ -9,52 +10,47 @@ use headstart_engine::{Devices, Ended, From, IoRequest, Kind, Pieces, What};
 use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk, Nanos};
 
-/// A request for a disk: blocks of an order that lie one after another there.
+/// A request for a disk: adjacent blocks of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The order that it is a piece of, where orders end by their requests.
+    /// The order it belongs to, if orders complete by request.
     pub slot: usize,
-    /// The disk.
     pub disk: Disk,
-    /// What to do with the blocks.
     pub kind: Kind,
-    /// The blocks.
     pub blocks: Vec<Block>,
 }
 
-/// Requests that the host has not taken, and ends that the machine has not seen.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    /// The requests.
     pub requests: Vec<Request>,
     ended: VecDeque<(Ended, Block)>,
-    /// Of orders that end by their requests.
+    /// Orders that complete by request.
     pieces: Option<Pieces>,
-    /// How far apart on a disk blocks lie that follow one another.
+    /// Distance between adjacent blocks on a disk, in sectors.
     block_sectors: u64,
-    /// What is demanded ends at once.
+    /// Demand fetches complete at once.
     only_prefetches: bool,
 }
 
 impl Mailbox {
-    /// Orders end with their last request; blocks that follow one another lie `block_sectors` apart.
+    /// Orders complete with their last request; adjacent blocks are `block_sectors` apart.
     #[must_use]
     pub fn by_request(block_sectors: u64) -> Self {
         Self { pieces: Some(Pieces::default()), block_sectors, ..Self::default() }
     }
 
-    /// Orders end block by block; what is demanded is there, and only prefetches become requests.
+    /// Orders complete block by block. Demand fetches complete at once, and only prefetches become requests.
     #[must_use]
     pub fn of_prefetches() -> Self {
         Self { only_prefetches: true, ..Self::default() }
     }
 
-    /// A block of an order of `level` has ended.
+    /// Completes a block of an order of `level`.
     pub fn end(&mut self, level: u32, what: What, block: Block) {
         self.ended.push_back((Ended { level, what }, block));
     }
 
-    /// A disk has done a request, which took `service`.
+    /// Completes a request, which took `service`.
     pub fn end_request(&mut self, request: &Request, service: Nanos) {
         let Some(pieces) = &mut self.pieces else { return };
         if let Some(ended) = pieces.ended(request.slot, service, request.kind == Kind::Write) {
@@ -64,7 +60,7 @@ impl Mailbox {
         }
     }
 
-    /// Whether something has ended that the machine has not seen.
+    /// Whether there are completions that the machine has not seen.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         !self.ended.is_empty()
@@ -91,7 +87,7 @@ impl<S: BlockMap> Devices<S> for Mailbox {
         (self.requests.len() - before) as u32
     }
 
-    /// The host takes requests when the machine's turn is over.
+    /// The host takes requests after the machine's turn.
     fn start(&mut self, _now: Nanos) {}
 
     fn next_event(&self) -> Option<Nanos> {

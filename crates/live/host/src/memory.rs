@@ -1,4 +1,4 @@
-//! The machine's memory, memory that devices write to, and memory that is no longer needed.
+//! Limits of memory, large pages, and returning freed memory.
 
 #![allow(unsafe_code)]
 
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use headstart_types::{Bytes, KeyError};
 
-/// All memory that this process may have, and what sets that: the machine, a control group (version 2), or the limit of its addresses
-/// (`ulimit -v`). `None` where nothing is known.
+/// The memory available to this process, and what limits it: the machine, a control group (version 2), or the address
+/// space (`ulimit -v`). `None` if unknown.
 #[must_use]
 pub fn room() -> Option<(u64, &'static str)> {
     let machine = number_of("/proc/meminfo", "MemTotal:").map(|kib| (kib << 10, "the machine's RAM"));
@@ -21,16 +21,17 @@ pub fn room() -> Option<(u64, &'static str)> {
     [machine, addresses, group.map(|bytes| (bytes, "the control group's memory"))].into_iter().flatten().min()
 }
 
-/// The number behind the words at the beginning of a line of a file of procfs.
+/// The number after `words` at the start of a line of a file in procfs.
 fn number_of(path: &str, words: &str) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix(words))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Refuses what there is no memory for: what cannot be allocated would end the process without a word, perhaps only when it is used.
+/// Checks that there is enough memory. Otherwise an allocation would kill the process without a message, possibly only
+/// when the memory is used.
 ///
 /// # Errors
-/// `what`, which `key` asks for, takes more `bytes` than this process may have.
+/// `what`, requested by `key`, takes more `bytes` than this process may have.
 pub fn check_room(key: &str, what: &str, bytes: u64) -> Result<(), KeyError> {
     match room() {
         Some((room, whose)) if bytes > room => {
@@ -41,17 +42,17 @@ pub fn check_room(key: &str, what: &str, bytes: u64) -> Result<(), KeyError> {
     }
 }
 
-/// Asks the kernel to lay `bytes` in large pages, as far as they fill such pages and there are any: a device takes a read into memory
-/// as one request only where it is in few pieces (a virtual disk takes 254), and 4 KiB pages lie apart.
+/// Asks the kernel to use large pages for `bytes`, as far as possible: a device accepts a read as one request only if
+/// its memory is in few segments (a virtual disk takes 254), and pages of 4 KiB are scattered.
 pub fn prefer_large_pages(bytes: &[u8]) {
-    // SAFETY: the advice changes where the bytes are kept, neither what they are nor who has them. What the kernel does not take
-    // (a range that begins within a page, no large pages) it refuses.
+    // SAFETY: the advice changes only the placement of the bytes, neither content nor ownership. The kernel refuses
+    // what it cannot do (a range that begins within a page, no large pages).
     unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), libc::MADV_HUGEPAGE) };
 }
 
-/// Gives back to the system what the allocator keeps of freed memory. Does nothing where the allocator is not glibc's.
+/// Returns memory that the allocator keeps after it was freed. No effect with other allocators than glibc's.
 pub fn give_back() {
-    // SAFETY: it touches only what is free, under the allocator's own locks.
+    // SAFETY: it only touches free memory, under the allocator's own locks.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0)

@@ -1,8 +1,10 @@
-//! Files and folders that decide what a process with rights does: they have to be this user's, and closed to other users' changes.
+//! Files and folders that control what a privileged process does: they must belong to this user, and others must not be
+//! able to change them.
 //!
-//! Root is often started with the HOME or the XDG_CACHE_HOME of another user, who may then place links, pipes and devices. So a folder is
-//! opened component by component, each without following a link, and what is in it by the folder's descriptor. A rename on the way does not
-//! matter any more. Opening neither waits for a pipe nor follows a link; what is no regular file of this user is refused.
+//! Root is often started with the HOME or XDG_CACHE_HOME of another user, who could place links, pipes and devices
+//! there. Therefore a folder is opened component by component without following links, and its files through the
+//! folder's descriptor, so that a rename on the way has no effect. Opening neither waits for a pipe nor follows a link;
+//! anything but a regular file of this user is refused.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -19,12 +21,12 @@ use nix::unistd::{geteuid, mkstemp};
 use crate::PathError;
 
 const ROOT: u32 = 0;
-/// As the kernel follows.
+/// The kernel's limit.
 const LINKS_MAX: u32 = 40;
 const STICKY: u32 = 0o1000;
 const ALLOWED: &str = "folders and files of this user, which others cannot write, without symbolic links";
 
-/// A folder of this user, by descriptor.
+/// A folder of this user, held by descriptor.
 #[derive(Debug)]
 pub struct OwnFolder {
     folder: File,
@@ -34,17 +36,19 @@ pub struct OwnFolder {
 /// A component that is still to be opened.
 struct Step {
     name: OsString,
-    /// Above the folder that was named: root's links are followed.
+    /// Above the named folder: root's links are followed.
     is_above: bool,
-    /// Below it: it belongs to this user alone.
+    /// Below the named folder: it must belong to this user alone.
     is_below: bool,
 }
 
 impl OwnFolder {
-    /// The folder `below` the one `named`, which is absolute; `None` if it is not there, unless it is to be made.
+    /// Opens the folder `below` the folder `named`, which is an absolute path; `None` if it does not exist, unless
+    /// `make` is set.
     ///
     /// # Errors
-    /// A component is no folder, a symbolic link, or of another user, or others may write it; or what the system says.
+    /// A component is not a folder, is a symbolic link, belongs to another user or can be written by others; or a
+    /// system call fails.
     pub fn open(named: &Path, below: &[&str], make: bool) -> Result<Option<Self>, PathError> {
         let names = named.components().filter(|part| !matches!(part, Component::RootDir));
         let mut steps: VecDeque<Step> =
@@ -94,19 +98,19 @@ impl OwnFolder {
         Ok(Some(at))
     }
 
-    /// What errors call it.
+    /// The path for error messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path of `name` in it, whatever happens to the folders above. The last component may be a link.
+    /// A path to `name` in the folder that stays valid if parent folders change. The last component may be a link.
     #[must_use]
     pub fn at(&self, name: impl AsRef<OsStr>) -> PathBuf {
         Path::new(&format!("/proc/self/fd/{}", self.folder.as_raw_fd())).join(name.as_ref())
     }
 
-    /// As [`open_file`], of a file in it.
+    /// Like [`open_file`], for a file in the folder.
     ///
     /// # Errors
     /// As [`open_file`].
@@ -115,7 +119,7 @@ impl OwnFolder {
     }
 }
 
-/// Without a right to read it: a component that may only be passed through.
+/// Opened without read permission: a component may only be passable.
 fn folder_at(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)
 }
@@ -128,7 +132,7 @@ fn check_folder(found: &Metadata, step: &Step, is_last: bool) -> Result<(), Stri
     if user != own && (step.is_below || user != ROOT) {
         return Err(format!("belongs to the user {user}, not to {own}"));
     }
-    // In a folder such as /tmp others may add names, and not rename ours.
+    // In a folder such as /tmp others may add names but not rename ours.
     let may_write = if is_last && step.is_below { 0o022 } else { 0o002 };
     if found.mode() & may_write != 0 && (step.is_below || found.mode() & STICKY == 0) {
         return Err(format!("can be written by others (mode {:o})", found.mode() & 0o7777));
@@ -139,7 +143,7 @@ fn check_folder(found: &Metadata, step: &Step, is_last: bool) -> Result<(), Stri
 /// Opens a regular file of this user or of root that others cannot write. Neither follows a link nor waits for a pipe.
 ///
 /// # Errors
-/// It is something else, or what the system says.
+/// It is something else, or a system call fails.
 pub fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let opened = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
@@ -162,7 +166,7 @@ pub fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Locks an open file for its process alone, until it is closed; false if another process has it.
+/// Locks an open file exclusively until it is closed; false if another process holds the lock.
 ///
 /// # Errors
 /// It cannot be locked.
@@ -178,10 +182,10 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Refuses to write through a link that another user has placed, as the kernel does in folders such as /tmp (protected_symlinks).
+/// Refuses to write through a link of another user, as the kernel does in folders such as /tmp (protected_symlinks).
 ///
 /// # Errors
-/// There is one at `path`.
+/// `path` is such a link.
 pub fn check_output(path: &Path) -> io::Result<()> {
     let link = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink);
     match link.map(|link| link.uid()) {
@@ -192,11 +196,12 @@ pub fn check_output(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts a file with `bytes` and these rights in the place of what is there, at once; if `synced`, so that a loss of power
-/// does not lose it. The new file has a random name until then: no file is in the way, and no link is followed.
+/// Atomically replaces a file by one with `bytes` and `mode`; with `synced`, it survives a loss of power. The new file
+/// has a random name until then, so that no file is in the way and no link is followed.
 ///
 /// # Errors
-/// As the system says; then the old one is as it was, or the new one is there and may be lost with the power.
+/// A system call fails. Then either the old file is unchanged, or the new one is in place but may be lost with the
+/// power.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32, synced: bool) -> io::Result<()> {
     let mut name = unfinished(path);
     name.push("XXXXXX");
@@ -221,7 +226,7 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32, synced: bool) -> io::Result
     written
 }
 
-/// What the name of a new file in the place of `path` begins with; six letters or digits follow.
+/// Name prefix of a temporary file for `path`; six letters or digits follow.
 fn unfinished(path: &Path) -> OsString {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -229,7 +234,8 @@ fn unfinished(path: &Path) -> OsString {
     name
 }
 
-/// Removes what processes have left that were killed in [`replace`] of `path`. The caller guarantees that none is at it.
+/// Removes temporary files left by processes that were killed in [`replace`] of `path`. The caller guarantees that no
+/// process is in it.
 pub fn remove_unfinished(path: &Path) {
     let begin = unfinished(path);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
@@ -266,7 +272,7 @@ mod tests {
         let made = OwnFolder::open(&home, &["cache", "run"], true).expect("there is room").expect("made");
         assert_eq!(made.path(), home.join("cache/run"));
         assert_eq!(home.join("cache/run").metadata().expect("made").mode() & 0o777, 0o700);
-        // What is opened stays the same folder under another name.
+        // An open folder stays the same when it is renamed.
         fs::rename(home.join("cache"), home.join("old")).expect("ours");
         fs::write(made.at("file"), "x").expect("there is room");
         assert_eq!(fs::read_to_string(home.join("old/run/file")).expect("it is there"), "x");

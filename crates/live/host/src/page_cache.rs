@@ -1,4 +1,4 @@
-//! What the kernel's page cache has of a file, without reading it.
+//! Queries the kernel's page cache for a file, without reading it.
 
 #![allow(unsafe_code)]
 
@@ -9,17 +9,17 @@ use std::io;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::unistd::{sysconf, SysconfVar};
 
-/// Says which pages of a file are in the page cache.
+/// Tells which pages of a file are in the page cache.
 ///
-/// The file is mapped, and never read through the mapping: no page comes in, and a file that becomes shorter does no harm. The kernel tells
-/// only those who own a file or may write it; to others it says that all pages are there (since Linux 5.2).
+/// The file is mapped but never read through the mapping: no page is loaded, and truncation does no harm. The kernel
+/// only answers for a file's owner or writers; others are told that all pages are there (since Linux 5.2).
 pub struct PageCache {
     map: MmapRaw,
     page_bytes: usize,
 }
 
 impl PageCache {
-    /// Of the first `size_bytes` of `file`.
+    /// Covers the first `size_bytes` of `file`.
     ///
     /// # Errors
     /// It cannot be mapped.
@@ -30,9 +30,9 @@ impl PageCache {
         Ok(Self { map, page_bytes })
     }
 
-    /// Whether it has the page that the byte at `offset` is in. False beyond the end.
+    /// Whether the page with the byte at `offset` is cached. False beyond the end.
     ///
-    /// Cost: one system call, which waits for nothing.
+    /// Cost: one system call, which does not block.
     #[must_use]
     pub fn has(&self, offset: u64) -> bool {
         let Ok(offset) = usize::try_from(offset) else { return false };
@@ -40,7 +40,7 @@ impl PageCache {
             return false;
         }
         let mut found = 0_u8;
-        // SAFETY: the page lies within the mapping, of which the kernel reads nothing, and one byte is written for it.
+        // SAFETY: the page lies within the mapping; the kernel does not read it, and writes one byte for it.
         let asked = unsafe {
             let page = self.map.as_mut_ptr().add(offset / self.page_bytes * self.page_bytes);
             libc::mincore(page.cast(), 1, (&raw mut found).cast())

@@ -1,4 +1,4 @@
-//! A process that one can recognise later: its number is given again once it has ended.
+//! Identifies a process even after its pid is reused.
 
 use std::fs;
 
@@ -18,21 +18,22 @@ pub struct Process {
 }
 
 impl Process {
-    /// This one. Without a procfs it has no start.
+    /// This process. Without procfs, its start is 0.
     pub fn own(roots: &Roots) -> Self {
         let pid = std::process::id();
         Self { pid, start_ticks: start_ticks(roots, pid).unwrap_or(0) }
     }
 
-    /// Whether it has not ended.
+    /// Whether it is still running.
     pub fn lives(self, roots: &Roots) -> bool {
         start_ticks(roots, self.pid) == Some(self.start_ticks)
     }
 }
 
-/// When the process of that number started; `None` if there is none.
+/// Start time of the process `pid`; `None` if there is none.
 fn start_ticks(roots: &Roots, pid: u32) -> Option<u64> {
-    // The 22nd field of /proc/PID/stat (proc_pid_stat(5)). The second is a name in parentheses that may hold anything.
+    // The 22nd field of /proc/PID/stat (proc_pid_stat(5)). The second is a name in parentheses, which may contain
+    // anything.
     let text = fs::read_to_string(roots.proc.join(pid.to_string()).join("stat")).ok()?;
     let (_, rest) = text.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(22 - 3)?.parse().ok()

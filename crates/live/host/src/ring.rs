@@ -1,11 +1,11 @@
-//! Reads of files through io_uring: queued, given to the kernel by one system call, and taken when they have ended. No thread waits
-//! for them.
+//! Reads files through io_uring: reads are queued, submitted by one system call, and taken when they have completed. No
+//! thread waits for them.
 //!
-//! A read owns its file and its buffers until it has ended, so that the kernel never writes where something else is. What is still under way when
-//! the ring goes is given up: its buffers are never freed.
+//! A read owns its file and its buffers until it completes, so that the kernel never writes to reused memory. Buffers
+//! of reads in flight when the ring is dropped are leaked.
 //!
-//! Cost: a system call for what is queued together, and none to look for ends. The descriptor of the ring is readable while ends are
-//! there, and a thread that sleeps in a system call is woken by them.
+//! Cost: one system call per batch, and none to check for completions. The ring's descriptor is readable while there
+//! are completions, which also wakes a thread that waits for it in a system call.
 
 #![allow(unsafe_code)]
 
@@ -19,37 +19,34 @@ use bytes::BytesMut;
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue, IoUring};
 
-/// A read that has ended.
 #[derive(Debug)]
 pub struct RingEnded {
-    /// The name that it was given.
+    /// The caller's id.
     pub name: u64,
-    /// Its buffers.
     pub buffers: Vec<BytesMut>,
-    /// How many bytes have come: they fill the buffers in turn.
+    /// Number of bytes read; they fill the buffers in order.
     pub result: io::Result<usize>,
 }
 
-/// A read that the kernel has, or is to get.
+/// A read that is queued or in flight.
 struct UnderWay {
     name: u64,
-    /// Stays open.
+    /// Kept open.
     file: Arc<File>,
     buffers: Vec<BytesMut>,
-    /// Where the buffers are, if there are several.
+    /// Addresses of the buffers, if there are several.
     parts: Box<[libc::iovec]>,
 }
 
-/// A queue of reads.
 pub struct Ring {
     ring: IoUring,
-    /// By the number that the kernel has of it.
+    /// By user data of the entry.
     reads: Vec<Option<UnderWay>>,
     free: Vec<u32>,
 }
 
-// SAFETY: the pointers in `UnderWay::parts` point into the buffers beside them, which move to no other place in memory and are as good in
-// any thread.
+// SAFETY: the pointers in `UnderWay::parts` point into the buffers beside them, which do not move in memory and are
+// valid in any thread.
 unsafe impl Send for Ring {}
 
 impl fmt::Debug for Ring {
@@ -59,13 +56,13 @@ impl fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// For at most `reads_max` reads under way.
+    /// Supports at most `reads_max` reads in flight.
     ///
     /// # Errors
-    /// The kernel has no io_uring (before Linux 5.6), or does not let this process have one.
+    /// The kernel has no io_uring (before Linux 5.6), or denies it to this process.
     pub fn try_new(reads_max: u32) -> io::Result<Self> {
         let entries = reads_max.next_power_of_two();
-        // Ends are looked for after every system call: no interrupt is needed to report them. Known since Linux 5.19.
+        // Completions are checked after every system call, so no interrupt is needed. Supported since Linux 5.19.
         let ring = IoUring::builder().setup_coop_taskrun().build(entries).or_else(|_| IoUring::new(entries))?;
         let mut probe = io_uring::Probe::new();
         ring.submitter().register_probe(&mut probe)?;
@@ -75,14 +72,14 @@ impl Ring {
         Ok(Self { ring, reads: (0..reads_max).map(|_| None).collect(), free: (0..reads_max).rev().collect() })
     }
 
-    /// Reads that have not been taken yet.
+    /// Number of reads that have not been taken yet.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.reads.len() - self.free.len()
     }
 
-    /// Queues a read of `file` from `offset` on into `buffers`, of which there are at most 1024. Gives them back if as many reads as there
-    /// may be are under way.
+    /// Queues a read of `file` from `offset` on into `buffers`, of which there are at most 1024. Returns them if the
+    /// maximum number of reads is in flight.
     ///
     /// # Errors
     /// There is no room.
@@ -97,18 +94,18 @@ impl Ring {
         let mut read = UnderWay { name, file: file.clone(), buffers, parts: Box::default() };
         let entry = entry(&mut read, offset).user_data(slot.into());
         self.reads[slot as usize] = Some(read);
-        // SAFETY: the file and the buffers are kept in `reads` until the kernel reports the end of the read, and are not touched. The
-        // buffers' memory and the boxed `parts` stay where they are when the structure around them moves.
+        // SAFETY: the file and the buffers are kept in `reads`, untouched, until the kernel reports completion. The
+        // buffers' memory and the boxed `parts` do not move with the structure around them.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_err() {
-            // There is an entry for each read: it is full only of what the kernel has not taken yet.
+            // There is an entry for each read, so it is only full of entries that the kernel has not taken yet.
             self.free.push(slot);
             return Err(self.reads[slot as usize].take().map(|read| read.buffers).unwrap_or_default());
         }
         Ok(())
     }
 
-    /// Gives the kernel what is queued. What it does not take now it is given the next time.
+    /// Submits the queued reads. Those that the kernel does not take now are submitted next time.
     pub fn submit(&mut self) {
         while !self.ring.submission().is_empty() {
             match self.ring.submit() {
@@ -119,7 +116,7 @@ impl Ring {
         }
     }
 
-    /// The next read that has ended, if there is one.
+    /// The next completed read.
     pub fn take(&mut self) -> Option<RingEnded> {
         let entry = self.ring.completion().next()?;
         let slot = entry.user_data() as usize;
@@ -184,7 +181,7 @@ mod tests {
         assert_eq!(ended[&7], (bytes[5..105].to_vec(), 100));
         assert_eq!(ended[&8], (bytes[4096..8203].to_vec(), 4107));
         assert_eq!((&ended[&9].0[..10], ended[&9].1), (&bytes[99_990..], 10));
-        // An error is the read's own; what is under way at the end is given up.
+        // An error belongs to its read; the buffers of reads in flight at the end are leaked.
         let write_only = std::fs::OpenOptions::new().write(true).open("/dev/null").expect("it is there");
         ring.push(1, &Arc::new(write_only), 0, buffers(&[8])).expect("there is room");
         ring.submit();

@@ -1,4 +1,4 @@
-//! Where the system shows itself, and where locks are.
+//! Paths of kernel interfaces and of locks.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use headstart_types::system_says;
 
 use crate::PathError;
 
-/// Where the file systems of the kernel are mounted.
+/// Mount points of the kernel's file systems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots {
     /// sysfs.
@@ -17,15 +17,15 @@ pub struct Roots {
     pub proc: PathBuf,
     /// tracefs.
     pub tracing: PathBuf,
-    /// Where locks are: a folder of root's that goes with the boot.
+    /// Folder of locks: root's, emptied at boot.
     pub run: PathBuf,
 }
 
 impl Roots {
-    /// Where tracefs usually is.
+    /// The usual place of tracefs.
     pub const TRACING: &str = "/sys/kernel/tracing";
 
-    /// Those of this machine. Where no tracefs is mounted its place is the usual one, and empty.
+    /// The paths of this machine. If tracefs is not mounted, its path is the usual one, which is then empty.
     #[must_use]
     pub fn of_machine() -> Self {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -41,7 +41,7 @@ impl Roots {
         Self { sys: "/sys".into(), proc: "/proc".into(), tracing, run: "/run/headstart".into() }
     }
 
-    /// The number that a boot of the system has and no other; empty where the system has none.
+    /// The unique id of this boot; empty if the system has none.
     ///
     /// # Errors
     /// It cannot be read.

@@ -1,4 +1,5 @@
-//! A machine that is a folder: devices, processes and traces as files. `calls.rs`: every system call on it fails in turn.
+//! A simulated machine in a folder: devices, processes and traces as files. `calls.rs` makes every system call on it
+//! fail in turn.
 
 pub mod calls;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Roots;
 
-/// The folder, which goes with it.
+/// The folder, removed on drop.
 pub struct Machine(PathBuf);
 
 impl Machine {
@@ -49,7 +50,7 @@ impl Machine {
         std::os::unix::fs::symlink(self.path(to), path).expect("there is room");
     }
 
-    /// A disk of so many sectors; returns the file of its read-ahead.
+    /// Adds a disk of `sectors`; returns the file of its read-ahead.
     pub fn disk(&self, name: &str, number: &str, sectors: u64, kb: u64) -> PathBuf {
         let folder = format!("sys/block/{name}");
         self.write(&format!("{folder}/dev"), number);

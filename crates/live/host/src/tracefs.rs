@@ -1,14 +1,15 @@
-//! Instances of tracefs: traces of our own, which hold our events only.
+//! Instances of tracefs: traces with only our events.
 //!
-//! Their names say whose they are, `headstart-PID-START-WHAT`: a killed process leaves its instance, and the next one that makes or
-//! changes anything removes it. One is kept, [`KEPT`], for the runs of commands: each takes it, locked, and leaves it as new. A run that
-//! finds it in use makes one of its own.
+//! Their names identify the owner, `headstart-PID-START-WHAT`: a killed process leaves its instance, and the next
+//! process that creates or changes one removes it. One instance, [`KEPT`], is permanent and serves the runs of
+//! commands: each run locks it and leaves it clean. A run that finds it in use creates its own.
 //!
-//! The kernel takes some 50 ms to remove one or to clear it, and who makes or changes another one meanwhile waits for that. So it is done by
-//! a process of its own, a second later, and under a lock (of the folder of all instances) that a process which starts a command shares: it
-//! need not wait for longer than it wants to.
+//! The kernel takes some 50 ms to remove or clear an instance, and blocks creations and changes of others for that
+//! time. Therefore a separate process does it a second later, under a lock (on the folder of all instances) that
+//! processes starting a command share, so that they can limit their wait.
 //!
-//! Where no tracefs is mounted this process has one that is mounted nowhere: no other process sees it, nor does the command.
+//! If no tracefs is mounted, this process uses one that is mounted nowhere: neither other processes nor the command see
+//! it.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
@@ -25,20 +26,20 @@ use std::time::Duration;
 use crate::child::Switches;
 use crate::{Process, Roots};
 
-/// Ours begin so; the process that it belongs to follows.
+/// Name prefix of our instances; the owning process follows.
 const PREFIX: &str = "headstart-";
-/// The one that is kept. It is as new where `tracing_on` says 0.
+/// The permanent instance. It is clean if `tracing_on` is 0.
 const KEPT: &CStr = c"headstart-run";
 
-/// How long a process that ends leaves its instance to itself: others may want to make theirs.
+/// How long a process that ends waits before it removes its instance: others may want to create theirs.
 const PAUSE: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
-/// How often one that is in use is tried again, and after which time.
+/// How often the removal of a busy instance is tried, and the time between.
 const BUSY_TRIES: u32 = 50;
 const BUSY_PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// How often a process looks whether an instance is still being removed.
+/// How often a process checks whether an instance is still being removed.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
-/// Where tracefs is: mounted where `roots` say, or by this process for itself.
+/// Path of tracefs: where `roots` say, or this process's own.
 pub fn root(roots: &Roots) -> PathBuf {
     static OWN: OnceLock<Option<File>> = OnceLock::new();
     let is_missing = roots.tracing == Path::new(Roots::TRACING) && !roots.tracing.join("instances").exists();
@@ -46,17 +47,17 @@ pub fn root(roots: &Roots) -> PathBuf {
     own.map_or_else(|| roots.tracing.clone(), |own| format!("/proc/self/fd/{}", own.as_raw_fd()).into())
 }
 
-/// A tracefs that is mounted nowhere (fsmount(2)).
+/// Creates a tracefs that is mounted nowhere (fsmount(2)).
 #[allow(unsafe_code)]
 fn detached() -> io::Result<File> {
     const FSCONFIG_CMD_CREATE: libc::c_int = 6;
     const CLOEXEC: libc::c_int = 1;
     let made = |number: libc::c_long| {
         let fd = i32::try_from(number).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: the call has made it, and nothing else has it.
+        // SAFETY: the call has created it, and nothing else owns it.
         Ok::<File, io::Error>(unsafe { File::from_raw_fd(fd) })
     };
-    // SAFETY: the name lives until the call returns; the others take no memory.
+    // SAFETY: the name outlives the call; the others take no memory.
     unsafe {
         let context = made(libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOEXEC))?;
         let fd = context.as_raw_fd();
@@ -68,31 +69,31 @@ fn detached() -> io::Result<File> {
     }
 }
 
-/// An instance. Dropping it removes it: what is open in it has to be closed before, so it is the last field of its owner.
+/// An instance, removed on drop. Its open files must be closed before, so it is the last field of its owner.
 #[derive(Debug)]
 pub struct Tracefs {
     folder: PathBuf,
-    /// Of the one that is kept.
+    /// Set for the permanent instance.
     lock: Option<File>,
 }
 
 impl Tracefs {
-    /// Where the instance `name` is going to be.
+    /// Path of the instance `name`.
     pub fn folder_of(roots: &Roots, name: &str) -> PathBuf {
         root(roots).join("instances").join(name)
     }
 
-    /// Makes the instance `name`.
+    /// Creates the instance `name`.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system call fails.
     pub fn create(roots: &Roots, name: &str) -> io::Result<Self> {
         let folder = Self::folder_of(roots, name);
         fs::create_dir(&folder)?;
         Ok(Self { folder, lock: None })
     }
 
-    /// The one that is kept, made if there is none; `None` if it is in use, or not as new.
+    /// The permanent instance, created if necessary; `None` if it is in use or not clean.
     pub fn kept(roots: &Roots) -> Option<Self> {
         let folder = Self::folder_of(roots, KEPT.to_str().ok()?);
         let is_made = fs::create_dir(&folder).is_ok();
@@ -101,7 +102,6 @@ impl Tracefs {
         (is_made || is_new()).then(|| Self { folder, lock: Some(lock) })
     }
 
-    /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -109,24 +109,24 @@ impl Tracefs {
     /// Writes `value` into one of its files.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system call fails.
     pub fn set(&self, file: &str, value: &str) -> io::Result<()> {
         self.open_to_write(file)?.write_all(value.as_bytes())
     }
 
-    /// Begins to trace what a command does that starts with these switches, and its children. Until then nothing is traced: of an
-    /// empty list the kernel follows every process. `starting` is what [`begin`] has returned.
+    /// Prepares tracing of a command that starts with these switches, and of its children. Until then nothing is
+    /// traced, since with an empty list the kernel would trace every process. `starting` was returned by [`begin`].
     ///
     /// # Errors
-    /// As the system says.
+    /// The system call fails.
     pub fn follow(&self, starting: File) -> io::Result<Switches> {
         self.set("options/event-fork", "1")?;
         self.set("tracing_on", "0")?;
         Ok([self.open_to_write("set_event_pid")?, self.open_to_write("tracing_on")?, starting])
     }
 
-    /// Removes it, or clears the one that is kept, in a process of its own. Where that process is killed, or cannot be made, the next command
-    /// that is traced does. `is_last`: this process ends now, and need not wait until the other one is of no parent.
+    /// Removes the instance, or clears the permanent one, in a separate process. If that process is killed or cannot be
+    /// created, the next traced command does it. `is_last`: this process ends now, and need not detach the other one.
     pub fn leave(mut self, is_last: bool) {
         self.tidy(Some(PAUSE), is_last);
         drop(self.lock.take());
@@ -143,10 +143,10 @@ impl Tracefs {
     }
 }
 
-/// Opens a pipe of events, whose reads do not wait.
+/// Opens a pipe of events for non-blocking reads.
 ///
 /// # Errors
-/// As the system says.
+/// The system call fails.
 pub fn open_pipe(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
@@ -154,17 +154,17 @@ pub fn open_pipe(path: &Path) -> io::Result<File> {
 impl Drop for Tracefs {
     fn drop(&mut self) {
         let busy = |error: io::Error| error.kind() == io::ErrorKind::ResourceBusy;
-        // A thread of this process that starts another one at this moment has lent it what was open here.
+        // A thread of this process that is just starting another process shares our open files with it.
         if self.lock.is_some() || fs::remove_dir(&self.folder).is_err_and(busy) {
             self.tidy(None, false);
         }
     }
 }
 
-/// Waits until no instance is being removed, for so long at most; none is while the answer is kept.
+/// Waits at most `patience` until no instance is being removed; none will be while the returned file is open.
 ///
 /// # Errors
-/// As the system says; [`io::ErrorKind::ResourceBusy`] if one still is.
+/// A system call fails, with [`io::ErrorKind::ResourceBusy`] if an instance is still being removed.
 pub fn begin(roots: &Roots, patience: Duration) -> io::Result<File> {
     let instances = File::open(root(roots).join("instances"))?;
     let tries = patience.as_millis() / LOCK_PAUSE.as_millis();
@@ -192,7 +192,7 @@ pub fn sweep(roots: &Roots) {
     });
 }
 
-/// The same without waiting for it.
+/// Like [`sweep`], in the background.
 pub fn sweep_beside(roots: &Roots) {
     let left: Vec<PathBuf> = left(roots).collect();
     if !left.is_empty() {
@@ -207,20 +207,20 @@ fn left(roots: &Roots) -> impl Iterator<Item = PathBuf> + use<'_> {
     all.filter(move |entry| is_left(&entry.file_name().to_string_lossy())).map(|entry| entry.path())
 }
 
-/// Removes `folders` of `instances` in a process that is nobody's child, after a pause, and clears the instance that is kept if no process uses
-/// it. `is_last`: as [`Tracefs::leave`].
+/// Removes `folders` of `instances` in a detached process, after a pause, and clears the permanent instance if no
+/// process uses it. `is_last`: as in [`Tracefs::leave`].
 #[allow(unsafe_code)]
 fn tidy_beside(instances: &Path, folders: &[PathBuf], pause: Option<libc::timespec>, is_last: bool) {
     let names = folders.iter().filter_map(|path| path.file_name());
     let names: Vec<CString> = names.flat_map(|name| CString::new(name.as_bytes())).collect();
     let Ok(instances) = File::open(instances) else { return };
-    // SAFETY: behind both forks, only system calls that may follow a fork; `names` and `pause` live in the copies, too.
+    // SAFETY: after both forks, only calls that are safe after a fork; `names` and `pause` live in the copies, too.
     unsafe {
         let child = libc::fork();
         if child == 0 {
-            // The process that does it is of no parent: nothing has to wait for it.
+            // The second fork detaches the process, so that this one need not wait for it.
             if is_last || libc::fork() == 0 {
-                // A reader of our streams does not wait for it either.
+                // Closes our streams, so that their readers need not wait for it either.
                 libc::dup2(instances.as_raw_fd(), FOLDER);
                 libc::syscall(libc::SYS_close_range, FOLDER + 1, u32::MAX, 0u32);
                 libc::setsid();
@@ -239,16 +239,16 @@ fn tidy_beside(instances: &Path, folders: &[PathBuf], pause: Option<libc::timesp
     }
 }
 
-/// Where the process that tidies up has the folder of all instances.
+/// Descriptor of the folder of all instances in the process that tidies up.
 const FOLDER: i32 = 0;
 
-/// Behind a fork: only system calls.
+/// Runs after a fork: only system calls.
 #[allow(unsafe_code)]
 fn remove(name: &CStr) {
-    // A process that has it open, if only between its fork and its exec, ends or lets go of it.
+    // A process that has it open, possibly only between fork and exec, ends or closes it.
     for _ in 0..BUSY_TRIES {
         flock(FOLDER, libc::LOCK_EX);
-        // SAFETY: the name, and the time below, live until the calls return.
+        // SAFETY: the name, and the time below, outlive the calls.
         let is_done = unsafe {
             libc::unlinkat(FOLDER, name.as_ptr(), libc::AT_REMOVEDIR) == 0 || *libc::__errno_location() != libc::EBUSY
         };
@@ -261,10 +261,10 @@ fn remove(name: &CStr) {
     }
 }
 
-/// Makes the instance that is kept as new, if it is not and no process uses it. Behind a fork: only system calls.
+/// Clears the permanent instance if it is not clean and no process uses it. Runs after a fork: only system calls.
 #[allow(unsafe_code)]
 fn clear_kept() {
-    // SAFETY: names and bytes are static, but for `on`, which lives until the read returns.
+    // SAFETY: names and bytes are static, except `on`, which outlives the read.
     unsafe {
         let folder = libc::openat(FOLDER, KEPT.as_ptr(), libc::O_RDONLY);
         if folder < 0 || !flock(folder, libc::LOCK_EX | libc::LOCK_NB) {
@@ -284,12 +284,12 @@ fn clear_kept() {
     }
 }
 
-/// The instance of this process for `what`.
+/// Name of this process's instance for `what`.
 pub fn own_name(roots: &Roots, what: &str) -> String {
     named(Process::own(roots), what)
 }
 
-/// The same, where a process may have several.
+/// Like [`own_name`], for a process that may have several.
 pub fn next_name(roots: &Roots, what: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     own_name(roots, &format!("{what}.{}", COUNT.fetch_add(1, Ordering::Relaxed)))
@@ -299,7 +299,7 @@ fn named(owner: Process, what: &str) -> String {
     format!("{PREFIX}{}-{}-{what}", owner.pid, owner.start_ticks)
 }
 
-/// Whose instance it is; `None` if it is none of ours.
+/// The owner of an instance; `None` if it is not ours.
 fn owner(name: &str) -> Option<Process> {
     let mut parts = name.strip_prefix(PREFIX)?.splitn(3, '-');
     let (pid, start_ticks) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -322,7 +322,7 @@ mod tests {
         drop(instance);
         assert!(folder.exists(), "the kernel removes none that is in use");
         drop(open);
-        // Far longer than it is tried.
+        // Far longer than the removal is retried.
         let is_gone = (0..6000).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
             !folder.exists()

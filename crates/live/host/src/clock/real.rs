@@ -1,4 +1,4 @@
-//! The machine's monotonic clock, times a speed.
+//! The machine's monotonic clock, scaled.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,16 +8,15 @@ use headstart_types::Nanos;
 
 use super::Clock;
 
-/// What a worker is at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Phase {
     /// Its thread has not begun.
     #[default]
     Outside,
     Runs,
-    /// Parked, with a time at which that ends.
+    /// Parked until a time.
     Sleeps,
-    /// Parked until it is woken.
+    /// Parked until woken.
     Waits,
     Left,
 }
@@ -25,7 +24,7 @@ enum Phase {
 #[derive(Debug, Default)]
 struct Worker {
     phase: Phase,
-    /// It has been woken since it last parked.
+    /// It was woken since it last parked.
     woken: bool,
 }
 
@@ -35,16 +34,14 @@ struct Place {
     changed: Condvar,
 }
 
-/// By how much waits for a time have ended after it, in real time.
+/// How late timed waits ended, in real time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// On average.
     pub mean: Duration,
-    /// The greatest.
     pub most: Duration,
 }
 
-/// The machine's clock. A second of the program takes `1 / speed` seconds.
+/// The machine's clock. A second of the program takes `1 / speed` real seconds.
 #[derive(Debug)]
 pub struct RealClock {
     speed: f64,
@@ -52,9 +49,9 @@ pub struct RealClock {
     begun: Mutex<usize>,
     all_begun: Condvar,
     start: OnceLock<Instant>,
-    /// Counts wakes and parks, so that a look at all workers can tell whether it was of one instant.
+    /// Counts wakes and parks, so that a check of all workers can tell whether it saw one instant.
     changes: AtomicU64,
-    /// Waits for a time that have ended by it, the sum of their latenesses and the greatest, in real nanoseconds.
+    /// Number of timed waits that expired, and the sum and the maximum of their lateness, in real nanoseconds.
     waits: AtomicU64,
     late_sum: AtomicU64,
     late_max: AtomicU64,
@@ -62,7 +59,7 @@ pub struct RealClock {
 
 impl RealClock {
     /// A clock for `workers` workers that starts when all have begun. The caller guarantees that `speed` is finite and
-    /// above zero.
+    /// positive.
     #[must_use]
     pub fn new(workers: usize, speed: f64) -> Self {
         Self {
@@ -78,12 +75,12 @@ impl RealClock {
         }
     }
 
-    /// A panic of another worker is reported by that one.
+    /// Ignores poisoning: the worker that panicked reports it.
     fn worker(&self, worker: usize) -> MutexGuard<'_, Worker> {
         self.places[worker].worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more has begun.
+    /// Counts a worker that has begun.
     #[allow(clippy::disallowed_methods)] // As in `now`.
     fn begins(&self) -> MutexGuard<'_, usize> {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +92,7 @@ impl RealClock {
         begun
     }
 
-    /// A wait for a time has ended, so much after it.
+    /// Records the lateness of a timed wait.
     fn note_late(&self, late: Nanos) {
         let late = self.real(late).as_nanos() as u64;
         self.waits.fetch_add(1, Ordering::Relaxed);
@@ -103,7 +100,7 @@ impl RealClock {
         self.late_max.fetch_max(late, Ordering::Relaxed);
     }
 
-    /// How well the machine has kept the times so far.
+    /// Lateness of timed waits so far.
     #[must_use]
     pub fn lateness(&self) -> Lateness {
         let mean = self.late_sum.load(Ordering::Relaxed).checked_div(self.waits.load(Ordering::Relaxed));
@@ -115,7 +112,7 @@ impl RealClock {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// How long the machine takes for `time` of the program.
+    /// Real duration of `time` of the program.
     fn real(&self, time: Nanos) -> Duration {
         Duration::from_nanos((time.0 as f64 / self.speed) as u64)
     }
@@ -139,7 +136,7 @@ impl Clock for RealClock {
     fn leave(&self, worker: usize) {
         let before = std::mem::replace(&mut self.worker(worker).phase, Phase::Left);
         if before == Phase::Outside {
-            // It never comes: the others need not wait for it.
+            // It will never begin: the others must not wait for it.
             drop(self.begins());
         }
         self.note_change();
@@ -160,7 +157,7 @@ impl Clock for RealClock {
                         self.note_late(now - until);
                         break;
                     }
-                    // At least a nanosecond, so that no speed makes of the wait a busy one.
+                    // At least a nanosecond, so that a high speed does not turn this into a busy wait.
                     let wait = self.real(left).max(Duration::from_nanos(1));
                     place.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
                 }

@@ -1,7 +1,7 @@
 //! A virtual clock: one worker runs at a time, and time passes only while all are parked.
 //!
-//! At one instant workers run in the order of their numbers, those first that are woken or whose time has come. Which
-//! thread the machine happens to run does not matter, so that equal runs are equal to the nanosecond.
+//! At one instant, workers that are woken or due run in the order of their numbers. The operating system's scheduling
+//! does not matter, so equal runs are identical to the nanosecond.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -13,11 +13,11 @@ use super::Clock;
 enum Phase {
     /// Its thread has not begun.
     Outside,
-    /// It may run as soon as no other worker does.
+    /// It runs as soon as no other worker does.
     Ready,
     Runs,
     Parked(Option<Nanos>),
-    /// It runs on when no other worker has anything to do at this instant.
+    /// It runs when no other worker can run at this instant.
     Settles,
     Left,
 }
@@ -26,13 +26,13 @@ enum Phase {
 struct State {
     now: Nanos,
     phases: Vec<Phase>,
-    /// By worker: it has been woken since it last parked.
+    /// By worker: whether it was woken since it last parked.
     woken: Vec<bool>,
     stuck: bool,
 }
 
 impl State {
-    /// Lets the next worker run if none does. Returns it.
+    /// Picks the next worker to run, if none is running.
     fn pick(&mut self) -> Option<usize> {
         if self.phases.iter().any(|phase| matches!(phase, Phase::Outside | Phase::Runs)) {
             return None;
@@ -60,7 +60,6 @@ impl State {
     }
 }
 
-/// The virtual clock.
 #[derive(Debug)]
 pub struct SteppedClock {
     state: Mutex<State>,
@@ -80,7 +79,7 @@ impl SteppedClock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a worker run, and waits until it is `worker`'s turn.
+    /// Lets the next worker run, and waits for the turn of `worker`.
     fn wait_turn<'a>(&self, mut state: MutexGuard<'a, State>, worker: usize) -> MutexGuard<'a, State> {
         self.pass_on(&mut state);
         while state.phases[worker] != Phase::Runs {
@@ -132,7 +131,7 @@ impl Clock for SteppedClock {
         }
         state.woken[worker] = true;
         state.stuck = false;
-        // From outside, while nobody runs.
+        // Called from outside while no worker runs.
         self.pass_on(&mut state);
     }
 
@@ -155,7 +154,7 @@ mod tests {
                 scope.spawn(move || {
                     clock.enter(worker);
                     for step in 1..=2 {
-                        // Worker 2 is woken by worker 1.
+                        // Worker 1 wakes worker 2.
                         let until = (worker < 2).then_some(Nanos(step * 1_000_000_000 * (worker as u64 + 1)));
                         clock.park(worker, until);
                         log.lock().expect("no panic").push((clock.now().0 / 1_000_000_000, worker));

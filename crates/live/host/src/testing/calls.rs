@@ -1,8 +1,9 @@
-//! Every system call on a folder fails in turn, once and for good, and the process is killed at each: SQLite's way of testing what it keeps.
+//! Makes every system call on a folder fail in turn, once and permanently, and kills the process at each: SQLite's way
+//! of testing its storage.
 //!
-//! The work under test runs in a process of its own, in a thread that is traced (`traced.rs`). Calls that name the folder or something below
-//! it, by a path or by a descriptor, are counted; the call of a number is not executed and returns an error instead. The number grows until
-//! the work ends before it is reached.
+//! The work under test runs in a process of its own, in a traced thread (`traced.rs`). Calls that name the folder or
+//! something below it, by path or descriptor, are counted; the call with a given number is not executed and returns an
+//! error instead. The number grows until the work ends before it is reached.
 
 use std::env;
 use std::fmt;
@@ -18,28 +19,27 @@ use nix::unistd::gettid;
 
 use super::Machine;
 
-/// What happens at a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails.
+    /// Only this call fails.
     Once(Errno),
-    /// It and all later ones fail.
+    /// This call and all later ones fail.
     ForGood(Errno),
-    /// The process is killed before it.
+    /// The process is killed before this call.
     Kill,
 }
 
-/// No right: libraries take some errors for nothing there.
+/// EACCES as well, since libraries treat some errors as if nothing were there.
 pub const FAULTS: [Fault; 4] =
     [Fault::Once(Errno::EIO), Fault::ForGood(Errno::EIO), Fault::Once(Errno::EACCES), Fault::Kill];
 
-/// What came of one run of the work.
+/// The outcome of one run of the work.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The call at which it happened, for the reader; `None` if the work ended before.
+    /// The call that failed, as text; `None` if the work ended before.
     pub call: Option<String>,
     pub fault: Fault,
-    /// What the work returned; `None` if it was killed.
+    /// The work's result; `None` if it was killed.
     pub said: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Outcome {
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 pub use super::traced::drive;
 
-/// As on other machines, whose registers have other names.
+/// For other machines, whose registers have other names.
 ///
 /// # Errors
 /// Always.
@@ -66,9 +66,9 @@ const WORKS: &str = "HEADSTART_TEST_WORKS";
 const THREAD: &str = "thread of the work: ";
 const SAID: &str = "the work said: ";
 
-/// Runs `work` on a machine of `prepare`, in another process, until each of its calls on the folder `below` the machine has failed in each
-/// way, and gives `check` what is left. `test` is the path of the test that calls this: the process runs nothing else. Returns false, and
-/// says so, where processes cannot be traced.
+/// Runs `work` in another process, each time on a machine of `prepare`, until each of its calls on the folder `below`
+/// the machine has failed in each way, and passes what is left to `check`. `test` is the path of the calling test,
+/// which is the only one the process runs. Returns false, with a message, if processes cannot be traced.
 pub fn each(
     test: &str,
     below: &str,
@@ -103,7 +103,7 @@ pub fn each(
     true
 }
 
-/// Does the work on each machine that is named on stdin, in a thread of its own, after another line.
+/// For each machine named on stdin, does the work in a new thread after another line.
 fn carry_out(work: &(impl Fn(&Machine) -> String + Sync)) -> ! {
     let line = || io::stdin().lines().next().and_then(Result::ok);
     while let Some(folder) = line() {
@@ -148,7 +148,7 @@ impl Worker {
         Ok(outcome)
     }
 
-    /// The rest of the next line that begins so.
+    /// The rest of the next line with this prefix.
     fn line(&mut self, begin: &str) -> Option<String> {
         let mut lines = (&mut self.output).lines().map_while(Result::ok);
         lines.find_map(|line| Some(line.strip_prefix(begin)?.to_owned()))
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// A store that is none: what it replaces is lost in between. That has to be found.
+    /// A store without protection: the old content is lost in between. The test must find that.
     #[test]
     fn a_file_that_is_written_in_its_place_is_found_out() {
         let lost = std::cell::RefCell::new(Vec::new());

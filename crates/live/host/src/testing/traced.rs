@@ -1,4 +1,4 @@
-//! A thread of another process whose calls on a folder are counted and made to fail, by ptrace(2).
+//! Traces a thread of another process with ptrace(2), to count its calls on a folder and make them fail.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,11 +14,11 @@ use nix::unistd::Pid;
 
 use super::calls::Fault;
 
-/// Where in its arguments a call names a file.
+/// Which argument of a call names a file.
 #[derive(Clone, Copy)]
 enum By {
     Path,
-    /// A folder's descriptor and a path from there.
+    /// A folder's descriptor and a path relative to it.
     FolderAndPath,
     Descriptor(usize),
 }
@@ -39,7 +39,6 @@ const CALLS: [(i64, &str, By); 54] = calls! {
     By::Descriptor(4) => SYS_mmap;
 };
 
-/// A thread that is traced.
 struct Traced<'a> {
     thread: Pid,
     folder: &'a Path,
@@ -57,7 +56,7 @@ impl Traced<'_> {
         }
     }
 
-    /// The path at an address of its memory; empty where there is none.
+    /// The path at an address of its memory; empty if there is none.
     fn path_at(&self, address: u64) -> PathBuf {
         const PAGE: u64 = 4096;
         let mut bytes = Vec::new();
@@ -74,7 +73,7 @@ impl Traced<'_> {
         OsString::from_vec(bytes).into()
     }
 
-    /// What a call names, whatever the folders above are called by now.
+    /// The file that a call names, even if folders above it were renamed.
     fn resolved(&self, from: PathBuf, path: &Path) -> PathBuf {
         let Ok(below) = path.strip_prefix("/proc/self/fd") else { return from.join(path) };
         let mut parts = below.components();
@@ -90,17 +89,17 @@ impl Traced<'_> {
             By::FolderAndPath => self.resolved(self.of_descriptor(arguments[0]), &self.path_at(arguments[1])),
             By::Descriptor(at) => self.of_descriptor(arguments[at]),
         };
-        // A folder has nothing to write when it is closed; the standard library takes an error for a fault of the program.
+        // Closing a folder writes nothing, and the standard library treats an error as a bug of the program.
         let is_concerned = path.starts_with(self.folder) && !(number as i64 == libc::SYS_close && path.is_dir());
         is_concerned.then(|| format!("{} of {}", &name[4..], path.display()))
     }
 }
 
-/// Lets a thread of another process go on once `ready` has been called, with `fault` at the call of that number, from 1 on, of those that
+/// Continues a thread of another process after calling `ready`, with `fault` at call `number`, from 1 on, of those that
 /// concern `folder`. Returns that call.
 ///
 /// # Errors
-/// As the system says: it may not be traced.
+/// The system does not permit tracing.
 pub fn drive(
     thread: i32,
     folder: &Path,
@@ -138,7 +137,7 @@ pub fn drive(
                         Fault::ForGood(errno) => (seen >= number).then_some(errno),
                         Fault::Kill => None,
                     };
-                    // A descriptor is gone whatever close returns.
+                    // A descriptor is closed whatever close returns.
                     if failing.is_some() && registers.orig_rax != libc::SYS_close as u64 {
                         registers.orig_rax = u64::MAX;
                         ptrace::setregs(thread, registers)?;
@@ -155,7 +154,7 @@ pub fn drive(
             _ => ready.take().into_iter().for_each(|ready| ready()),
         }
         match ptrace::syscall(thread, signal) {
-            // Killed.
+            // It was killed.
             Err(Errno::ESRCH) => {}
             other => other?,
         }
