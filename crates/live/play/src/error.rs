@@ -4,7 +4,7 @@ use headstart_nbd::client::ClientError;
 use headstart_trace::TraceError;
 use headstart_types::KeyError;
 
-/// In one line.
+/// An error of a replay, in one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,20 +17,18 @@ pub enum Error {
     /// The trace cannot be read, or does not fit.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// There is no way to the server.
+    /// The server cannot be reached.
     #[error(transparent)]
     Connect(ClientError),
-    /// The connection was lost on the way.
+    /// The connection was lost during the replay.
     #[error("{uri}: {source} after {requests} requests")]
     Lost {
-        /// The server.
         uri: String,
-        /// What happened.
         source: ClientError,
-        /// How many had been replied to.
+        /// Number of requests that had been answered.
         requests: u64,
     },
-    /// The caller wanted no more.
+    /// The caller stopped it.
     #[error("stopped")]
     Stopped,
 }

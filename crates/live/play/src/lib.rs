@@ -1,11 +1,12 @@
-//! Replays a trace against a live server of the Network Block Device protocol, and measures what its clients would see.
+//! Replays a trace against a live NBD server, and measures what its clients would see.
 //!
-//! [`survey()`] reads the trace once, and finds what is wrong before anything is sent. [`replay()`] reads it again: one thread
-//! keeps the times and sends, the client's threads note the moment of each reply. Closed arrivals send the next request of a
-//! process after the reply to the last one and a think time; open arrivals send at the trace's times, whatever is
-//! outstanding, and count a request's response from the time at which it was due: a server that falls behind is seen to.
+//! [`survey()`] reads the trace once and finds errors before anything is sent. [`replay()`] reads it again: one thread
+//! keeps the times and sends, and the client's threads record the time of each reply. Closed arrivals send a process's
+//! next request after the reply to its last one and a think time; open arrivals send at the trace's times, regardless
+//! of outstanding requests, and measure a response from the time at which the request was due, so that a server's
+//! backlog counts.
 //!
-//! Memory: what is in flight, and of a trace whose processes are told apart at most [`AHEAD_MAX`] requests.
+//! Memory: requests in flight, and at most [`AHEAD_MAX`] requests of a trace with separate processes.
 
 mod error;
 mod plan;
@@ -23,14 +24,14 @@ pub use survey::{survey, Survey};
 
 use headstart_nbd::client::{Client, ConnectOptions};
 
-/// Replays the trace of `settings` against its server. `told` gets the share of the requests that are done, 0 to 1, and
-/// how many; the replay stops once it returns false.
+/// Replays the trace of `settings` against its server. `told` receives the share of the requests done, 0 to 1, and
+/// their number; the replay stops once it returns false.
 ///
 /// # Errors
-/// The trace, the server, or the connection.
+/// The trace, the server or the connection fails.
 pub fn play(settings: &Settings, told: &mut dyn FnMut((f64, u64)) -> bool) -> Result<Report, Error> {
     let uri = settings.uri()?;
-    // What is wrong with the trace is said before a server is asked.
+    // Reports errors of the trace before connecting.
     survey::open(settings)?;
     let options = ConnectOptions { connection_count: settings.connections as usize, ..ConnectOptions::default() };
     let client = Client::connect(&uri, options).map_err(Error::Connect)?;

@@ -1,4 +1,4 @@
-//! The second pass: requests in the order in which each process sends them, with what it waits before.
+//! The second pass: each process's requests in order, with the wait before each.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,25 +9,25 @@ use headstart_types::Nanos;
 use crate::survey::open;
 use crate::{Arrival, Error, Processes, Settings, Survey, Think, Writes};
 
-/// How many requests are read ahead, at most, in search of one of a process that has none: where a trace leaves a process alone
-/// for longer, that one waits for the others.
+/// Maximum number of requests read ahead to find the next one of a process: if its next request is further away, the
+/// process waits for the others.
 pub const AHEAD_MAX: usize = 1 << 20;
 
-/// A request to be sent.
+/// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Planned {
-    /// Which process, from 0.
+    /// Index of the process.
     pub process: usize,
     /// Aligned to the export's blocks.
     pub offset: u64,
-    /// The same.
+    /// Also aligned.
     pub length: u64,
     pub write: bool,
-    /// Closed: what the process thinks before. Open: when it is due. Divided by the speed.
+    /// Closed arrivals: think time before the request. Open arrivals: when it is due. Divided by the speed.
     pub wait: Nanos,
 }
 
-/// What think times are made of.
+/// The source of think times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recorded {
     Own,
@@ -39,7 +39,7 @@ pub(crate) enum Recorded {
 struct Process {
     pid: u32,
     waiting: VecDeque<Planned>,
-    /// When the last request was over, and what is thought after it.
+    /// End of the last request, and the think time after it.
     last: Option<(Nanos, Nanos)>,
     sampler: Option<ComputeSampler>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Plan<'a> {
     ended: bool,
     processes: Vec<Process>,
     by_pid: BTreeMap<u32, usize>,
-    /// Requests that were read and not yet taken.
+    /// Number of requests read and not yet taken.
     ahead: usize,
 }
 
@@ -93,17 +93,17 @@ impl<'a> Plan<'a> {
         self.recorded
     }
 
-    /// The process's number in the trace.
+    /// The process's pid in the trace.
     pub fn pid(&self, process: usize) -> u32 {
         self.processes[process].pid
     }
 
-    /// How many processes have been seen.
+    /// Number of processes seen so far.
     pub fn process_count(&self) -> usize {
         self.processes.len()
     }
 
-    /// The next request of a process; `None` if it has no other, or none among those that are read ahead.
+    /// The next request of a process; `None` if there is none, or none among the requests read ahead.
     pub fn next_of(&mut self, process: usize) -> Result<Option<Planned>, Error> {
         while self.processes[process].waiting.is_empty() && self.ahead < AHEAD_MAX && self.read_one()?.is_some() {}
         let planned = self.processes[process].waiting.pop_front();
@@ -111,19 +111,19 @@ impl<'a> Plan<'a> {
         Ok(planned)
     }
 
-    /// The next request in the trace's order.
+    /// The next request in trace order.
     pub fn next(&mut self) -> Result<Option<Planned>, Error> {
         debug_assert!(self.ahead == 0, "requests are taken in one way or the other");
         let Some(process) = self.read_one()? else { return Ok(None) };
         self.next_of(process)
     }
 
-    /// Whether all has been read.
+    /// Whether everything was read.
     pub fn is_read(&self) -> bool {
         self.ended || self.left == 0
     }
 
-    /// Reads until every process of the trace has been seen, or enough has been read.
+    /// Reads until every process of the trace was seen, or the limit is reached.
     pub fn meet_processes(&mut self) -> Result<(), Error> {
         let count = match self.settings.processes {
             Processes::Merged => 1,
@@ -133,7 +133,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Reads one record into its process's queue; `None` at the end.
+    /// Reads a record into its process's queue; `None` at the end.
     fn read_one(&mut self) -> Result<Option<usize>, Error> {
         loop {
             if self.is_read() {
@@ -146,7 +146,7 @@ impl<'a> Plan<'a> {
                 continue;
             };
             self.left -= 1;
-            // The time of a write that is left out is think time.
+            // The time of a skipped write counts as think time.
             if record.write && self.settings.writes() == Writes::Skip {
                 continue;
             }
@@ -154,7 +154,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Puts a record into its process's queue.
+    /// Adds a record to its process's queue.
     fn plan(&mut self, record: &Record) -> usize {
         let pid = if self.settings.processes == Processes::PerPid { record.pid } else { 0 };
         let (compute, seed) = (self.compute, self.settings.seed);
@@ -190,7 +190,8 @@ impl<'a> Plan<'a> {
         process
     }
 
-    /// Where a request lies on the export, rounded outwards to its blocks. What would go beyond the end, wrapped, is cut.
+    /// The request's range on the export, rounded outwards to whole blocks. Addresses wrap around; what extends beyond
+    /// the end is cut.
     fn place(&self, record: &Record) -> (u64, u64) {
         let start = self.survey.address(record) % self.size_bytes / self.unit * self.unit;
         let end = (self.survey.address(record) % self.size_bytes).saturating_add(record.size);

@@ -1,4 +1,4 @@
-//! The replay itself: a calendar of what is due, a channel of what was replied to.
+//! The replay itself: a calendar of due requests, and a channel of replies.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -15,10 +15,10 @@ use crate::plan::{Plan, Planned};
 use crate::report::{notes, Tally, SCHEMA};
 use crate::{Arrival, Error, ProcessReport, Processes, Report, Settings, Survey};
 
-/// How often the caller is asked whether to go on.
+/// How often the caller is asked whether to continue.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// A part of a request was replied to.
+/// A reply to a part of a request.
 struct Replied {
     id: u64,
     at: Instant,
@@ -28,17 +28,16 @@ struct Replied {
 /// A request in flight.
 struct Sent {
     planned: Planned,
-    /// When its response began.
+    /// Start of its response time.
     from: Nanos,
     parts: u64,
     failed: bool,
 }
 
-/// One process's times.
 #[derive(Default)]
 struct Account {
     in_flight: u32,
-    /// When `in_flight` last became or ceased to be zero.
+    /// When `in_flight` last became zero or nonzero.
     since: Nanos,
     compute: Nanos,
     stall: Nanos,
@@ -52,10 +51,10 @@ struct Replay<'a> {
     client: &'a Client,
     plan: Plan<'a>,
     start: Instant,
-    /// What is due, the first first; the second number keeps the trace's order among equals.
+    /// Due requests, earliest first; the second number keeps the trace's order among equal times.
     due: BinaryHeap<Reverse<(Nanos, u64, Planned)>>,
     due_count: u64,
-    /// Closed: places of processes none of whose requests has been read so far.
+    /// Closed arrivals: slots of processes without any request read so far.
     parked: Vec<usize>,
     sent: BTreeMap<u64, Sent>,
     next_id: u64,
@@ -71,11 +70,12 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Replays the trace over `client`. `go_on` is called about ten times a second with the requests replied to, and ends the
-/// replay by returning false.
+/// Replays the trace over `client`. `go_on` is called about ten times a second with the number of answered requests,
+/// and stops the replay by returning false.
 ///
 /// # Errors
-/// The trace cannot be read, the connection is lost, or the caller wants no more. A request that the server fails is counted.
+/// The trace cannot be read, the connection is lost, or the caller stops it. Requests that fail on the server are only
+/// counted.
 pub fn replay(
     settings: &Settings,
     survey: &Survey,
@@ -83,7 +83,7 @@ pub fn replay(
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Report, Error> {
     let trace_sha256 = sha256_file(&settings.trace)?;
-    // Without it timers end up to 50 us late, which is no reason to stop.
+    // Without this, timers may be up to 50 us late, which is tolerable.
     _ = set_timerslack(1);
     let (sender, receiver) = std::sync::mpsc::channel();
     let mut replay = Replay {
@@ -124,7 +124,7 @@ impl Replay<'_> {
         self.meet(Nanos::ZERO)
     }
 
-    /// Puts the next request of a process in the calendar; it is free from `from` on.
+    /// Schedules the next request of a process, which is free from `from` on.
     fn schedule(&mut self, process: usize, from: Nanos) -> Result<(), Error> {
         match self.plan.next_of(process)? {
             Some(planned) => self.enter(Nanos(from.0.saturating_add(planned.wait.0)), planned),
@@ -134,7 +134,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Begins with processes that were met in reading on for others.
+    /// Starts processes found while reading ahead for others.
     fn meet(&mut self, from: Nanos) -> Result<(), Error> {
         while self.accounts.len() < self.plan.process_count() {
             let process = self.accounts.len();
@@ -146,7 +146,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The same of the trace's order, for open arrivals.
+    /// Schedules the next request in trace order, for open arrivals.
     fn schedule_next(&mut self) -> Result<(), Error> {
         if let Some(planned) = self.plan.next()? {
             self.enter(planned.wait, planned);
@@ -182,7 +182,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Sends what is due; returns how long nothing else is.
+    /// Sends due requests; returns the time until the next one.
     fn issue(&mut self, at: Instant) -> Result<Duration, Error> {
         let open = self.settings.arrival == Arrival::Open;
         loop {
@@ -224,13 +224,13 @@ impl Replay<'_> {
             let length = (planned.offset + planned.length - offset).min(part_max);
             let sender = self.sender.clone();
             let done = move |result| {
-                // After a stop there is no one to hear it.
+                // After a stop, the channel has no receiver.
                 _ = sender.send(Replied { id, at: now(), result });
             };
             let length = length as u32;
             if planned.write {
                 let fresh = self.content.len()..(length as usize).max(self.content.len());
-                // Not zeroes, which some servers do not store; the same at every run.
+                // Not zeroes, which some servers do not store; the same in every run.
                 self.content.extend(fresh.map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8));
                 let content = &self.content[..length as usize];
                 self.client.submit(Command::Write { fua: false }, offset, length, content, Vec::new(), done);

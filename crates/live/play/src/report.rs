@@ -1,4 +1,4 @@
-//! The result: the words of `simulate`'s where they mean the same. All times are nanoseconds of the clock on the wall.
+//! The result, with the same terms as `simulate` for the same things. All times are nanoseconds of wall-clock time.
 
 use headstart_engine::{Responses, Summary};
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::plan::Recorded;
 use crate::{Addresses, Arrival, Processes, Settings, Survey, Think, Writes};
 
-/// Version of the result's shape.
+/// Version of the result's form.
 pub const SCHEMA: u32 = 1;
 
 /// What a replay gives.
@@ -90,11 +90,11 @@ pub struct ProcessReport {
     pub response_ns_mean: u64,
 }
 
-/// What is counted on the way.
+/// Counters of a replay.
 pub(crate) struct Tally {
     pub writes: u64,
     pub errors: u64,
-    /// What the server said of the first error.
+    /// The server's message of the first error.
     pub first_error: Option<String>,
     pub bytes_read: u64,
     pub bytes_written: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Tally {
     pub reads: Responses,
     pub written: Responses,
     pub late: Responses,
-    /// The depth held something back.
+    /// Requests were delayed by the depth.
     pub held_back: bool,
 }
 
@@ -126,7 +126,7 @@ impl Tally {
     }
 }
 
-/// What a reader of the figures must know.
+/// What readers of the figures must know.
 pub(crate) fn notes(settings: &Settings, survey: &Survey, recorded: Recorded, tally: &Tally) -> Vec<String> {
     let mut notes: Vec<String> = survey.note.iter().cloned().collect();
     if survey.writes > 0 && settings.writes() == Writes::AsRead {

@@ -1,5 +1,5 @@
-//! The options of `headstart play`: parser, help, documentation, Python's keywords and errors are made from this
-//! struct. The words are those of a scenario's `[workload]`.
+//! The options of `headstart play`. The parser, help, documentation, Python's keywords and errors are generated from
+//! this struct. The terms are those of a scenario's `[workload]`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,14 +21,14 @@ pub enum Arrival {
     Open,
 }
 
-/// What a think time is.
+/// The source of think times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Think {
-    /// As the trace has it: its own, or gaps between requests without the time that the requests took.
+    /// From the trace: its think times, or the gaps between requests without the duration of the requests.
     Trace,
-    /// Whole gaps.
+    /// The whole gaps between requests.
     Gaps,
-    /// Of a distribution.
+    /// Drawn from a distribution.
     Drawn(Compute),
 }
 
@@ -154,18 +154,16 @@ keys! {
 }
 
 impl Settings {
-    /// More than any device has in flight, and little enough memory.
+    /// More than any device has in flight, and it needs little memory.
     pub const OPEN_DEPTH: u32 = 1024;
 
-    /// The server.
-    ///
     /// # Errors
-    /// It is no address of one.
+    /// It is not the address of a server.
     pub fn uri(&self) -> Result<Uri, UriError> {
         self.to.parse()
     }
 
-    /// Which requests are played.
+    /// Selection of the requests to replay.
     ///
     /// # Errors
     /// A pattern is empty.
@@ -173,7 +171,7 @@ impl Settings {
         self.select.clone().try_into()
     }
 
-    /// What becomes of writes.
+    /// How writes are treated.
     #[must_use]
     pub fn writes(&self) -> Writes {
         match (self.writable, self.skip_writes) {
@@ -183,7 +181,7 @@ impl Settings {
         }
     }
 
-    /// How many may be in flight.
+    /// Maximum number of requests in flight.
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.depth.unwrap_or(match self.arrival {

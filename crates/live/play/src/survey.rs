@@ -1,4 +1,4 @@
-//! The first pass over a trace: whether it fits, and where its files begin.
+//! The first pass over a trace: checks whether it fits, and assigns its files to the export.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,26 @@ use headstart_types::{Bytes, KeyError};
 
 use crate::{Addresses, Arrival, Error, Settings, Writes};
 
-/// What is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
-    /// What the trace carries.
     pub carries: Carries,
-    /// Requests that will be sent.
+    /// Number of requests that will be sent.
     pub requests: u64,
-    /// The part of them that the trace says are writes.
+    /// Number of them that are writes in the trace.
     pub writes: u64,
-    /// Processes that they are of.
+    /// Number of processes that send them.
     pub processes: u64,
-    /// Where each file begins on the export, files one after another; empty if the trace does not tell files apart.
+    /// Start of each file on the export, one after another; empty if the trace does not distinguish files.
     pub files: BTreeMap<u32, u64>,
-    /// What the trace's reader says.
+    /// Note of the trace's reader.
     pub note: Option<String>,
 }
 
-/// Files begin at multiples of it.
+/// Files are aligned to this.
 const FILE_UNIT: u64 = 4096;
 
 impl Survey {
-    /// The address of a request.
+    /// Address of a request on the export.
     #[must_use]
     pub fn address(&self, record: &Record) -> u64 {
         self.files.get(&record.file).copied().unwrap_or(0).saturating_add(record.offset)
@@ -43,10 +41,10 @@ pub(crate) fn open(settings: &Settings) -> Result<Box<dyn RecordReader>, Error> 
     Ok(selected(open_with(&settings.trace, &settings.format, request_bytes)?, &settings.selection()?)?)
 }
 
-/// Reads the trace of `settings`, and holds it against the export. `go_on` is asked between batches.
+/// Reads the trace of `settings` and checks it against the export. `go_on` is called between batches.
 ///
 /// # Errors
-/// The trace cannot be read, lacks what is needed, or does not fit; writes are wanted of a read-only export.
+/// The trace cannot be read, lacks required fields, or does not fit; or writes are requested on a read-only export.
 pub fn survey(settings: &Settings, export: &ServerExport, go_on: &mut dyn FnMut() -> bool) -> Result<Survey, Error> {
     let mut reader = open(settings)?;
     let carries = reader.carries();

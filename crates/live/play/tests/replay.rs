@@ -1,4 +1,4 @@
-//! Replays against a server over memory: what is sent, when it may be sent, what is counted.
+//! Replays against a server over memory: what is sent, when, and what is counted.
 
 #[path = "../../nbd/tests/common/mod.rs"]
 mod common;
@@ -15,7 +15,7 @@ use headstart_types::read_options;
 
 const SIZE: usize = 1 << 20;
 
-/// A trace in a file of its own, removed at the end.
+/// A trace in a file that is removed at the end.
 struct Trace(PathBuf);
 
 impl Trace {
@@ -77,7 +77,7 @@ impl Bed {
     }
 }
 
-/// Three requests with think times of 30 ms, 40 ms and 50 ms: the last one is followed by nothing.
+/// Three requests with think times of 30 ms, 40 ms and 50 ms; no request follows the last.
 const THINKS: &str = "op,offset,size,think\nR,0,4096,0.03\nW,8192,8192,0.04\nR,4096,512,0.05\n";
 
 #[test]
@@ -85,7 +85,7 @@ fn closed_with_think_times() {
     let report = Bed::new(THINKS).report();
     assert_eq!((report.requests, report.writes, report.errors), (3, 0, 0));
     assert_eq!((report.bytes_read, report.bytes_written), (4096 + 8192 + 512, 0));
-    // Thinking never takes less than the trace says; what it takes more is the machine's.
+    // Thinking never takes less than in the trace; any excess is due to the machine.
     assert!(report.compute_ns >= 70_000_000 && report.elapsed_ns >= report.compute_ns, "{report:?}");
     assert!(report.response_ns.max >= report.response_ns.mean && report.response_ns.mean > 0);
     assert!(report.notes[0].starts_with("1 writes of the trace were read"), "{:?}", report.notes);
@@ -133,7 +133,7 @@ fn open_arrivals_are_sent_at_their_times() {
     assert!(bed.report().elapsed_ns >= 6_000_000);
 }
 
-/// What waits for a place is counted from when it was due.
+/// A delayed request is measured from the time at which it was due.
 #[test]
 fn a_depth_holds_back_open_arrivals() {
     let text: String = (0..200).map(|index| format!("0,R,{},4096\n", index * 4096)).collect();
@@ -175,7 +175,7 @@ fn a_depth_of_closed_arrivals_sends_everything_once() {
     assert!(report.notes.iter().any(|note| note.contains("think times are zero")), "{:?}", report.notes);
 }
 
-/// Requests longer than the server takes are sent in parts, and unaligned ones rounded outwards.
+/// Requests longer than the server's limit are split, and unaligned ones are rounded outwards.
 #[test]
 fn requests_are_made_to_fit_the_server() {
     let mut small = export("a", SIZE as u64, all_flags());
