@@ -1,13 +1,13 @@
-//! The arm: one thread that answers each read at the instant at which the drive is done with it.
+//! The arm: one thread that answers each read at the time at which the drive completes it.
 //!
-//! Reads come from other threads with [`Arm::submit`], which notes the time and gives them to the drive. The arm waits
-//! for the next end by an absolute time, answers, and looks again. While it waits it fetches what it will answer from
-//! the image, one read at a time, so that at the end there is only the answer to be given. Being late moves no later
-//! end: see [`ClockedDrive`]. How late answers are is counted. Memory: the data of the reads outstanding.
+//! Other threads submit reads with [`Arm::submit`], which records the time and passes them to the drive. The arm waits
+//! until the absolute time of the next completion, answers, and repeats. While waiting, it fetches the data of coming
+//! answers from the image, one read at a time, so that only the answer is left to do. Lateness does not delay later
+//! completions: see [`ClockedDrive`]. It is recorded. Memory: the data of outstanding reads.
 //!
-//! Timers wake a thread late, by 5 us on a physical machine and 60 us on a virtual one, but by about as much each time. The
-//! arm sets its timer earlier by its recent lateness, and then polls the clock until the time has come: no answer is
-//! ever early.
+//! Timers wake a thread late, by 5 us on a physical machine and 60 us on a virtual one, but by similar amounts each
+//! time. The arm sets its timer earlier by its recent lateness and then polls the clock until the time has come: no
+//! answer is ever early.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -24,42 +24,40 @@ use headstart_host::Clock;
 /// Longest time to poll the clock: a longer lateness comes from a busy machine, not from the timer.
 const WAKES_LATE_MAX: Nanos = Nanos::from_micros(100);
 
-/// The arm among the workers of its clock.
+/// The arm's index among the workers of its clock.
 pub(super) const ARM: usize = 0;
 
 /// The requester of a read.
 pub(super) trait Answer: Send + 'static {
-    /// Here it is.
     fn data(self, data: &[u8]);
-    /// It cannot be had.
     fn failed(self);
 }
 
-/// A read that has not been answered.
+/// A read without an answer.
 struct Job<A> {
     answer: A,
     offset: u64,
     bytes: usize,
-    /// What the image says, once it has been asked.
+    /// The image's data, once fetched.
     data: Option<io::Result<Vec<u8>>>,
 }
 
-/// What threads share.
+/// State shared by the threads.
 struct State<A> {
     drive: ClockedDrive,
-    /// Those that have not been answered, by the tags of the drive's requests.
+    /// Unanswered reads, by the tags of the drive's requests.
     jobs: BTreeMap<u64, Job<A>>,
     next_tag: u64,
     /// Tags of reads not yet requested from the image, in order of arrival; some may have been answered.
     unread: VecDeque<u64>,
-    /// Tags of those that the drive is done with, and when, in that order.
+    /// Tags and times of reads that the drive has completed, in that order.
     ended: VecDeque<(u64, Nanos)>,
     counts: Counts,
     closed: bool,
 }
 
 impl<A> State<A> {
-    /// Lets the drive carry out what happens up to `now`, and `arrive` come to it at that time. Not once it is closed.
+    /// Advances the drive to `now`, then submits `arrive`. Does nothing once closed.
     fn follow(&mut self, now: Nanos, arrive: Vec<Request>) {
         if self.closed {
             return;
@@ -84,16 +82,15 @@ impl<A> State<A> {
 
 /// What the arm does next.
 enum Step<A> {
-    /// Answer a read whose time has come.
+    /// Answer a read that is due.
     Answer(Job<A>, Nanos),
-    /// Ask the image for the read of this tag: from where on, and how much.
+    /// Fetch this read from the image: tag, offset, length.
     Fetch(u64, u64, usize),
-    /// Nothing, up to this time.
+    /// Wait until this time, or for an event.
     Wait(Option<Nanos>),
     Leave,
 }
 
-/// The drive, the image, and the reads under way.
 pub(super) struct Arm<C, A> {
     clock: Arc<C>,
     image: Image,
@@ -102,7 +99,7 @@ pub(super) struct Arm<C, A> {
 }
 
 impl<C: Clock, A: Answer> Arm<C, A> {
-    /// The caller guarantees that the image fits on the drive, and that nothing has been asked of that.
+    /// The caller guarantees that the image fits on the drive, and that the drive has had no requests.
     pub fn new(clock: Arc<C>, image: Image, drive: Drive, about: About) -> Self {
         let state = State {
             drive: ClockedDrive::from_first_arrival(drive),
@@ -116,23 +113,21 @@ impl<C: Clock, A: Answer> Arm<C, A> {
         Self { clock, image, about, state: Mutex::new(state) }
     }
 
-    /// Bytes of the image.
     pub fn image_bytes(&self) -> u64 {
         self.image.bytes
     }
 
-    /// A thread that panicked has closed the arm: what it left behind is not used any more.
+    /// Ignores poisoning: a thread that panicked has closed the arm, so its state is not used any more.
     fn state(&self) -> MutexGuard<'_, State<A>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A read arrives. What lies beyond the image's end is not given; where that is all, the answer is empty and comes at
-    /// once.
+    /// Submits a read. The range is cut at the image's end; if nothing is left, the answer is empty and immediate.
     pub fn submit(&self, offset: u64, bytes: u32, process: Option<u32>, answer: A) {
         self.submit_all(process, [(offset, bytes, answer)]);
     }
 
-    /// The same for reads that arrive at one instant, in this order.
+    /// Submits reads that arrive at one instant, in this order.
     pub fn submit_all(&self, process: Option<u32>, reads: impl IntoIterator<Item = (u64, u32, A)>) {
         let now = self.clock.now();
         let (mut arrive, mut empty, mut failed) = (Vec::new(), Vec::new(), Vec::new());
@@ -164,7 +159,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
         }
     }
 
-    /// What the arm's thread does until [`Arm::close`]. `real_time`: it goes before other threads.
+    /// The arm's thread, until [`Arm::close`]. `real_time`: it has real-time priority.
     pub fn run(&self, real_time: bool) {
         self.clock.enter(ARM);
         self.state().counts.real_time = real_time;
@@ -187,8 +182,8 @@ impl<C: Clock, A: Answer> Arm<C, A> {
         }
     }
 
-    /// Waits until then, or until something arrives if that is well before. `wakes_late`: by how much waits have ended
-    /// late, a moving average.
+    /// Waits until `until`, or until something arrives if that is well before. `wakes_late`: moving average of the
+    /// lateness of waits.
     fn wait(&self, until: Nanos, wakes_late: &mut Nanos) {
         let early = until.saturating_sub(*wakes_late);
         if self.clock.now() >= early {
@@ -198,7 +193,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
             return;
         }
         self.clock.park(ARM, Some(early));
-        // Otherwise it has been woken.
+        // Negative if it was woken.
         if let Some(late) = self.clock.now().0.checked_sub(early.0) {
             *wakes_late = Nanos((7 * wakes_late.0 + late) / 8).min(WAKES_LATE_MAX);
         }
@@ -220,7 +215,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
         }
     }
 
-    /// What the image has there, in a buffer of `spare` if there is one.
+    /// The image's data, in a buffer of `spare` if there is one.
     fn fetch(&self, offset: u64, bytes: usize, spare: &mut Vec<Vec<u8>>) -> io::Result<Vec<u8>> {
         let mut buffer = spare.pop().unwrap_or_default();
         buffer.resize(bytes, 0);
@@ -228,7 +223,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
         Ok(buffer)
     }
 
-    /// Answers a read whose service has ended at `end`.
+    /// Answers a read that the drive completed at `end`.
     fn answer(&self, job: Job<A>, end: Nanos, spare: &mut Vec<Vec<u8>>) {
         let data = job.data.unwrap_or_else(|| self.fetch(job.offset, job.bytes, spare));
         let failed = data.is_err();
@@ -243,7 +238,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
         spare.extend(data);
     }
 
-    /// What has been done up to now.
+    /// Statistics so far.
     pub fn statistics(&self, fuse_round_trip_ns: Option<u64>) -> Statistics {
         let mut state = self.state();
         let now = self.clock.now();
@@ -253,7 +248,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
         Statistics::new(self.about.clone(), now, &done, outstanding, counts, fuse_round_trip_ns)
     }
 
-    /// Ends the arm's thread. Reads that have not been answered fail, and so do all that come.
+    /// Ends the arm's thread. Outstanding and later reads fail.
     pub fn close(&self) {
         let jobs = {
             let mut state = self.state();
@@ -267,7 +262,7 @@ impl<C: Clock, A: Answer> Arm<C, A> {
     }
 }
 
-/// The arm's thread ends, even by a panic: no caller may wait for it.
+/// Closes the arm when its thread ends, even by a panic, so that no caller waits for it.
 struct Leaves<'a, C: Clock, A: Answer>(&'a Arm<C, A>);
 
 impl<C: Clock, A: Answer> Drop for Leaves<'_, C, A> {

@@ -1,4 +1,4 @@
-//! The arm by a stepped clock, worked out by hand: exact to the nanosecond.
+//! The arm with a stepped clock, calculated by hand, exact to the nanosecond.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use headstart_host::{Clock, SteppedClock};
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-/// What somebody was told: the read's number, when, and what; `None` if it failed.
+/// An answer: number of the read, time, and data; `None` if it failed.
 type Told = (u32, Nanos, Option<Vec<u8>>);
 
 struct Asker {
@@ -37,12 +37,12 @@ impl Answer for Asker {
     }
 }
 
-/// What an image of the tests holds there: each byte its place modulo 251.
+/// The content of the tests' image: each byte is its offset modulo 251.
 fn bytes(from: usize, to: usize) -> Option<Vec<u8>> {
     Some((from..to).map(|at| (at % 251) as u8).collect())
 }
 
-/// An image of 10,000 bytes, of which the last `missing` are not there any more.
+/// An image of 10,000 bytes whose last `missing` bytes were truncated after opening.
 fn image(name: &str, missing: u64) -> Image {
     let path = std::env::temp_dir().join(format!("headstart-arm-{name}-{}", std::process::id()));
     std::fs::write(&path, bytes(0, 10_000).expect("some")).expect("there is room");
@@ -53,8 +53,8 @@ fn image(name: &str, missing: u64) -> Image {
     image
 }
 
-/// Reads (at, offset, bytes) on a drive that takes 2 ms for each, first come first served; the arm is closed at `close`
-/// ms, and one more read comes then.
+/// Runs reads (time, offset, bytes) on a drive that takes 2 ms for each, first come first served. The arm is closed at
+/// `close` ms, and one more read arrives then.
 fn run(image: Image, reads: &[(Nanos, u64, u32)], close: u64) -> (Vec<Told>, Statistics) {
     let device = build_device("uniform", "fetch_time = \"2ms\"".parse().expect("TOML")).expect("it is there");
     let scheduler = build_scheduler("fcfs", toml::Table::new()).expect("it is there");
@@ -88,8 +88,8 @@ fn run(image: Image, reads: &[(Nanos, u64, u32)], close: u64) -> (Vec<Told>, Sta
 
 #[test]
 fn each_read_is_answered_when_the_drive_is_done_with_it() {
-    // 2 ms each. 0 at 1 ms: until 3. 1 at 2: until 5. 2 at 2: until 7. 3 at 9: until 11, the end of the image cuts it.
-    // 4 lies beyond the end: at once, without the drive.
+    // 2 ms each. 0 at 1 ms: until 3. 1 at 2: until 5. 2 at 2: until 7. 3 at 9: until 11, cut at the end of the image. 4
+    // lies beyond the end: immediately, without the drive.
     let reads = [(MS(1), 0, 512), (MS(2), 512, 700), (MS(2), 4096, 1), (MS(9), 9_990, 4096), (MS(9), 10_000, 1)];
     let (told, statistics) = run(image("each", 0), &reads, 20);
     let expected = [

@@ -1,13 +1,13 @@
 //! A simulated drive that follows its caller's clock.
 //!
-//! The simulator jumps from one event to the next. Here the caller says what time it is: at each arrival,
-//! and whenever it happens to look. Events lie behind by then (a thread wakes up late), and yet each is carried out
-//! at its own instant and in its order: first a request ends, at that same instant the next one starts, and what has
-//! arrived since joins the queue as of its arrival. So the ends depend on the arrivals alone, never on when the caller looked,
-//! and are those of the simulator to the nanosecond.
+//! The simulator jumps from one event to the next. Here the caller supplies the time: at each arrival, and whenever it
+//! checks. By then, events may lie in the past (a thread wakes up late), but each is still processed at its own time
+//! and in order: first a request completes, at the same time the next one starts, and later arrivals join the queue at
+//! their time of arrival. Therefore completions depend only on arrivals, never on when the caller checked, and equal
+//! the simulator's to the nanosecond.
 //!
-//! A platter turns with the drive's own time. [`ClockedDrive::from_first_arrival`] lets that begin with the first request, as a
-//! simulation does: two runs with the same arrivals then find the platter in the same place.
+//! A platter rotates in the drive's own time. With [`ClockedDrive::from_first_arrival`], that begins with the first
+//! request, as in a simulation: two runs with the same arrivals then find the platter in the same position.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,52 +15,51 @@ use std::collections::BinaryHeap;
 use headstart_device::{Drive, Finished, Request, Started, Statistics};
 use headstart_types::Nanos;
 
-/// A drive, the ends of what it serves, and the time that it has been given.
 pub struct ClockedDrive {
     drive: Drive,
-    /// Ends of the requests in service, which the drive's `finish` is owed.
+    /// Completion times of the requests in service.
     ends: BinaryHeap<Reverse<Nanos>>,
     /// When the scheduler wants to be asked again.
     wakes: Option<Nanos>,
-    /// Up to here everything has been carried out, in the drive's time.
+    /// Everything up to this time was processed, in the drive's time.
     now: Nanos,
-    /// When the drive's time begins; `None`: with the first request.
+    /// Start of the drive's time; `None`: with the first request.
     begins: Option<Nanos>,
 }
 
 impl ClockedDrive {
-    /// The caller guarantees that nothing has been asked of `drive`.
+    /// The caller guarantees that `drive` has had no requests.
     #[must_use]
     pub fn new(drive: Drive) -> Self {
         Self { drive, ends: BinaryHeap::new(), wakes: None, now: Nanos::ZERO, begins: Some(Nanos::ZERO) }
     }
 
-    /// The same, with a time that begins with the first request.
+    /// Like [`ClockedDrive::new`], with a time that begins with the first request.
     #[must_use]
     pub fn from_first_arrival(drive: Drive) -> Self {
         Self { begins: None, ..Self::new(drive) }
     }
 
-    /// The drive, for its capacity and its queue.
+    /// The drive, to query its capacity and its queue.
     #[must_use]
     pub fn drive(&self) -> &Drive {
         &self.drive
     }
 
-    /// The first instant at which something will happen if nothing arrives.
+    /// The time of the next event if nothing arrives.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
         Some(self.next_own()? + self.begins?)
     }
 
-    /// The same, in the drive's time.
+    /// The next event in the drive's time.
     fn next_own(&self) -> Option<Nanos> {
         let end = self.ends.peek().map(|end| end.0);
         [end, self.wakes].into_iter().flatten().min()
     }
 
-    /// Carries out what happens up to `now` and gives each request that has ended to `each`, in the order of their
-    /// ends. A `now` before one that has been given counts as that one.
+    /// Processes events up to `now`, and passes completed requests to `each` in order of completion. A `now` earlier
+    /// than a previous one counts as that one.
     pub fn advance(&mut self, now: Nanos, mut each: impl FnMut(Finished)) {
         let Some(begins) = self.begins else { return };
         let now = now.saturating_sub(begins);
@@ -77,14 +76,14 @@ impl ClockedDrive {
         self.now = self.now.max(now);
     }
 
-    /// `request` arrives at `now`; what happens before is carried out first, as by [`ClockedDrive::advance`]. The caller
+    /// Submits `request` at `now`, after processing earlier events as in [`ClockedDrive::advance`]. The caller
     /// guarantees that the request lies within the capacity.
     pub fn submit(&mut self, now: Nanos, request: Request, each: impl FnMut(Finished)) {
         self.submit_all(now, [request], each);
     }
 
-    /// As [`ClockedDrive::submit`], for requests of one instant: all of them are in the queue before the drive starts one,
-    /// so that the scheduler can merge and order them.
+    /// Like [`ClockedDrive::submit`], for requests of one instant: all are in the queue before the drive starts one, so
+    /// that the scheduler can merge and order them.
     pub fn submit_all(&mut self, now: Nanos, requests: impl IntoIterator<Item = Request>, each: impl FnMut(Finished)) {
         let mut requests = requests.into_iter().peekable();
         if requests.peek().is_some() {
@@ -95,7 +94,7 @@ impl ClockedDrive {
         self.start();
     }
 
-    /// What the drive has done up to `now`; ends up to then are to have been carried out.
+    /// Statistics up to `now`. The caller guarantees that completions up to then were processed.
     #[must_use]
     pub fn statistics(&self, now: Nanos) -> Statistics {
         let own = self.begins.map_or(Nanos::ZERO, |begins| now.saturating_sub(begins));
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
     use headstart_device::{build_device, build_scheduler, Uniform};
 
-    /// Every request takes 2 ms; first come, first served.
+    /// Every request takes 2 ms, first come first served.
     fn two_ms() -> ClockedDrive {
         let scheduler = build_scheduler("fcfs", toml::Table::new()).expect("it is there");
         ClockedDrive::new(Drive::new(Box::new(Uniform::new(Nanos::from_millis(2))), scheduler))
@@ -138,7 +137,8 @@ mod tests {
         let mut note =
             |finished: Finished| ends.push((finished.request.tag, finished.arrived + finished.response_time));
         drive.advance(us(2_099), &mut note);
-        // 70 us late; then 900 us after the end, with a third request that came 10 us after the drive fell idle.
+        // 70 us late; then 900 us after the completion, with a third request that arrived 10 us after the drive became
+        // idle.
         drive.advance(us(2_170), &mut note);
         assert_eq!(drive.next_event(), Some(us(4_100)));
         drive.submit(us(4_110), Request::read(16, 1, 2), &mut note);

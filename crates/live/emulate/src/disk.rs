@@ -1,4 +1,4 @@
-//! An emulated disk without a mount: for a program that takes the place of the kernel.
+//! An emulated disk without a mount, for a program that takes the place of the kernel.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{Error, Statistics};
 use headstart_host::set_realtime_priority;
 use headstart_host::RealClock;
 
-/// What hears of the end of a read, and sees its bytes. It must be quick: later answers wait for it.
+/// Completion callback of a read, with its bytes. It must be quick, since later answers wait for it.
 type Done = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
 
 struct Reply(Done);
@@ -29,17 +29,17 @@ impl Answer for Reply {
     }
 }
 
-/// An emulated disk. Dropping it fails the reads that have not been answered.
+/// An emulated disk. Dropping it fails outstanding reads.
 pub struct EmulatedDisk {
     arm: Arc<Arm<RealClock, Reply>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl EmulatedDisk {
-    /// The drive `profile`, with its queue ordered by `scheduler`, that holds the bytes of `image`.
+    /// The drive `profile`, with its queue ordered by `scheduler`, holding the bytes of `image`.
     ///
     /// # Errors
-    /// One of them is at fault.
+    /// One of them is invalid.
     pub fn open(profile: &str, scheduler: &str, image: &Path) -> Result<Self, Error> {
         let arm = Arc::new(arm_of(profile, Table::new(), scheduler, image)?);
         let own = arm.clone();
@@ -48,18 +48,18 @@ impl EmulatedDisk {
         Ok(Self { arm, thread: Some(thread.map_err(|source| Error::Fuse(system_says(&source)))?) })
     }
 
-    /// Bytes of the image.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.arm.image_bytes()
     }
 
-    /// A read arrives at the drive. `done` hears of its end, on the thread that answers; it may be short at the image's end.
+    /// Submits a read. `done` is called on the answering thread; the data may be short at the image's end.
     pub fn read(&self, offset: u64, bytes: u32, done: impl FnOnce(io::Result<&[u8]>) + Send + 'static) {
         self.arm.submit(offset, bytes, None, Reply(Box::new(done)));
     }
 
-    /// Reads of so many bytes from these offsets arrive at one instant: the scheduler sees all of them before the drive starts one.
+    /// Submits reads (offset, bytes, callback) at one instant: the scheduler sees all of them before the drive starts
+    /// one.
     pub fn read_all<D>(&self, reads: impl IntoIterator<Item = (u64, u32, D)>)
     where
         D: FnOnce(io::Result<&[u8]>) + Send + 'static,
@@ -68,7 +68,7 @@ impl EmulatedDisk {
         self.arm.submit_all(None, replies);
     }
 
-    /// What it has done so far.
+    /// Statistics so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.arm.statistics(None)

@@ -1,4 +1,4 @@
-//! The files of the mount: the disk, and what it has done.
+//! The files of the mount: the disk, and its statistics.
 //!
 //! | file | |
 //! | --- | --- |
@@ -6,8 +6,9 @@
 //! | `stats` | the statistics as JSON, of the instant at which it is opened |
 //! | `stats.openmetrics` | the same as OpenMetrics |
 //!
-//! The kernel caches pages of the disk as of any file; who reads with `O_DIRECT`, as a loop device with direct I/O does,
-//! comes here each time. The statistics are never cached (`FOPEN_DIRECT_IO`), and of size zero, as the files in /proc.
+//! The kernel caches pages of the disk as of any file; reads with `O_DIRECT`, such as those of a loop device with
+//! direct I/O, arrive here each time. The statistics are never cached (`FOPEN_DIRECT_IO`) and have size zero, like
+//! files in /proc.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -27,13 +28,12 @@ use headstart_host::RealClock;
 /// Names and attributes never change.
 const FOR_EVER: Duration = Duration::from_secs(1 << 30);
 
-/// Reads that the kernel sends without waiting for those before: as many as a loop device has outstanding at most.
+/// Maximum number of concurrent reads from the kernel: as many as a loop device has outstanding.
 const BACKGROUND: u16 = 128;
 
 /// The mount's folder.
 const ROOT: INodeNo = INodeNo::ROOT;
 
-/// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Disk,
@@ -45,17 +45,15 @@ enum Content {
 const FILES: [(&str, Content); 3] =
     [("disk.img", Content::Disk), ("stats", Content::Json), ("stats.openmetrics", Content::OpenMetrics)];
 
-/// Name of the file that shows the image.
 pub(super) const DISK: &str = FILES[0].0;
-/// Name of the file of statistics.
 pub(super) const STATISTICS: &str = FILES[1].0;
 
-/// The inode of the file at `index` of the table.
+/// Inode of the file at `index` of the table.
 fn inode(index: usize) -> INodeNo {
     INodeNo(index as u64 + 2)
 }
 
-/// What the file of that inode holds; `None` for any other inode.
+/// The file with that inode; `None` for any other inode.
 fn content(inode: INodeNo) -> Option<Content> {
     let index = usize::try_from(u64::from(inode).checked_sub(2)?).ok()?;
     FILES.get(index).map(|(_, content)| *content)
@@ -71,15 +69,14 @@ impl Answer for ReplyData {
     }
 }
 
-/// The arm of a mount, by the machine's clock.
+/// The arm of a mount, on the machine's clock.
 pub(super) type MountedArm = Arm<RealClock, ReplyData>;
 
-/// The mount's files.
 pub(super) struct Files {
     arm: Arc<MountedArm>,
-    /// Measured once the files are there.
+    /// Measured once the files are accessible.
     fuse_round_trip_ns: Arc<OnceLock<u64>>,
-    /// Statistics as they were when a file of them was opened, by handle.
+    /// Statistics at the time at which their file was opened, by handle.
     opened: Mutex<BTreeMap<u64, Arc<str>>>,
     handles: AtomicU64,
     owner: (u32, u32),
@@ -94,7 +91,7 @@ impl Files {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Attributes of an inode; `None` where there is none.
+    /// Attributes of an inode; `None` if it does not exist.
     fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
         let (kind, perm, size) = match (inode, content(inode)) {
             (ROOT, _) => (FileType::Directory, 0o555, 0),
@@ -121,7 +118,7 @@ impl Files {
         })
     }
 
-    /// Keeps the statistics of this instant under a new handle.
+    /// Stores the current statistics under a new handle.
     fn keep(&self, content: Content) -> FileHandle {
         let statistics = self.arm.statistics(self.fuse_round_trip_ns.get().copied());
         let text = match content {
@@ -136,7 +133,7 @@ impl Files {
 
 impl Filesystem for Files {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // A kernel without it serves one direct read of a file after the other.
+        // A kernel without this serves direct reads of a file one after the other.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_background(BACKGROUND);
         Ok(())
@@ -198,7 +195,7 @@ impl Filesystem for Files {
         reply: ReplyData,
     ) {
         if content(inode) == Some(Content::Disk) {
-            // The kernel's own threads have number zero where they belong to no process.
+            // Pid 0: threads of the kernel that belong to no process.
             let process = Some(request.pid()).filter(|pid| *pid != 0);
             return self.arm.submit(offset, size, process, reply);
         }

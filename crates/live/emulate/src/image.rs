@@ -25,7 +25,7 @@ impl Image {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let error = |problem: String| Error::path(path, problem, ALLOWED);
         let system = |source: io::Error| error(system_says(&source));
-        // Before it is opened: to open a pipe is to wait for its other end.
+        // Checked before opening: opening a pipe would wait for its other end.
         let kind = path.metadata().map_err(system)?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             return Err(error("is neither".to_owned()));
@@ -38,10 +38,10 @@ impl Image {
         Ok(Self { file, bytes })
     }
 
-    /// Fills `buffer` from `offset` on. The caller guarantees that it lies within `bytes`.
+    /// Fills `buffer` from `offset` on. The caller guarantees that the range lies within `bytes`.
     ///
     /// # Errors
-    /// As the system says; also where the image has become shorter.
+    /// The system call fails, or the image was truncated.
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
     }

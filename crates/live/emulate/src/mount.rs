@@ -1,4 +1,4 @@
-//! An emulated disk from the mount to its end: nothing of it stays mounted, whatever goes wrong.
+//! An emulated disk from mount to unmount: it never stays mounted, whatever fails.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -24,11 +24,10 @@ use super::Error;
 use headstart_host::set_realtime_priority;
 use headstart_host::{Clock, RealClock};
 
-/// What a thread gets to end once the file system is gone; one that still waits, for an image that does not answer, is
-/// left alone.
+/// How long to wait for a thread to end after unmounting; one that still waits for an unresponsive image is abandoned.
 const GRACE: Duration = Duration::from_secs(2);
-/// Reads of the statistics that are timed at the mount, and those before them that are not. 101 took some 2 ms, one slice of
-/// whatever else the machine was at.
+/// Number of timed reads of the statistics at mount, and of untimed ones before. 101 reads took only some 2 ms, the
+/// length of one time slice of other work on the machine.
 const TIMED: (usize, usize) = (1001, 20);
 
 keys! {
@@ -54,11 +53,11 @@ keys! {
     }
 }
 
-/// An emulated disk that is mounted. Dropping it unmounts it.
+/// A mounted emulated disk. Dropping it unmounts it.
 pub struct Emulation {
     arm: Arc<MountedArm>,
     fuse_round_trip_ns: Arc<OnceLock<u64>>,
-    /// The whole path.
+    /// Absolute path.
     mount: PathBuf,
     mounted: Mounted,
     session: Option<JoinHandle<io::Result<()>>>,
@@ -77,13 +76,14 @@ pub struct Ended {
     pub was_covered: bool,
 }
 
-/// How often [`emulate`] tells of the statistics.
+/// How often [`emulate`] reports statistics.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Mounts an emulated disk until it is unmounted or `told` returns false, which gets the statistics at once and 10 times a second.
+/// Mounts an emulated disk until it is unmounted or `told` returns false. `told` receives the statistics at once and 10
+/// times a second.
 ///
 /// # Errors
-/// As of [`Emulation::mount`] and [`Emulation::unmount`].
+/// As for [`Emulation::mount`] and [`Emulation::unmount`].
 pub fn emulate(settings: &Settings, told: &mut dyn FnMut(&Statistics) -> bool) -> Result<Ended, Error> {
     let emulation = Emulation::mount(settings)?;
     while emulation.is_mounted() && told(&emulation.statistics()) {
@@ -92,7 +92,7 @@ pub fn emulate(settings: &Settings, told: &mut dyn FnMut(&Statistics) -> bool) -
     emulation.unmount()
 }
 
-/// The arm of the drive `profile` under `keys`, which holds the bytes of `image`.
+/// The arm of the drive `profile` with `keys`, holding the bytes of `image`.
 pub(super) fn arm_of<A: Answer>(
     profile: &str,
     keys: Table,
@@ -118,10 +118,10 @@ pub(super) fn arm_of<A: Answer>(
 }
 
 impl Emulation {
-    /// Mounts an emulated disk; reads are answered from then on.
+    /// Mounts an emulated disk, which answers reads from then on.
     ///
     /// # Errors
-    /// What of the settings is at fault, or why the system does not mount. Then nothing is mounted.
+    /// A setting is invalid, or the system refuses to mount. Then nothing is mounted.
     pub fn mount(settings: &Settings) -> Result<Self, Error> {
         let arm = arm_of(&settings.profile, settings.keys.clone(), &settings.scheduler, &settings.image)?;
         let mount = empty_folder(&settings.mount)?;
@@ -137,7 +137,7 @@ impl Emulation {
         let owner = (getuid().as_raw(), getgid().as_raw());
         let files = Files::new(arm.clone(), fuse_round_trip_ns.clone(), owner);
         let (session, mounted) = Mounted::new(files, &mount).map_err(|source| not_mounted(&mount, &source))?;
-        // From here on dropping it, as every error does, unmounts.
+        // From here on, dropping it unmounts, as every error does.
         let mut emulation = Self { arm, fuse_round_trip_ns, mount, mounted, session: None, arm_thread: None };
         let arm = emulation.arm.clone();
         let arm_thread = Builder::new().name("headstart-arm".to_owned()).spawn(move || {
@@ -155,19 +155,19 @@ impl Emulation {
         Ok(emulation)
     }
 
-    /// The whole path of the file whose reads take the drive's time.
+    /// Absolute path of the disk file.
     #[must_use]
     pub fn disk(&self) -> PathBuf {
         self.mount.join(DISK)
     }
 
-    /// What it has done so far.
+    /// Statistics so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.arm.statistics(self.fuse_round_trip_ns.get().copied())
     }
 
-    /// Whether reads are answered: it has neither been unmounted nor failed.
+    /// Whether reads are answered: it was neither unmounted nor has it failed.
     #[must_use]
     pub fn is_mounted(&self) -> bool {
         let runs = |thread: Option<bool>| thread == Some(false);
@@ -175,10 +175,10 @@ impl Emulation {
         runs(session) && runs(self.arm_thread.as_ref().map(JoinHandle::is_finished))
     }
 
-    /// Unmounts it, unless it is already, and returns what it has done. Reads that have not been answered fail.
+    /// Unmounts the disk unless it is unmounted already, and returns its statistics. Outstanding reads fail.
     ///
     /// # Errors
-    /// It has failed before. It is unmounted nevertheless.
+    /// It failed before. It is unmounted nevertheless.
     pub fn unmount(mut self) -> Result<Ended, Error> {
         self.end()
     }
@@ -200,7 +200,7 @@ impl Emulation {
         Ok(times[timed / 2])
     }
 
-    /// The end, however it came; a second one does nothing.
+    /// Ends the emulation in any case; a second call does nothing.
     fn end(&mut self) -> Result<Ended, Error> {
         let undone = self.mounted.undo(self.session.as_ref().is_some_and(JoinHandle::is_finished));
         let (was_in_use, was_covered) = (undone == Undone::InUse, undone == Undone::Covered);
@@ -211,7 +211,7 @@ impl Emulation {
         match (session, arm) {
             (Some(Some(Ok(Err(error)))), _) => Err(Error::Fuse(system_says(&error))),
             (Some(Some(Err(_))), _) | (_, Some(Some(Err(_)))) => Err(Error::Fuse("a thread has failed".to_owned())),
-            // Where only a set-user-id program may unmount, it detaches what is in use, and says nothing.
+            // If only a set-user-id program may unmount, that detaches a mount in use and does not report it.
             (session, _) => {
                 let was_in_use = was_in_use || (!was_covered && matches!(session, Some(None)));
                 Ok(Ended { statistics, was_in_use, was_covered })
@@ -226,7 +226,7 @@ impl Drop for Emulation {
     }
 }
 
-/// What the thread returned, `Err` if it panicked; `None` if it has not ended within `patience`.
+/// The thread's result, `Err` if it panicked; `None` if it does not end within `patience`.
 fn join<T>(thread: JoinHandle<T>, patience: Duration) -> Option<std::thread::Result<T>> {
     const STEP: Duration = Duration::from_millis(1);
     let mut waited = Duration::ZERO;
@@ -240,7 +240,7 @@ fn join<T>(thread: JoinHandle<T>, patience: Duration) -> Option<std::thread::Res
     Some(thread.join())
 }
 
-/// The whole path of a folder in which something can be mounted.
+/// Absolute path of a folder suitable as a mount point.
 fn empty_folder(path: &Path) -> Result<PathBuf, Error> {
     let error = |problem: String| Error::path(path, problem, "an empty folder where nothing is mounted");
     let system = |source: io::Error| match source.raw_os_error() {
@@ -264,7 +264,7 @@ fn empty_folder(path: &Path) -> Result<PathBuf, Error> {
     Ok(whole)
 }
 
-/// Why the system does not mount.
+/// Why the system refuses to mount.
 fn not_mounted(mount: &Path, source: &io::Error) -> Error {
     let allowed = "root, or a user where the program fusermount3 is installed (package fuse3)";
     let problem = match source.kind() {

@@ -1,9 +1,9 @@
-//! One mount of FUSE: made, found again, and undone. Nothing else is ever unmounted.
+//! A FUSE mount: created, found again, and unmounted. No other mount is ever touched.
 //!
-//! What lies at a path may be another mount by the time ours is to go: over ours, or in its place. So a mount is known by
-//! its number and that of its device, as `/proc/self/mountinfo` has them; neither asks the file system anything, whose
-//! process is this one. Both numbers are given again as soon as they are free, so that the kind and the source count too, and
-//! the caller says whether the kernel still speaks to the file system.
+//! By the time of unmounting, another mount may lie over ours or in its place. Therefore a mount is identified by its
+//! id and its device number from `/proc/self/mountinfo`; reading them sends no request to the file system, which is
+//! this process. Both numbers are reused as soon as they are free, so the type and the source are compared, too, and
+//! the caller says whether the kernel still talks to the file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,32 +18,32 @@ use nix::unistd::{getgid, getuid};
 
 use super::files::Files;
 
-/// Through which the kernel speaks to a file system that is a process.
+/// The device through which the kernel talks to a file system in user space.
 pub(super) const DEVICE: &str = "/dev/fuse";
-/// What is shown as the source of the mount.
+/// The source shown for the mount.
 const SOURCE: &str = "headstart-emulate";
 
-/// How a mount ends.
+/// How a mount ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Undone {
-    /// It is gone, perhaps before.
+    /// It is unmounted, possibly earlier.
     Gone,
-    /// It is detached: files of it were open.
+    /// It is detached, since files of it were open.
     InUse,
-    /// It stays: something else is mounted on it.
+    /// It stays, since something else is mounted over it.
     Covered,
 }
 
-/// A mount, by which it is found again.
+/// A mount and what identifies it.
 pub(super) struct Mounted {
     path: PathBuf,
     identity: Identity,
-    /// Where a set-user-id program has mounted it, which has to unmount it, too.
+    /// Set if a set-user-id program mounted it, which then has to unmount it.
     helper: Option<SessionUnmounter>,
     over: bool,
 }
 
-/// A mount's own number, that of the mount that it lies on, the number of its device, and its kind and source.
+/// Id of the mount and of its parent, its device number, and its type and source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Identity {
     mount: String,
@@ -53,7 +53,7 @@ struct Identity {
 }
 
 impl Identity {
-    /// A line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+    /// Parses a line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
     fn parse(line: &str) -> Option<Self> {
         let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').map(str::to_owned);
@@ -63,10 +63,10 @@ impl Identity {
 }
 
 impl Mounted {
-    /// Mounts `files` at a whole path: by itself, or where that is not allowed through `fusermount3`.
+    /// Mounts `files` at an absolute path, directly or, if that is not allowed, through `fusermount3`.
     ///
     /// # Errors
-    /// As the system says; then nothing is mounted.
+    /// The system refuses; then nothing is mounted.
     pub fn new(files: Files, path: &Path) -> io::Result<(Session<Files>, Self)> {
         let found = |helper, identity| Self { path: path.to_owned(), identity, helper, over: false };
         match direct(path) {
@@ -74,7 +74,7 @@ impl Mounted {
                 let identity = lies_at(path).inspect_err(|_| {
                     let _ = umount2(path, MntFlags::UMOUNT_NOFOLLOW);
                 })?;
-                // From here on dropping it, as an error does, unmounts.
+                // From here on, dropping it unmounts, as an error does.
                 let mounted = found(None, identity);
                 Ok((Session::from_fd(files, device.into(), SessionACL::Owner, Config::default())?, mounted))
             }
@@ -89,20 +89,20 @@ impl Mounted {
         }
     }
 
-    /// Unmounts it, if it is still there and nothing lies on it. `has_ended`: the kernel speaks to the file system no more,
-    /// as it is unmounted. A second time it does nothing.
+    /// Unmounts it, if it is still there and nothing is mounted over it. `has_ended`: the kernel no longer talks to the
+    /// file system, since it is unmounted. A second call does nothing.
     pub fn undo(&mut self, has_ended: bool) -> Undone {
         if std::mem::replace(&mut self.over, true) {
             return Undone::Gone;
         }
         let found = if has_ended { Found::Gone } else { self.find() };
         if found != Found::OnTop {
-            // Dropping it would unmount whatever lies there.
+            // Dropping it would unmount whatever is there.
             std::mem::forget(self.helper.take());
             return if found == Found::Covered { Undone::Covered } else { Undone::Gone };
         }
         if let Some(helper) = &mut self.helper {
-            // It detaches what is in use, and says nothing.
+            // It detaches a mount in use and does not report it.
             let _ = helper.unmount();
             return Undone::Gone;
         }
@@ -112,7 +112,7 @@ impl Mounted {
                 let _ = umount2(&self.path, flags);
                 Undone::InUse
             }
-            // Of other errors there is nothing that could be done: it is not there any more.
+            // Any other error means that it is no longer there.
             _ => Undone::Gone,
         }
     }
@@ -143,10 +143,10 @@ enum Found {
     Gone,
 }
 
-/// Mounts by the system call, as root may.
+/// Mounts by the system call, which root may use.
 fn direct(path: &Path) -> io::Result<File> {
     let device = OpenOptions::new().read(true).write(true).open(DEVICE)?;
-    // A folder, S_IFDIR: the type is all that the kernel takes of the mode.
+    // A folder, S_IFDIR: the kernel only uses the file type of the mode.
     let (descriptor, user, group) = (device.as_raw_fd(), getuid(), getgid());
     let options = format!("fd={descriptor},rootmode=40000,user_id={user},group_id={group}");
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_RDONLY;
@@ -154,10 +154,10 @@ fn direct(path: &Path) -> io::Result<File> {
     Ok(device)
 }
 
-/// The mount on which a path lies.
+/// The mount that contains a path.
 fn lies_at(path: &Path) -> io::Result<Identity> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY;
-    // Neither asks the file system nor keeps it busy beyond this.
+    // Neither sends a request to the file system nor keeps it busy afterwards.
     let place = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", place.as_raw_fd()))?;
     let missing = || io::Error::other("no number of the mount in /proc/self/fdinfo");

@@ -6,7 +6,7 @@ use super::statistics::{Spread, Statistics};
 use headstart_types::OpenMetrics;
 
 impl Statistics {
-    /// In the text format of OpenMetrics 1.0, times in seconds.
+    /// The text format of OpenMetrics 1.0, with times in seconds.
     #[must_use]
     pub fn to_openmetrics(&self) -> String {
         let mut metrics = OpenMetrics::new("headstart_emulate_", &[("profile", &self.about.profile)]);

@@ -1,4 +1,4 @@
-//! What an emulated disk has done, as a record and as JSON.
+//! Statistics of an emulated disk, as a record and as JSON.
 
 use hdrhistogram::Histogram;
 use headstart_device::{Finished, Statistics as DriveStatistics};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
-/// Digits that percentiles keep.
+/// Significant digits of percentiles.
 const DIGITS: u8 = 3;
 
 /// A distribution of times, in nanoseconds. All zero where there is none.
@@ -26,7 +26,7 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// Times so far, in constant memory.
+/// Distribution of times, in constant memory.
 #[derive(Debug)]
 pub(super) struct Times {
     histogram: Histogram<u64>,
@@ -53,19 +53,19 @@ impl Times {
     }
 }
 
-/// What is counted beside the drive's own statistics.
+/// Counters in addition to the drive's statistics.
 #[derive(Debug)]
 pub(super) struct Counts {
     bytes: u64,
     sequential: u64,
-    /// Where the last read that ended had its end.
+    /// End of the last completed read.
     end_sector: Option<u64>,
     pub queue_depth_max: u32,
     /// Reads that the image could not answer.
     pub failed: u64,
-    /// By how much replies were given after the ends that the drive named.
+    /// Lateness of replies after the drive's completions.
     pub lateness: Times,
-    /// The arm goes before other threads.
+    /// The arm has real-time priority.
     pub real_time: bool,
 }
 
@@ -82,7 +82,7 @@ impl Counts {
         }
     }
 
-    /// A read of `bytes` has ended.
+    /// Counts a completed read of `bytes`.
     pub fn ended(&mut self, finished: &Finished, bytes: u64) {
         self.bytes += bytes;
         self.sequential += u64::from(self.end_sector == Some(finished.request.sector));
@@ -206,7 +206,7 @@ impl Statistics {
         }
     }
 
-    /// As JSON, on one line.
+    /// JSON on one line.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("texts and finite numbers")
@@ -226,7 +226,7 @@ mod tests {
         }
         let Spread { count, mean, p50, p99, max } = times.spread();
         assert_eq!((count, mean, max), (200, 100_500, 200_000));
-        // To three digits.
+        // Three significant digits.
         assert!((100_000..100_100).contains(&p50) && (198_000..198_200).contains(&p99), "{p50} {p99}");
     }
 }

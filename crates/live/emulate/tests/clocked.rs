@@ -1,4 +1,4 @@
-//! A drive that follows a clock answers as the simulated one does, however late somebody looks at it.
+//! A drive with a caller's clock gives the same results as the simulated one, however late it is checked.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn drive(model: &str, scheduler: &str) -> Drive {
     Drive::new(device, build_scheduler(scheduler, Table::new()).expect("it is there"))
 }
 
-/// Reads, now and then one after the other, at instants that leave the drive idle for a while, and swamp it for another.
+/// Random reads, some of them sequential, at times that alternately leave the drive idle and overload it.
 fn arrivals(drive: &Drive, seed: u64, count: u64) -> Vec<(Nanos, Request)> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let capacity = drive.device().capacity_sectors().unwrap_or(1 << 30);
@@ -33,8 +33,8 @@ fn arrivals(drive: &Drive, seed: u64, count: u64) -> Vec<(Nanos, Request)> {
     (0..count).map(arrival).collect()
 }
 
-/// What a simulator does that knows all arrivals: at each instant of a map it ends what ends, starts what can be, and
-/// lets arrive what arrives.
+/// The simulator's procedure, knowing all arrivals: at each instant it ends requests, adds arrivals and starts what it
+/// can.
 fn simulated(mut drive: Drive, arrivals: &[(Nanos, Request)]) -> Vec<Finished> {
     let mut events: BTreeMap<Nanos, (u32, Vec<Request>)> = BTreeMap::new();
     for (at, request) in arrivals {
@@ -65,7 +65,7 @@ fn simulated(mut drive: Drive, arrivals: &[(Nanos, Request)]) -> Vec<Finished> {
     finished
 }
 
-/// The same arrivals at a clocked drive, that somebody looks at at arrivals, and up to `late` after it wanted it.
+/// The same arrivals at a clocked drive, which is checked at arrivals and up to `late` after each event.
 fn clocked(drive: Drive, arrivals: &[(Nanos, Request)], late: u64, seed: u64) -> Vec<Finished> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut drive = ClockedDrive::new(drive);
@@ -89,7 +89,8 @@ fn the_ends_are_the_simulators_whoever_orders_the_queue_and_however_late_one_loo
     let mut compared = 0;
     for (at, model) in MODELS.iter().enumerate() {
         for scheduler in SCHEDULERS {
-            // Every scheduler on one drive with an arm and on one that serves several at once, every device with one.
+            // Every scheduler on one drive with an arm and on one that serves several requests at once; every device
+            // with one scheduler.
             if !["ibm-36gb-10k", "sata-ssd"].contains(&model.name) && scheduler.name != "fcfs" {
                 continue;
             }
@@ -111,7 +112,7 @@ fn the_ends_are_the_simulators_whoever_orders_the_queue_and_however_late_one_loo
 
 #[test]
 fn the_sums_are_those_of_the_whole_simulator() {
-    // 300 reads of 8 KiB by the clock of a trace, each of another block, through an empty cache: all go to the disk.
+    // 300 reads of 8 KiB at a trace's times, each of another block, through an empty cache: all go to the disk.
     let mut random = ChaCha8Rng::seed_from_u64(3);
     let mut now_us = 0;
     let reads: Vec<(u64, u64)> = (0..300)

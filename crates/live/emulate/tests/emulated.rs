@@ -1,4 +1,4 @@
-//! An emulated disk in the mount: content, times, statistics, the end. Where nothing can be mounted each test says so and
+//! An emulated disk when mounted: content, times, statistics, end. If mounting is impossible, each test says so and
 //! passes.
 
 use std::fs::{File, OpenOptions};
@@ -15,10 +15,11 @@ use headstart_host::{Clock, PathError, RealClock};
 mod gate;
 use gate::soon;
 
-/// One disk at a time: times are measured, and what another test starts has files of this one open for a moment.
+/// One disk at a time: times are measured, and processes started by another test briefly inherit this test's open
+/// files.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A folder of a test's own, with an empty one in it to mount at. It goes when the test ends.
+/// A folder for a test with an empty mount point in it, removed at the end of the test.
 #[allow(dead_code)] // The lock is only held.
 struct Place(PathBuf, MutexGuard<'static, ()>);
 
@@ -36,7 +37,7 @@ impl Place {
         self.0.join("mount")
     }
 
-    /// An image that begins with `content` and has `bytes` bytes, most of them not written.
+    /// An image that begins with `content` and has `bytes` bytes, sparse after that.
     fn image(&self, content: &[u8], bytes: u64) -> PathBuf {
         let path = self.0.join("image");
         let mut file = File::create(&path).expect("there is room");
@@ -58,16 +59,16 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Never into a mount that a failed test has left.
+        // Never delete into a mount that a failed test has left.
         if !self.is_mounted() {
             let _ = std::fs::remove_dir_all(&self.0);
         }
     }
 }
 
-/// Why nothing can be mounted here, if so.
+/// Why mounting is impossible here, if it is.
 fn why_not() -> Option<String> {
-    /// `CAP_SYS_ADMIN` among the capabilities of a process.
+    /// `CAP_SYS_ADMIN` in the capability mask.
     const MAY_MOUNT: u64 = 1 << 21;
     if let Err(error) = OpenOptions::new().read(true).write(true).open("/dev/fuse") {
         return Some(format!("/dev/fuse: {error}"));
@@ -80,7 +81,7 @@ fn why_not() -> Option<String> {
     (!may_mount && !helped).then(|| "neither CAP_SYS_ADMIN nor fusermount3".to_owned())
 }
 
-/// The emulated disk; `None` where there can be none, which is said even if the test passes.
+/// The emulated disk; `None` with a message if mounting is impossible.
 fn mounted(settings: &Settings) -> Option<Emulation> {
     if let Some(reason) = why_not() {
         let _ = writeln!(io::stderr(), "SKIPPED, a test of emulated disks: {reason}");
@@ -89,7 +90,8 @@ fn mounted(settings: &Settings) -> Option<Emulation> {
     Some(Emulation::mount(settings).expect("it can be mounted"))
 }
 
-/// Puts this thread before others, as those are that answer for the drive: a busy machine does not come into what it times.
+/// Gives this thread real-time priority like those that answer for the drive, so that a busy machine does not affect
+/// its measurements.
 #[allow(unsafe_code)]
 fn go_first() {
     let parameter = libc::sched_param { sched_priority: 1 };
@@ -97,7 +99,7 @@ fn go_first() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) };
 }
 
-/// Direct reads of an emulated disk one after another: how long each took, and how long it should have by the drive.
+/// Sequential direct reads of an emulated disk: actual time of each, and time according to the drive.
 fn timed_reads(emulation: &Emulation, reads: &[(u64, usize)]) -> Vec<(u64, u64)> {
     go_first();
     let disk = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(emulation.disk()).expect("it is there");
@@ -114,13 +116,13 @@ fn timed_reads(emulation: &Emulation, reads: &[(u64, usize)]) -> Vec<(u64, u64)>
     timed.collect()
 }
 
-/// The statistics of so many reads: an answer is counted when it has been given.
+/// The statistics after `reads`: an answer is counted after it was given.
 fn counted(emulation: &Emulation, reads: u64) -> Statistics {
     soon(|| emulation.statistics().lateness_ns.count == reads);
     emulation.statistics()
 }
 
-/// None was shorter than the drive says, and the median is at most a tenth longer.
+/// No read was faster than on the drive, and the median is at most a tenth slower.
 fn assert_as_the_drive_says(times: &[(u64, u64)]) {
     assert!(times.iter().all(|(took, model)| took >= model), "earlier than the drive: {times:?}");
     let median = |mut each: Vec<u64>| {
@@ -206,7 +208,7 @@ fn reads_take_what_a_disk_takes() {
 fn reads_at_once_queue_before_the_drive() {
     let place = Place::new();
     let image = place.image(&[], GIB);
-    // Long enough that those come together that begin together.
+    // Long enough for reads that start together to overlap.
     let Some(emulation) = mounted(&place.settings("uniform", "fetch_time = \"250ms\"", image)) else { return };
     let together = Barrier::new(4);
     std::thread::scope(|scope| {
@@ -255,11 +257,11 @@ fn nothing_stays_mounted() {
     let place = Place::new();
     let image = place.image(b"first", GIB);
     let settings = place.settings("uniform", "fetch_time = \"1ms\"", image);
-    // Dropped.
+    // Unmount on drop.
     let Some(emulation) = mounted(&settings) else { return };
     drop(emulation);
     assert!(!place.is_mounted());
-    // Still in use: who has it open gets errors.
+    // Still in use: processes with open files get errors.
     let emulation = mounted(&settings).expect("as before");
     let disk = File::open(emulation.disk()).expect("it is there");
     let ended = emulation.unmount().expect("it has not failed");
