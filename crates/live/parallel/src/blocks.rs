@@ -3,12 +3,12 @@
 use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk};
 
-/// The blocks of one file, all known from the start and lying in the order of their numbers.
+/// The blocks of one file, all known from the start and placed in numeric order.
 #[derive(Debug)]
 pub struct Numbered {
-    /// By block: its disk.
+    /// Disk of each block.
     pub disk_of: Vec<Disk>,
-    /// By block: its first sector there.
+    /// First sector of each block on its disk.
     pub sector_of: Vec<u64>,
 }
 

@@ -1,10 +1,10 @@
-//! In-memory disks with artificial delays (kotz-ellis, section 5.1): each is a thread that serves its orders from
-//! memory, first come first served, every one a constant time after the one before it or after it came.
+//! In-memory disks with artificial delays (kotz-ellis, section 5.1): each is a thread that serves its requests from
+//! memory, first come first served. Each request ends a constant time after the previous one, or after its arrival.
 //!
-//! When an order will be done is computed as it comes, "a simple event scheduling operation" (section 3), so that a
-//! thread that the machine wakes late does not put off what comes after.
+//! The end of a request is computed on arrival, "a simple event scheduling operation" (section 3), so that a thread
+//! that wakes up late does not delay later requests.
 //!
-//! What a disk holds is a pattern made of the block's number, so that a wrong block is noticed ([`holds`]).
+//! A disk holds a pattern derived from the block numbers, so that a wrong block is detected ([`holds`]).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use headstart_engine::parallel::DiskTimes;
 use headstart_host::mailbox::Request;
 use headstart_types::{Block, Nanos};
 
-/// A block's bytes as they go from the disk through the cache to the processes.
+/// A block's bytes on their way from the disk through the cache to the processes.
 pub(super) type Data = Arc<[u8]>;
 
-/// A request that is not done.
+/// A request in the queue.
 #[derive(Debug)]
 struct Waiting {
     request: Request,
@@ -32,20 +32,19 @@ struct Queue {
     times: DiskTimes,
 }
 
-/// One disk.
 #[derive(Debug)]
 pub(super) struct Disk {
-    /// Its blocks one after another.
+    /// The disk's blocks, one after another.
     memory: Vec<u8>,
     block_bytes: usize,
-    /// By block of the file: where in `memory` it is, in blocks, or nothing if another disk has it.
+    /// By block of the file: its index in `memory`, in blocks; meaningless if another disk has it.
     slot_of: Arc<[u32]>,
     service: Nanos,
     queue: Mutex<Queue>,
 }
 
 impl Disk {
-    /// A disk that holds `blocks`. `slot_of` says of each block of the file which of its disk's blocks it is.
+    /// A disk that holds `blocks`. `slot_of` gives the index of each block of the file on its disk.
     pub fn new(blocks: &[Block], slot_of: Arc<[u32]>, block_bytes: usize, service: Nanos) -> Self {
         let memory = blocks.iter().flat_map(|block| pattern(*block, block_bytes)).collect();
         Self { memory, block_bytes, slot_of, service, queue: Mutex::default() }
@@ -55,7 +54,7 @@ impl Disk {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request comes.
+    /// Adds a request.
     pub fn order(&self, now: Nanos, request: Request) {
         let mut queue = self.queue();
         let start = queue.free_at.max(now);
@@ -64,15 +63,15 @@ impl Disk {
         queue.orders.push_back(Waiting { request, came: now, start, done_at });
     }
 
-    /// When the first request will be done.
+    /// When the first request ends.
     pub fn next_at(&self) -> Option<Nanos> {
         self.queue().orders.front().map(|order| order.done_at)
     }
 
-    /// The first request is done: with what is in its blocks.
+    /// Removes the first request, which has ended, and returns it with its data.
     ///
     /// # Panics
-    /// There is none: a bug.
+    /// The queue is empty: a bug.
     pub fn take(&self, now: Nanos) -> (Request, Vec<Data>) {
         let mut queue = self.queue();
         let order = queue.orders.pop_front().expect("a disk is done with what it was given");
@@ -88,14 +87,14 @@ impl Disk {
 
     fn read(&self, block: Block) -> Data {
         let Some(slot) = self.slot_of.get(block.index()) else {
-            // A block that nobody was going to read, and a read-ahead has named.
+            // A block outside all strings, requested by a read-ahead.
             return pattern(block, self.block_bytes).collect();
         };
         let begin = *slot as usize * self.block_bytes;
         self.memory[begin..begin + self.block_bytes].into()
     }
 
-    /// What it has done by `end`. It has worked on the request that it is at, too.
+    /// Statistics up to `end`, including the time spent on the current request.
     pub fn times(&self, end: Nanos) -> DiskTimes {
         let queue = self.queue();
         let under_way = queue.orders.front().map_or(Nanos::ZERO, |first| end.saturating_sub(first.start));
@@ -103,7 +102,7 @@ impl Disk {
     }
 }
 
-/// The 8 bytes at `word` of a block: no two blocks of a run agree in any of them, nor do two words of a block.
+/// The 8 bytes at `word` of a block: no two blocks of a run share any of them, nor do two words of a block.
 fn word(block: Block, word: usize) -> [u8; 8] {
     // Odd, so that the product is a permutation of the 64-bit numbers.
     const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -114,7 +113,7 @@ fn pattern(block: Block, bytes: usize) -> impl Iterator<Item = u8> {
     (0..bytes.div_ceil(8)).flat_map(move |at| word(block, at)).take(bytes)
 }
 
-/// Whether `data` is what `block` holds.
+/// Whether `data` is the content of `block`.
 pub(super) fn holds(data: &[u8], block: Block) -> bool {
     data.chunks(8).enumerate().all(|(at, chunk)| *chunk == word(block, at)[..chunk.len()])
 }
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     fn disk() -> Disk {
-        // Blocks 0, 2, 4 of a file whose odd blocks are elsewhere.
+        // Blocks 0, 2, 4 of a file whose odd blocks are on another disk.
         Disk::new(&[0, 2, 4].map(Block), [0, 0, 1, 1, 2].into(), 20, Nanos(30))
     }
 
@@ -140,7 +139,7 @@ mod tests {
         disk.order(Nanos(5), one(4));
         disk.order(Nanos(10), one(0));
         assert_eq!(disk.next_at(), Some(Nanos(35)));
-        // The thread comes late: what follows is not put off.
+        // The thread is late, which does not delay the next request.
         assert_eq!(disk.take(Nanos(37)).0, one(4));
         assert_eq!(disk.next_at(), Some(Nanos(65)));
         assert_eq!(disk.take(Nanos(65)).0, one(0));
@@ -156,7 +155,7 @@ mod tests {
             response: Nanos(32 + 55),
         };
         assert_eq!(disk.times(Nanos(100)), times);
-        // The third is under way.
+        // The third is in service.
         assert_eq!(disk.times(Nanos(110)), DiskTimes { busy: Nanos(70), ..times });
     }
 

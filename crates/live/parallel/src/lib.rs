@@ -1,17 +1,18 @@
-//! The live testbed of parallel programs: what the simulator simulates, as real threads (kotz-ellis, section 5.1).
+//! The live testbed of parallel programs: runs with real threads what the simulator simulates (kotz-ellis, section
+//! 5.1).
 //!
-//! Each process is a thread, and so is each disk, which serves from memory after an artificial delay. Computing and
-//! prefetch actions are sleeps, so that many more processors than the machine has can be played; everything else, above
-//! all the contention for the shared structures of the cache, is real and takes the time that it takes.
+//! Each process is a thread, and so is each disk, which serves from memory after an artificial delay. Computation and
+//! prefetch actions are sleeps, so that many more processors can be emulated than the machine has; everything else,
+//! above all the contention for the shared structures of the cache, is real and takes real time.
 //!
-//! What happens at an instant is the machine's business, the same that the simulator drives (`headstart_engine`): one mutex
-//! holds it. A thread that comes to its time, or a disk that is done, says so and lets the machine act; the machine says
-//! whose times have changed.
+//! The machine, which the simulator also uses (`headstart_engine`), decides what happens at an instant; one mutex
+//! protects it. A thread whose time has come, or a disk that has completed a request, notifies the machine and lets it
+//! act; the machine reports whose times have changed.
 //!
-//! On a [`SteppedClock`](headstart_host::SteppedClock) nothing takes time but what takes time in the simulator too, and a run
-//! comes out as the simulator's.
+//! On a [`SteppedClock`](headstart_host::SteppedClock) only that takes time which also does in the simulator, so a run
+//! gives the simulator's result.
 //!
-//! Cost: a thread for each process and disk; memory: the whole file, and what the simulator takes.
+//! Cost: a thread per process and disk. Memory: the whole file, and the simulator's memory.
 
 mod blocks;
 mod disks;
@@ -26,18 +27,18 @@ pub use run::{run, workers};
 /// Why a run has no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Progress was answered with false.
+    /// The progress callback returned false.
     #[error("stopped")]
     Stopped,
-    /// Nothing will ever happen: a bug, and what everybody waits for.
+    /// Nothing will ever happen, which is a bug; the text says who waits for what.
     #[error("the live run is stuck: {0}")]
     Stuck(String),
-    /// The machine gives no more threads.
+    /// The system cannot create enough threads.
     #[error("{count} threads are more than this machine gives: {problem}")]
     Threads {
-        /// A thread for each process and disk.
+        /// Number of threads: one per process and disk.
         count: usize,
-        /// What it says.
+        /// The system's message.
         problem: String,
     },
 }

@@ -1,5 +1,5 @@
-//! The machine that the threads share, and what goes through it: the bytes of blocks. All under one mutex; times are
-//! arguments, and nothing here waits.
+//! The machine that the threads share, and the bytes of its blocks, under one mutex. Times are arguments; nothing here
+//! waits.
 
 use headstart_engine::parallel::{DiskTimes, Played, Setup};
 use headstart_engine::{Client, NoSupply, Phase, Reads, System};
@@ -9,7 +9,7 @@ use headstart_types::{Block, Nanos};
 
 use super::disks::Data;
 
-/// What a process has read last, to be looked at by its thread.
+/// The last block read by a process, for its thread to check.
 #[derive(Debug, Default)]
 struct Got {
     /// References served.
@@ -17,24 +17,23 @@ struct Got {
     block: Option<(Block, Data)>,
 }
 
-/// The shared state.
 pub(super) struct Machine<S> {
     system: System<Mailbox, S, NoSupply>,
     /// Processes whose threads have come to act.
     here: Vec<u32>,
-    /// By block: its bytes, while any level has it.
+    /// Bytes of each block, while any level has it.
     bytes: Vec<Option<Data>>,
     got: Vec<Got>,
-    /// When the timer has to come, as far as it has been told.
+    /// When the timer must come, as last reported to it.
     timer: Option<Nanos>,
-    /// Whose threads are to be woken: processes, and whether the timer is.
+    /// Threads to wake: processes, and whether the timer.
     pub wakes: Vec<u32>,
     pub wakes_timer: bool,
     left: Vec<Block>,
 }
 
 impl<S: BlockMap + Send> Machine<S> {
-    /// At time zero, over blocks that lie in `space`.
+    /// Starts at time zero, over the blocks of `space`.
     pub fn new(setup: Setup, space: S) -> Self {
         let (processes, blocks) = (setup.processes(), space.blocks());
         let mailbox = Mailbox::by_request(setup.block_sectors);
@@ -54,22 +53,21 @@ impl<S: BlockMap + Send> Machine<S> {
         machine
     }
 
-    /// References that have been taken, and all.
+    /// References taken, and all references.
     pub fn progress(&self) -> (u64, u64) {
         self.system.progress()
     }
 
-    /// How many processes there are.
     pub fn processes(&self) -> usize {
         self.got.len()
     }
 
-    /// Whether everybody is done.
+    /// Whether all processes are done.
     pub fn is_over(&self) -> bool {
         self.system.is_over()
     }
 
-    /// Whether a process is done, and when its last thought ends or ended.
+    /// The end of a process's last think time, if it is done.
     pub fn done_at(&self, process: u32) -> Option<Nanos> {
         let process = &self.system.clients[process as usize].process;
         (process.phase == Phase::Done).then_some(process.free_at)
@@ -80,27 +78,27 @@ impl<S: BlockMap + Send> Machine<S> {
         self.system.end()
     }
 
-    /// What a run has come to whose disks have done `disks`.
+    /// The result of a run, given the statistics of its disks.
     pub fn outcome(self, disks: Vec<DiskTimes>) -> Played {
         Played::new(self.system, disks)
     }
 
-    /// When a process, or its processor, has something to do; `None` until somebody wakes it.
+    /// When a process, or its processor, has to act; `None` until it is woken.
     pub fn due(&self, process: u32) -> Option<Nanos> {
         self.system.due(process as usize)
     }
 
-    /// When the timer has something to do.
+    /// When the timer has to act.
     pub fn timer(&self) -> Option<Nanos> {
         self.timer
     }
 
-    /// The thread of a process has come, and will act if its time has come too.
+    /// Registers that a process's thread has come; it acts if its time has come.
     pub fn comes(&mut self, process: u32) {
         self.here.push(process);
     }
 
-    /// A disk has done a request, which brought `data`.
+    /// A disk has completed a request with `data`.
     pub fn brought(&mut self, request: &Request, data: Vec<Data>, service: Nanos) {
         for (block, data) in request.blocks.iter().zip(data) {
             if block.index() >= self.bytes.len() {
@@ -112,17 +110,17 @@ impl<S: BlockMap + Send> Machine<S> {
         stack.devices.end_request(request, service);
     }
 
-    /// Whether something has ended that the machine has not looked at: what needs no disk ends at once.
+    /// Whether there are completions that the machine has not processed: what needs no disk completes at once.
     pub fn has_ended(&self) -> bool {
         self.system.stack.devices.has_ended()
     }
 
-    /// Whether anybody has come, or anything has ended, or the timer's time has come.
+    /// Whether a thread has come, something has completed, or the timer is due.
     fn has_to_act(&self, now: Nanos) -> bool {
         !self.here.is_empty() || self.has_ended() || self.timer.is_some_and(|at| at <= now)
     }
 
-    /// Lets everything happen that happens now.
+    /// Processes everything that is due at `now`.
     pub fn turn(&mut self, now: Nanos) {
         if !self.has_to_act(now) {
             return;
@@ -137,8 +135,8 @@ impl<S: BlockMap + Send> Machine<S> {
         self.settle();
     }
 
-    /// After a turn: processes get the bytes that they have read, what no level has any more is forgotten, and threads
-    /// whose times have changed are to be woken.
+    /// After a turn: passes read bytes to processes, forgets blocks that have left all levels, and collects the threads
+    /// whose times have changed.
     fn settle(&mut self) {
         let first = self.wakes.len();
         self.system.take_moved(&mut self.wakes);
@@ -159,14 +157,14 @@ impl<S: BlockMap + Send> Machine<S> {
         }
     }
 
-    /// Forgets the bytes of blocks that no level has any more. What a process waits for or has been granted it gets, though
-    /// the block's frame may have been taken since it came.
+    /// Forgets the bytes of blocks that have left all levels. A process still gets a block that it waits for or was
+    /// granted, even if the block's frame was taken since it arrived.
     fn forget(&mut self) {
         let Self { system, left, bytes, .. } = self;
         system.stack.take_left(left);
         left.retain(|block| {
             if system.stack.tiers.iter().any(|tier| tier.level.has_to_do_with(*block)) {
-                // It will be told of again when it leaves that one.
+                // It is reported again when it leaves that level.
                 return false;
             }
             let takes = |client: &Client<NoSupply>| matches!(client.reads, Reads::Taken { block: taken, .. } if taken == *block);
@@ -178,17 +176,17 @@ impl<S: BlockMap + Send> Machine<S> {
         });
     }
 
-    /// What the disks are to be given.
+    /// Requests for the disks.
     pub fn take_requests(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.system.stack.devices.requests)
     }
 
-    /// What a process has read since it last looked.
+    /// The block that a process has read since the last call.
     pub fn take_got(&mut self, process: u32) -> Option<(Block, Data)> {
         self.got[process as usize].block.take()
     }
 
-    /// What everybody is at, in one line.
+    /// The state of all processes, in one line.
     pub fn describe(&self) -> String {
         let (taken, all) = self.progress();
         let waiting = (0..self.processes()).filter(|process| self.system.due(*process).is_none()).count();

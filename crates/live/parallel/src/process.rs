@@ -1,5 +1,5 @@
-//! The thread of a process: it sleeps until the machine has something for it to do, has it done, and looks at what it has
-//! read.
+//! The thread of a process: it sleeps until the machine has something for it to do, lets the machine do it, and checks
+//! what was read.
 
 use headstart_policy::BlockMap;
 use headstart_types::Nanos;
@@ -8,7 +8,6 @@ use super::disks::holds;
 use super::testbed::Testbed;
 use headstart_host::Clock;
 
-/// A process and what its thread needs.
 pub(super) struct Process<'a, C, S> {
     testbed: &'a Testbed<'a, C, S>,
     number: u32,
@@ -16,12 +15,11 @@ pub(super) struct Process<'a, C, S> {
 }
 
 impl<'a, C: Clock, S: BlockMap + Send> Process<'a, C, S> {
-    /// The process of this number.
     pub fn new(testbed: &'a Testbed<'a, C, S>, number: u32) -> Self {
         Self { testbed, number, worker: testbed.worker(number) }
     }
 
-    /// Runs until everything of its string is read and thought about, or the run has been stopped.
+    /// Runs until the whole string has been read and processed, or the run is stopped.
     pub fn run(self) {
         while !self.testbed.is_stopped() {
             let (due, done_at) = self.testbed.look(|machine| (machine.due(self.number), machine.done_at(self.number)));
@@ -43,7 +41,7 @@ impl<'a, C: Clock, S: BlockMap + Send> Process<'a, C, S> {
         self.check();
     }
 
-    /// What has been read is what was asked for.
+    /// Checks that the block read is the one requested.
     fn check(&self) {
         if let Some((block, data)) = self.testbed.look(|machine| machine.take_got(self.number)) {
             assert!(holds(&data, block), "process {} has asked for {block:?} and got another block", self.number);

@@ -1,4 +1,4 @@
-//! A run: starting its threads, watching them, and ending them.
+//! Starts, watches and ends the threads of a run.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,13 +16,13 @@ use super::testbed::Testbed;
 use super::Error;
 use headstart_host::Clock;
 
-/// How often the thread that started the run looks at it.
+/// How often the starting thread checks the run.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Room for a thread: none of them recurses.
+/// Stack size of a thread: none of them recurses.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// Ends a thread, however that comes about.
+/// Ends a thread, even by a panic.
 struct Thread<'a, 'b, C: Clock, S: BlockMap + Send>(&'a Testbed<'b, C, S>, usize);
 
 impl<C: Clock, S: BlockMap + Send> Drop for Thread<'_, '_, C, S> {
@@ -40,14 +40,14 @@ impl<C: Clock, S: BlockMap + Send> Drop for Thread<'_, '_, C, S> {
     }
 }
 
-/// Plays a parallel program whose blocks lie in `space`, by a clock made for [`workers`]. Every now and then `on_progress` is told
-/// the share of the references that has been taken, and their number; it says whether to go on.
+/// Plays a parallel program over the blocks of `space`, on a clock made for [`workers`]. `on_progress` is called
+/// regularly with the share of the references taken and their number; it returns whether to continue.
 ///
 /// # Errors
-/// `on_progress` said no, or the machine gives no more threads.
+/// `on_progress` returned false, or the system cannot create enough threads.
 ///
 /// # Panics
-/// A process gets a wrong block, or an invariant of the cache does not hold: a bug.
+/// A process gets a wrong block, or an invariant of the cache is violated: a bug.
 pub fn run<C: Clock, S: BlockMap + Send>(
     setup: Setup,
     space: S,
@@ -93,14 +93,14 @@ pub fn run<C: Clock, S: BlockMap + Send>(
     Ok(machine.outcome(testbed.disks.iter().map(|disk| disk.times(end)).collect()))
 }
 
-/// How many workers a run's clock has to be for: a thread for each disk and process, and one that keeps the time of links
-/// and policies.
+/// Number of workers of a run's clock: a thread for each disk and process, and one that serves the timers of links and
+/// policies.
 #[must_use]
 pub fn workers(setup: &Setup) -> usize {
     setup.disks + setup.processes() + 1
 }
 
-/// Looks at a run until all of its threads have ended.
+/// Watches a run until all of its threads have ended.
 fn watch<C: Clock, S: BlockMap + Send>(
     testbed: &Testbed<'_, C, S>,
     on_progress: &mut dyn FnMut(f64, u64) -> bool,
@@ -127,7 +127,7 @@ fn watch<C: Clock, S: BlockMap + Send>(
     outcome
 }
 
-/// The disks, each with its blocks.
+/// The disks with their blocks.
 fn disks(setup: &Setup, space: &impl BlockMap) -> Vec<Disk> {
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); setup.disks];
     let slot_of: Arc<[u32]> = (0..space.blocks() as u32)

@@ -1,4 +1,4 @@
-//! What the threads of a run have in common: the machine, the clock, the disks.
+//! State shared by the threads of a run: the machine, the clock and the disks.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use super::disks::Disk;
 use super::machine::Machine;
 use headstart_host::Clock;
 
-/// What the threads of a run share. Its workers are the disks, then the processes, then the timer.
+/// State shared by the threads of a run. The clock's workers are the disks, then the processes, then the timer.
 pub(super) struct Testbed<'a, C, S> {
     pub clock: &'a C,
     pub machine: Mutex<Machine<S>>,
@@ -26,28 +26,28 @@ pub(super) struct Testbed<'a, C, S> {
 }
 
 impl<C: Clock, S: BlockMap + Send> Testbed<'_, C, S> {
-    /// The worker of a process.
+    /// Worker of a process.
     pub fn worker(&self, process: u32) -> usize {
         self.disks.len() + process as usize
     }
 
-    /// Looks at the shared state, or takes something out of it.
+    /// Accesses the machine.
     pub fn look<R>(&self, look: impl FnOnce(&mut Machine<S>) -> R) -> R {
         look(&mut self.machine())
     }
 
-    /// Tells the machine of something, and lets it act once everybody has told it who has something to tell at this instant.
-    /// Disks get their orders, threads whose times have changed are woken.
+    /// Notifies the machine with `tell`, and lets it act once every thread with news of this instant has done so. Then
+    /// disks get their requests, and threads whose times have changed are woken.
     pub fn act(&self, worker: usize, tell: impl FnOnce(&mut Machine<S>)) {
         tell(&mut self.machine());
         while self.turn(worker) {}
     }
 
-    /// Lets the machine act. Returns whether there is more for it to do at this instant.
+    /// Lets the machine act. Returns whether it has more to do at this instant.
     fn turn(&self, worker: usize) -> bool {
         self.clock.settle(worker);
         let mut machine = self.machine();
-        // Read while nobody else acts, so that times never decrease.
+        // Read while no other thread acts, so that times never decrease.
         let now = self.clock.now();
         machine.turn(now);
         for request in machine.take_requests() {
@@ -67,17 +67,17 @@ impl<C: Clock, S: BlockMap + Send> Testbed<'_, C, S> {
         machine.has_ended()
     }
 
-    /// The worker that is the timer.
+    /// Worker of the timer.
     pub fn timer(&self) -> usize {
         self.disks.len() + self.processes
     }
 
-    /// The disks and the timer look whether there is anything left for them to do.
+    /// Wakes the disks and the timer, to check whether they have anything left to do.
     fn wake_servants(&self) {
         (0..self.disks.len()).chain([self.timer()]).for_each(|worker| self.clock.wake(worker));
     }
 
-    /// Whether everybody is to end.
+    /// Whether all threads must end.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }
@@ -106,7 +106,7 @@ impl<C: Clock, S: BlockMap + Send> Testbed<'_, C, S> {
         }
     }
 
-    /// The thread of the timer: for what comes at a time of its own.
+    /// The thread of the timer, for events at times of their own.
     pub fn keep_time(&self) {
         let worker = self.timer();
         while !self.is_stopped() && self.running.load(Ordering::SeqCst) > 0 {
@@ -118,7 +118,7 @@ impl<C: Clock, S: BlockMap + Send> Testbed<'_, C, S> {
         }
     }
 
-    /// A process's thread is at its end.
+    /// A process's thread ends.
     pub fn is_done(&self) {
         if self.running.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.wake_servants();

@@ -1,5 +1,5 @@
-//! The same scenario simulated and live. By a virtual clock both results are the same to the nanosecond; in real time
-//! they agree as far as the machine lets them.
+//! The same scenario simulated and live. On a virtual clock both results are identical to the nanosecond; in real time
+//! they agree as far as the machine permits.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use toml::Table;
 
 const PREFETCHING: &str = "rapid-transit";
 
-/// A small program: `pattern` and `barrier` as a scenario has them.
+/// A small program; `pattern` and `barrier` are as in a scenario.
 fn scenario(pattern: &str, barrier: &str, policy: &str, more: &str) -> Scenario {
     let text = format!(
         r#"
@@ -72,8 +72,7 @@ fn equal_by_a_virtual_clock() {
     }
 }
 
-/// A program over two levels: links take time, coordinators have their say, and
-/// the lower level reads ahead.
+/// A program over two levels: links take time, coordinators act, and the lower level reads ahead.
 #[test]
 fn equal_by_a_virtual_clock_over_levels() {
     let lower = ["{name = \"none\"}", "{name = \"du\"}", "{name = \"pfc\"}", "{name = \"demote\"}"];
@@ -105,8 +104,8 @@ fn equal_by_a_virtual_clock_over_levels() {
                     .unwrap_or_else(|error| panic!("{error} in {text}"));
                 let (sim, live) = (json(&simulated(&scenario)), json(&live_stepped(&scenario)));
                 assert!(sim["levels"].as_array().is_some_and(|levels| levels.len() == 2), "{text}");
-                // Where actions evict and the level below takes in what they evict, it needs no disk for it: when within the
-                // instant that ends is the host's affair, and two of these programs come out otherwise.
+                // If actions evict, and the level below takes in what they evict, it needs no disk for it: when within
+                // the instant that completes is up to the host, and two of these programs differ.
                 let ends_at_once = coordinator.contains("demote") && first == PREFETCHING && pattern == "lrp";
                 assert_eq!(sim["references"], live["references"], "{text}");
                 if sim != live && !ends_at_once {
@@ -118,8 +117,8 @@ fn equal_by_a_virtual_clock_over_levels() {
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
-/// Where frames are short, what is fetched depends on the order within an instant, which is not the simulator's: still
-/// everybody gets what he asks for.
+/// With too few frames, fetches depend on the order within an instant, which differs from the simulator's. Still, each
+/// process gets its blocks.
 #[test]
 fn too_few_frames_are_survived() {
     let scenario = scenario("{name = \"lfp\", blocks = 160, reads = 160}", "\"none\"", PREFETCHING, "buffers = 12");
@@ -128,12 +127,12 @@ fn too_few_frames_are_survived() {
     assert!(live.counts.fetches >= 153, "there are so many different blocks");
 }
 
-/// What the machine may add to the total time, or take from it by another order of events: measured were 0.4 to 4 % on
-/// two cores under a load of 10 to 16.
+/// Allowed deviation of the total time, by delays or a different order of events; 0.4 to 4 % were measured on two cores
+/// under a load of 10 to 16.
 const MARGIN: f64 = 0.10;
-/// A machine that is busy elsewhere gets more than one chance.
+/// Attempts, since the machine may be busy otherwise.
 const TRIES: u32 = 5;
-/// How late waits may end, on average and at most, for a run to say anything: 1 % and a third of a fetch.
+/// Maximum lateness of waits, mean and maximum, for a run to be valid: 1 % and a third of a fetch.
 const LATE: (Duration, Duration) = (Duration::from_micros(300), Duration::from_millis(10));
 
 #[test]
@@ -147,7 +146,7 @@ fn agree_in_real_time() {
             let clock = RealClock::new(workers(&setup), 1.0);
             let outcome = run(setup, places, &clock, &mut |_, _| true).expect("it runs");
             let report = played(&scenario, description, &outcome);
-            // Whatever the times, everything is fetched once and nothing in vain.
+            // Regardless of times, everything is fetched once and no prefetch is wasted.
             assert_eq!((report.counts.references, report.counts.fetches), (160, 160), "{policy}");
             assert_eq!(report.counts.prefetches_wasted, 0, "{policy}");
             assert_eq!(report.counts.prefetches == 0, policy == "demand");

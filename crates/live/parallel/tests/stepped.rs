@@ -1,4 +1,4 @@
-//! Live runs by a virtual clock, worked out by hand: exact to the nanosecond.
+//! Live runs on a virtual clock, calculated by hand, exact to the nanosecond.
 
 mod common;
 
@@ -16,10 +16,10 @@ fn ms(time: u64) -> Nanos {
 
 #[test]
 fn two_readers_on_demand() {
-    // Process 0 reads blocks 0 and 2 of disk 0, process 1 blocks 1 and 2: 30 ms a block, 10 ms of thinking.
+    // Process 0 reads blocks 0 and 2 of disk 0, process 1 blocks 1 and 2: 30 ms per block, 10 ms of think time.
     let program = program(&[&[0, 2], &[1, 2]], 2);
     let outcome = stepped(setup(&program, 2, ms(30), ms(10), None)).expect("it runs");
-    // 0-30 block 0 and block 1; both think until 40, ask for block 2, which comes at 70, and think until 80.
+    // 0-30 block 0 and block 1; both think until 40, request block 2, which arrives at 70, and think until 80.
     assert_eq!(outcome.elapsed, ms(80));
     assert_eq!((outcome.counts.misses, outcome.counts.hits_unready, outcome.counts.demand_fetches), (3, 1, 3));
     let [first, second] = &outcome.processes[..] else { panic!("two processes") };
@@ -38,16 +38,17 @@ fn two_readers_on_demand() {
 
 #[test]
 fn an_action_overruns() {
-    // One process, two disks. Blocks 0, 1, 2; 30 ms a block, no thinking; an action takes 20 ms.
-    // 0: miss on 0; action 1 (block 1) until 20, its request 20-50. One buffer: no second action.
-    // 30: block 0, asks for block 1, on its way: used, so that action 2 (block 2) begins at 30, until 50, request 50-80.
-    // 50: block 1 (the action ends with it), asks for block 2: on its way until 80. Done.
+    // One process, two disks. Blocks 0, 1, 2; 30 ms per block, no think time; an action takes 20 ms.
+    // 0: miss on 0; action 1 (block 1) until 20, its request 20-50. One buffer, so no second action.
+    // 30: block 0; requests block 1, in flight and therefore used; action 2 (block 2) begins at 30, until 50, request
+    // 50-80.
+    // 50: block 1 (the action ends with it); requests block 2, in flight until 80. Done.
     let program = program(&[&[0, 1, 2]], 1);
     let outcome = stepped(setup(&program, 2, ms(30), Nanos::ZERO, Some(ms(20)))).expect("it runs");
     assert_eq!(outcome.elapsed, ms(80));
     assert_eq!((outcome.processes[0].node.actions, outcome.processes[0].node.overrun), (2, Nanos::ZERO));
-    // With 45 ms: action 1 ends at 45, 15 ms after block 0; its request takes until 75. Asked for at 45; action 2 until
-    // 90, 15 ms after block 1; its request takes until 120.
+    // With 45 ms: action 1 ends at 45, 15 ms after block 0; its request takes until 75. It is requested at 45; action 2
+    // lasts until 90, 15 ms after block 1; its request takes until 120.
     let outcome = stepped(setup(&program, 2, ms(30), Nanos::ZERO, Some(ms(45)))).expect("it runs");
     assert_eq!(outcome.elapsed, ms(120));
     let process = &outcome.processes[0];
@@ -64,11 +65,11 @@ fn an_action_overruns() {
 
 #[test]
 fn meets_after_each_read() {
-    // Process 0's blocks are both on disk 0 with process 1's: it waits for its turn.
+    // Both blocks of process 0 are on disk 0, like one of process 1, so it has to queue.
     let program = program(&[&[0, 4], &[2, 1]], 2);
     let setup = meeting(setup(&program, 2, ms(30), ms(10), None), Scope::Process(1));
     let outcome = stepped(setup).expect("it runs");
-    // Block 0 at 30, block 2 at 60; they meet at 70. Block 4 and block 1 at 100; done at 110, where nobody waits.
+    // Block 0 at 30, block 2 at 60; barrier at 70. Block 4 and block 1 at 100; done at 110, where no process waits.
     assert_eq!(outcome.elapsed, ms(110));
     let first = outcome.intervals[0];
     assert_eq!((first.interval.end, first.interval.critical, first.interval.slack), (ms(70), 1, ms(30)));
@@ -78,7 +79,7 @@ fn meets_after_each_read() {
 
 #[test]
 fn contention_is_first_come_first_served() {
-    // Both look up at once and hold the structures for 5 ms each.
+    // Both look up at the same time and hold the structures for 5 ms each.
     let program = program(&[&[0], &[1]], 2);
     let mut setup = setup(&program, 2, ms(30), Nanos::ZERO, None);
     setup.contention = ms(5);
@@ -96,7 +97,7 @@ fn equal_runs_are_equal_and_a_stopped_one_ends() {
     assert_eq!((one.counts.fetches(), one.counts.prefetches_wasted()), (200, 0));
     let setup = made();
     let clock = SteppedClock::new(workers(&setup));
-    // Whether it is asked before the end is up to the machine.
+    // Whether the callback is called before the end depends on the machine.
     let space = space(&setup);
     let stopped = run(setup, space, &clock, &mut |_, _| false);
     assert!(matches!(stopped, Err(Error::Stopped) | Ok(_)));

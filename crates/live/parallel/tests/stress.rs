@@ -1,5 +1,5 @@
-//! Real threads and tiny times: whatever the machine makes of it, everybody gets what he asked for, nobody passes a
-//! barrier early, no prefetch goes beyond its buffers (both asserted at every event), and the run ends.
+//! Real threads and tiny times: regardless of the machine's scheduling, each process gets its blocks, none passes a
+//! barrier early, no prefetch exceeds its buffers (both asserted at every event), and the run ends.
 
 mod common;
 
@@ -11,10 +11,9 @@ use headstart_host::RealClock;
 use headstart_parallel::{run, workers, Error};
 use headstart_types::Nanos;
 
-/// A run that does nothing for this long hangs.
+/// A run without progress for this long hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Plays it.
 #[allow(clippy::disallowed_methods)] // A watchdog is about real time.
 fn play(setup: Setup, speed: f64, what: &str) -> Played {
     let clock = RealClock::new(workers(&setup), speed);
@@ -52,7 +51,7 @@ fn adds_up(outcome: &Played, what: &str) {
 fn many_threads_and_tiny_times() {
     let us = |time: u64| Nanos(time * 1_000);
     for seed in 0..24u64 {
-        // Numbers that have nothing to do with each other.
+        // Unrelated numbers.
         let of = |prime: u64, range: u64| seed * prime % range;
         let (processes, disks) = (2 + of(7, 39) as u32, 1 + of(5, 17) as usize);
         let reads = 300 + of(11, 200) as u32;
@@ -68,7 +67,7 @@ fn many_threads_and_tiny_times() {
         let what = format!("seed {seed}: {processes} processes, {disks} disks, {scope:?}, actions {action:?}");
         let outcome = play(meeting(setup, scope), 1.0, &what);
         adds_up(&outcome, &what);
-        // Whoever reads what: everything once, nothing in vain.
+        // Whichever process reads, everything is fetched once and no prefetch is wasted.
         assert_eq!((outcome.counts.fetches(), outcome.counts.prefetches_wasted()), (u64::from(reads), 0), "{what}");
     }
 }
@@ -82,7 +81,7 @@ fn everybody_reads_the_whole_file() {
         let setup = setup_in(100, &program, 5, (Nanos(300_000), Nanos(100_000)), action);
         let outcome = play(meeting(setup, Scope::Process(10)), 1.0, "lw");
         adds_up(&outcome, "lw");
-        // The cache holds all: each block once.
+        // The cache holds everything: each block is fetched once.
         assert_eq!((outcome.counts.references, outcome.counts.fetches()), (2000, 100));
     }
 }
@@ -103,6 +102,6 @@ fn stops_in_the_middle_of_long_waits() {
     });
     assert_eq!(outcome.err(), Some(Error::Stopped));
     let took = asked.expect("it has been asked").elapsed();
-    // At once, on a machine that has nothing else to do.
+    // Immediate on an idle machine.
     assert!(took < PATIENCE, "all threads have ended after {took:?}");
 }

@@ -10,8 +10,8 @@ use headstart_parallel::{run, workers, Error, Numbered};
 use headstart_policy::registry::{policy, replacement, Context};
 use headstart_types::{Block, Chosen, Disk, Meetings, Nanos, Position, Program};
 
-/// A program of processes that read `strings`, process i string i; of one string that all `processes` share if it is
-/// one. All of its portions are whole strings.
+/// A program of processes that read `strings`, process i string i; if there is only one string, all `processes` share
+/// it. Each string is one portion.
 pub fn program(strings: &[&[u32]], processes: u32) -> Arc<Program> {
     let mut end = 0;
     let string_ends: Vec<Position> = strings
@@ -33,12 +33,12 @@ pub fn program(strings: &[&[u32]], processes: u32) -> Arc<Program> {
 }
 
 /// A run of `program` on `disks` disks that take `service`, with think times of `think`. With `prefetch`, actions take
-/// that long; without, no processor is ever asked. RU-sets and prefetching take two frames for each process.
+/// that long; without, no processor prefetches. RU-sets and prefetching use two frames per process.
 pub fn setup(program: &Arc<Program>, disks: usize, service: Nanos, think: Nanos, prefetch: Option<Nanos>) -> Setup {
     setup_in(2 * program.string_of.len() as u32, program, disks, (service, think), prefetch)
 }
 
-/// The same in a cache of `frames`.
+/// Like [`setup`], with a cache of `frames`.
 pub fn setup_in(
     frames: u32,
     program: &Arc<Program>,
@@ -98,7 +98,7 @@ pub fn setup_in(
     }
 }
 
-/// The blocks of a program, dealt out to the disks.
+/// The blocks of a program, distributed over the disks.
 pub fn space(setup: &Setup) -> Numbered {
     let blocks = setup.program.blocks.iter().map(|block| block.0 + 1).max().unwrap_or(0);
     let disks = setup.disks as u32;
@@ -108,14 +108,14 @@ pub fn space(setup: &Setup) -> Numbered {
     }
 }
 
-/// Plays it by a virtual clock.
+/// Plays it on a virtual clock.
 pub fn stepped(setup: Setup) -> Result<Played, Error> {
     let clock = SteppedClock::new(workers(&setup));
     let space = space(&setup);
     run(setup, space, &clock, &mut |_, _| true)
 }
 
-/// The same with barriers.
+/// Adds barriers.
 pub fn meeting(setup: Setup, scope: Scope) -> Setup {
     Setup { barrier: Some(scope), ..setup }
 }
