@@ -21,10 +21,21 @@ import pytest
 from headstart import HeadstartError
 from headstart._environment import CACHE_VARIABLE, TRACES_VARIABLE, Folders, folders
 from headstart.report.charts import svg
+from headstart.trace import trace_info
 from headstart_lab.studies import load
 from headstart_lab.studies._lab import Cell, Store
 from headstart_lab.studies._rows import VERDICTS, Row
-from headstart_lab.studies.zhang_pfc import STUDY, _causes, _findings, _matrix, _sensitivity, _tables, _workloads
+from headstart_lab.studies.zhang_pfc import (
+    STUDY,
+    _causes,
+    _draws,
+    _findings,
+    _matrix,
+    _rebuilt,
+    _sensitivity,
+    _tables,
+    _workloads,
+)
 from headstart_lab.studies.zhang_pfc import _published as paper
 from headstart_lab.studies.zhang_pfc._outcome import Outcome
 from tests.conftest import COMMAND, needs_report
@@ -71,6 +82,16 @@ def by_item(rows: list[Row], item: str) -> list[Row]:
     return [row for row in rows if row.item == item]
 
 
+@pytest.fixture
+def small_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two draws of rebuilt workloads of a few hundred pages."""
+    for name, full in _rebuilt.RANGES.items():
+        files = None if full.files is None else 40
+        monkeypatch.setitem(_rebuilt.RANGES, name, dataclasses.replace(full, footprint=800, pages=(2, 3), files=files))
+    monkeypatch.setattr(_draws, "SEEDS", (1, 2))
+
+
+@pytest.mark.usefixtures("small_draws")
 def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     needs_report()
     pictures: dict[str, Any] = {}
@@ -79,9 +100,13 @@ def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     for row in rows:
         json.dumps(row.to_dict(), allow_nan=False)
         assert row.verdict in VERDICTS
-        assert row.basis == ("calibrated" if row.quantity == "hit ratio of L2" else "predicted")
-        assert row.verdict == "not published" if row.item != "findings" else row.verdict != "not published"
-        assert row.published is None or row.item == "findings"
+        given = row.item == "rebuilt" and row.quantity.endswith(("footprint (MB)", "random requests"))
+        fitted = row.quantity.endswith("hit ratio of L2")
+        assert row.basis == ("input" if given else "calibrated" if fitted else "predicted")
+        assert row.input == ("rebuilt" if row.item == "rebuilt" else "stand-in")
+        judged = row.item in ("findings", "rebuilt")
+        assert (row.verdict == "not published") != judged
+        assert row.published is None or judged
         assert row.note and "SKIPPED" not in row.note
     cases = [row for row in by_item(rows, "matrix") if "gain of PFC" in row.quantity]
     assert len(cases) == len({row.quantity for row in cases}) == 96
@@ -94,6 +119,7 @@ def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     assert len(by_item(rows, "figure6")) == 12
     assert len(by_item(rows, "figure7")) == 64
     assert len(by_item(rows, "findings")) == 13
+    assert len(by_item(rows, "rebuilt")) == 3 * 2 + 13 + 3
     assert {row.quantity.split(":")[0] for row in by_item(rows, "traces")} == {"OLTP", "Web", "Multi"}
     ways = [row for row in by_item(rows, "web") if "disk is saturated" in row.quantity]
     assert len(ways) == 3, "slowed, by its own clock, closed"
@@ -143,9 +169,10 @@ def test_absent_traces_are_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     needs_report()
     monkeypatch.setattr(_workloads, "folders", lambda _traces: [tmp_path])
     pictures: dict[str, Any] = {}
-    rows = STUDY.run([], quiet, pictures.__setitem__)
+    items = [item for item in load("zhang-pfc").items if item != "rebuilt"]
+    rows = STUDY.run(items, quiet, pictures.__setitem__)
     assert not pictures
-    assert {row.item for row in rows} == set(load("zhang-pfc").items)
+    assert {row.item for row in rows} == set(items)
     assert all(row.ours is None and "SKIPPED" in row.note and TRACES_VARIABLE in row.note for row in rows)
     assert {row.quantity for row in by_item(rows, "matrix")} == {"OLTP", "Web", "Multi"}
     assert {row.quantity for row in by_item(rows, "figure7")} == {"OLTP", "Web"}
@@ -337,6 +364,57 @@ def test_findings_by_hand() -> None:
     sarc = runs({"none": 11.0, "PFC": 6.0}, algorithm="SARC")
     assert _findings.order([good, amp]).ours == "1 of 1 pairs of algorithms in the same order"
     assert _findings.order([good, amp, sarc]).ours == "2 of 3 pairs of algorithms in the same order"
+
+
+@pytest.mark.parametrize("name", list(_rebuilt.RANGES))
+def test_a_rebuilt_workload_is_what_is_printed(name: str, tmp_path: Path) -> None:
+    ranges = _rebuilt.RANGES[name]
+    drawn = _rebuilt.drawn(name, 1)
+    for value, (least, greatest) in (
+        (drawn.single, ranges.single),
+        (drawn.units, ranges.units),
+        (drawn.spread, ranges.spread),
+        (drawn.pages / ranges.footprint, ranges.pages),
+        (drawn.rate or 0, ranges.rate or (0, 0)),
+    ):
+        assert least - 1e-5 <= value <= greatest + 1e-5
+    made = _rebuilt.workload(name, 1, tmp_path)
+    info = trace_info(made.section["trace"], block_size="4KiB")
+    assert info["distinct_blocks"] == ranges.footprint, "to the page"
+    assert abs(100 * (1 - info["sequential_share"]) - paper.RANDOM_PERCENT[name]) <= _draws.RANDOM_POINTS
+    assert abs(info["bytes"] / 4096 / drawn.pages - 1) < 0.01
+    assert (info["time_span_ns"] > 0) == (ranges.rate is not None)
+
+
+@pytest.mark.usefixtures("small_draws")
+def test_draws_differ_by_their_seed_alone() -> None:
+    one = list(_rebuilt.lines("Web", 1))
+    assert one == list(_rebuilt.lines("Web", 1)) != list(_rebuilt.lines("Web", 2))
+
+
+def test_a_finding_on_draws_by_hand() -> None:
+    good, bad = runs({"PFC": 7.0}), runs({"PFC": 11.0})
+    of = {seed: [good] for seed in (1, 2, 3)}
+    (row,) = (row for row in _draws.judged({**of, 4: [bad]}) if row.quantity == "rebuilt: PFC against none")
+    assert (row.verdict, row.held, row.tried) == ("agrees", 3, 4)
+    (row,) = (row for row in _draws.judged({**of, 4: [bad], 5: [bad]}) if row.quantity == "rebuilt: PFC against none")
+    assert (row.verdict, row.held, row.tried) == ("differs", 3, 5), "three of five are less than three quarters"
+
+
+def test_cells_of_table_1_within_the_spread_of_draws() -> None:
+    def draw(gain: float) -> list[_matrix.Runs]:
+        made = [runs({"PFC": 10 - gain / 10}, algorithm=name) for name in _matrix.ALGORITHMS]
+        return [
+            dataclasses.replace(each, case=dataclasses.replace(each.case, ratio=ratio, setting=setting))
+            for each in made
+            for ratio in (2.0, 0.05)
+            for setting in ("H", "L")
+        ]
+
+    # OLTP's cells are 5.23 to 35.77: within 5 points of 10 to 31 % are all but 35.77.
+    row = _draws.table("OLTP", [draw(10.0), draw(30.0)])
+    assert (row.held, row.tried, row.verdict) == (15, 16, "agrees")
+    assert _draws.table("OLTP", [draw(20.0)]).verdict == "differs"
 
 
 def test_the_distribution_by_hand() -> None:
