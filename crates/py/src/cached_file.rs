@@ -1,4 +1,4 @@
-//! A file in the page cache of a kernel, for the study that compares the read-ahead with a real one.
+//! A file in a kernel's page cache, for the study that compares the read-ahead with a real kernel's.
 
 use headstart_policy::readahead::{CachedFile, Version};
 use pyo3::prelude::*;
@@ -13,13 +13,13 @@ struct Question {
     bytes: u64,
     read_ahead_kb: u64,
     max_sectors_kb: u64,
-    /// What is touched is mapped to be executed.
+    /// The file is mapped for execution.
     text: bool,
-    /// Descriptor, offset, bytes; without bytes the page at the offset is touched where it is mapped.
+    /// Descriptor, offset, bytes; without bytes, the mapped page at the offset is touched.
     ops: Vec<(u32, u64, Option<u64>)>,
 }
 
-/// The pages that each operation brings into the cache. `question` and the answer are JSON.
+/// The pages that each operation brings into the cache. `question` and the result are JSON.
 #[pyfunction]
 #[pyo3(signature = (question))]
 pub fn kernel_pages(py: Python<'_>, question: &str) -> PyResult<String> {

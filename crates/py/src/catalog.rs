@@ -1,4 +1,4 @@
-//! Every registry in one table: what `headstart list` and the docs show.
+//! All registries in one table, for `headstart list` and the docs.
 
 use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
 use headstart_engine::{Metric, METRICS};
@@ -12,11 +12,10 @@ use serde_json::{json, Value};
 use crate::errors::guarded;
 
 /// The rows of every registry, as JSON: `{"policies": [{"name", "summary", "source", "keys"}], ...}`. Policies and
-/// replacements also say whether they are `hinted`, policies whether one request fetches what they fetch together and lies
-/// together (`gathers`), whether they leave replacement open and of which `family`
-/// they are ("demand", "hinted", "parallel", "read-ahead", "predictor"), whether they need a trace with addresses (`by_position`),
-/// those two what they need to know (`needs`: "nothing",
-/// the "drive"'s seeks, the "future"), formats what their traces carry.
+/// replacements also say whether they are `hinted` and what they need to know (`needs`: "nothing", the "drive"'s seeks,
+/// the "future"); policies whether one request fetches adjacent blocks that they fetch together (`gathers`), whether
+/// they leave replacement open, their `family` ("demand", "hinted", "parallel", "read-ahead", "predictor"), and whether
+/// they need a trace with addresses (`by_position`); formats what their traces carry.
 #[pyfunction]
 pub fn catalog() -> PyResult<String> {
     guarded(|| "the registries".to_owned(), registries)
@@ -28,7 +27,7 @@ pub fn schema() -> PyResult<String> {
     guarded(|| "the schema".to_owned(), || headstart_sim::schema().to_string())
 }
 
-/// The metrics of results that come from the counts of levels, as JSON: `[{"name", "kind", "summary", "of_result"}]`.
+/// The metrics of results that come from the counters of levels, as JSON: `[{"name", "kind", "summary", "of_result"}]`.
 #[pyfunction]
 pub fn metrics() -> PyResult<String> {
     let metric = |each: &Metric| json!({"name": each.name, "kind": each.kind, "summary": each.summary, "of_result": each.of_result});

@@ -13,7 +13,7 @@ use toml::Table;
 use crate::errors::{from_json, to_python};
 use crate::simulation::{source, watched, Traces};
 
-/// What is asked, as Python says it.
+/// A request from Python.
 #[derive(Deserialize)]
 struct Asked {
     /// "10MiB", "1280" (blocks) or "5%".
@@ -22,7 +22,7 @@ struct Asked {
     sample_blocks: Option<usize>,
     seeds: u64,
     admit: Option<String>,
-    /// A name and its keys each.
+    /// Names and keys.
     replacements: Vec<(String, Table)>,
 }
 
@@ -31,7 +31,7 @@ fn size(text: &str) -> Result<CurveSize, KeyError> {
     let wrong = |problem: String| KeyError::new("cache", problem, "a size such as 10MiB, blocks such as 1280, or 5%");
     if let Some(share) = text.strip_suffix('%') {
         let share: f64 = share.trim().parse().map_err(|_| wrong(format!("\"{text}\"")))?;
-        // More than all is no larger cache than all, and may be asked for.
+        // More than 100 % equals 100 %, and is allowed.
         return if share > 0.0 && share.is_finite() {
             Ok(CurveSize::Share(share / 100.0))
         } else {
@@ -75,7 +75,8 @@ impl Asked {
     }
 }
 
-/// The misses of a scenario's references over the size of the cache, as JSON; `asked` is JSON too. `on_progress` as in `simulate`.
+/// The misses of a scenario's references over the size of the cache, as JSON; `asked` is JSON too. `on_progress` as in
+/// `simulate`.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), asked, on_progress=None, traces=None))]
 pub fn curve(

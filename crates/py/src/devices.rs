@@ -1,4 +1,4 @@
-//! Devices: what one is made of, how it answers, what it does with a trace.
+//! Devices: their properties, their response times, and replays of traces.
 
 use std::path::{Path, PathBuf};
 
@@ -15,27 +15,27 @@ use toml::Table;
 
 use crate::errors::{from_json, outside, to_python};
 
-/// Random requests of a figure of `device_show`: their mean has a standard error of about 0.2 %.
+/// Random requests per figure of `device_show`: their mean has a standard error of about 0.2 %.
 const SHOWN_REQUESTS: u32 = 20_000;
-/// Requests of each point of `device_survey`.
+/// Requests per point of `device_survey`.
 const SURVEYED_REQUESTS: u32 = 4_000;
-/// Writes of 4 KiB that come before those that count: 256 MiB, more than the write buffers of devices hold.
+/// Writes of 4 KiB before those that are measured: 256 MiB, more than the write buffers of devices hold.
 const WARM_UP: u32 = 65_536;
-/// Of the random places.
+/// Seed of the random places.
 const SEED: u64 = 1;
 /// Sectors of 8 KiB and of 4 KiB.
 const READ_SECTORS: u32 = 16;
 const DEPTH_SECTORS: u32 = 8;
 /// Sectors of a long read: 1 MiB.
 const LONG_SECTORS: u32 = 2_048;
-/// Sizes of `device_survey`: 4 KiB to 16 MiB, each twice the one before.
+/// Sizes of `device_survey`: powers of two from 4 KiB to 16 MiB.
 const SIZES: std::ops::RangeInclusive<u32> = 3..=15;
-/// Deepest queue of `device_survey`, as a power of two.
+/// Queue depths of `device_survey`, as powers of two.
 const DEPTHS: std::ops::RangeInclusive<u32> = 0..=8;
-/// Points of a seek curve: more than a picture has columns.
+/// Maximum points of a seek curve: more than the columns of a picture.
 const SEEK_POINTS: usize = 1_500;
 
-/// A device, its keys with every default, and where they come from.
+/// A device, its keys with every default, and its origin.
 pub(crate) struct Named {
     pub(crate) device: Box<dyn Device>,
     keys: Table,
@@ -52,7 +52,7 @@ pub(crate) fn named(name: &str, over: &str) -> Result<Named, DeviceError> {
     let over = table(over)?;
     let device = build_device(name, over.clone())?;
     let row = model(name);
-    // A profile that made a device is there and is TOML.
+    // The device was made from this profile, so it exists and is TOML.
     let base = match row {
         Some(row) => row.keys.defaults(),
         None => {
@@ -71,12 +71,12 @@ fn run(device: &dyn Device, load: &Load) -> Result<Probed, DeviceError> {
     Ok(probe(device.clone_box(), build_scheduler("fcfs", Table::new())?, load))
 }
 
-/// To whole nanoseconds.
+/// Rounds to whole nanoseconds.
 pub(crate) fn rounded(ns: f64) -> u64 {
     ns.round() as u64
 }
 
-/// What a device is made of and how it answers, as JSON. `keys` is a JSON object laid over the model's own.
+/// Properties and response times of a device, as JSON. `keys` is a JSON object that overrides the model's own keys.
 #[pyfunction]
 #[pyo3(signature = (name, *, keys="{}"))]
 pub fn device_show(py: Python<'_>, name: &str, keys: &str) -> PyResult<String> {
@@ -118,7 +118,7 @@ fn show(name: &str, keys: &str) -> Result<Value, DeviceError> {
     }))
 }
 
-/// Reads in order of 8 KiB and of 1 MiB, in the outer zone and in the inner.
+/// Sequential reads of 8 KiB and of 1 MiB, in the outer and in the inner zone.
 fn sequential_reads(device: &dyn Device, mechanics: &Mechanics) -> Vec<Value> {
     let ends = [("outer", mechanics.bands.first()), ("inner", mechanics.bands.last())];
     let read = |sectors: u32, (zone, band): (&str, Option<&Band>)| {
@@ -134,7 +134,7 @@ fn sequential_reads(device: &dyn Device, mechanics: &Mechanics) -> Vec<Value> {
     [READ_SECTORS, LONG_SECTORS].into_iter().flat_map(|sectors| ends.map(|end| read(sectors, end))).flatten().collect()
 }
 
-/// `sectors`, or fewer where the device is smaller.
+/// `sectors`, or fewer if the device is smaller.
 fn fitting(device: &dyn Device, sectors: u32) -> u32 {
     device.capacity_sectors().map_or(sectors, |capacity| capacity.min(u64::from(sectors)) as u32)
 }
@@ -166,7 +166,7 @@ fn mechanics_facts(mechanics: &Mechanics) -> Value {
     })
 }
 
-/// Mean service time of a load with one request outstanding, and its parts.
+/// Mean service time of a load with one outstanding request, and its components.
 fn parts(probed: &Probed) -> Value {
     let statistics = &probed.statistics;
     let mean = |sum: Nanos| rounded(sum.0 as f64 / statistics.requests.max(1) as f64);
@@ -181,8 +181,8 @@ fn parts(probed: &Probed) -> Value {
     })
 }
 
-/// How a device behind `scheduler` answers `requests` random or sequential requests of `sectors` sectors, `depth` of them
-/// outstanding at all times, after `warm_up` others, as JSON.
+/// Response times of a device behind `scheduler` for `requests` random or sequential requests of `sectors` sectors,
+/// with `depth` of them outstanding at all times, after `warm_up` others, as JSON.
 #[pyfunction]
 #[pyo3(signature = (name, *, keys="{}", requests=20_000, warm_up=0, sectors=16, depth=1, write=false, sequential=false, scheduler="fcfs", seed=1))]
 #[allow(clippy::too_many_arguments)] // They are Python's, by name.
@@ -224,8 +224,8 @@ pub fn device_probe(
     .map_err(|error: DeviceError| to_python(error))
 }
 
-/// The profile of a drive that DiskSim's parameter files describe, as JSON: `name`, `profile` (TOML), `warnings`, `files`,
-/// `sectors`. `disk` names one of several.
+/// The profile of a drive that DiskSim's parameter files describe, as JSON: `name`, `profile` (TOML), `warnings`,
+/// `files`, `sectors`. `disk` names one of several.
 #[pyfunction]
 #[pyo3(signature = (path, *, disk=None))]
 pub fn device_import_diskspecs(py: Python<'_>, path: PathBuf, disk: Option<&str>) -> PyResult<String> {
@@ -245,8 +245,8 @@ pub fn device_import_diskspecs(py: Python<'_>, path: PathBuf, disk: Option<&str>
     Ok(json!({"name": name, "profile": profile, "warnings": warnings, "files": files, "sectors": sectors}).to_string())
 }
 
-/// What a picture of a device shows, as JSON: the seek curve (`distance_cylinders`, `ns`) and the zones where it has
-/// an arm, else response time and throughput of random reads `by_size` and `by_depth`.
+/// The data of a device's picture, as JSON: the seek curve (`distance_cylinders`, `ns`) and the zones if it has an arm,
+/// otherwise response time and throughput of random reads `by_size` and `by_depth`.
 #[pyfunction]
 #[pyo3(signature = (name, *, keys="{}"))]
 pub fn device_survey(py: Python<'_>, name: &str, keys: &str) -> PyResult<String> {
@@ -263,7 +263,7 @@ fn survey(name: &str, keys: &str) -> Result<Value, DeviceError> {
         let zones = mechanics_facts(&mechanics)["zones"].take();
         return Ok(json!({"seek": seek, "zones": zones}));
     }
-    // A device that serves one at a time has one series.
+    // A device that serves one request at a time has one series.
     let series = device.concurrency().min(2) as usize;
     let mut by_size = Vec::new();
     for sectors in SIZES.map(|power| 1u32 << power) {
@@ -303,7 +303,7 @@ fn point(probed: &Probed, load: &Load, name: &str) -> Value {
     })
 }
 
-/// Distances of which a picture shows the seek time: all that are short, then evenly apart, the last in any case.
+/// Distances whose seek time a picture shows: all short ones, then evenly spaced ones, and always the last.
 fn distances(cylinders: usize) -> impl Iterator<Item = usize> {
     let short = cylinders.clamp(1, 200);
     let last = cylinders.saturating_sub(1);

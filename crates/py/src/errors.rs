@@ -1,4 +1,4 @@
-//! The one place where errors of the core become Python exceptions.
+//! Converts errors of the core into Python exceptions; the only place that does.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -20,39 +20,40 @@ create_exception!(
 );
 create_exception!(headstart, InternalError, HeadstartError, "A fault of headstart itself, in one line.");
 
-/// What `text`, the JSON of an argument, says. What cannot be read becomes an error at `key`, in words of ours: the parser's
-/// name types and columns of a text that the user has never seen.
+/// Parses `text`, the JSON of an argument. A failure becomes an error at `key` with a message of our own, since the
+/// parser's names types and columns of a text that the user has never seen.
 pub fn from_json<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Result<T, KeyError> {
     let allowed = "text, numbers, true and false, lists and tables";
     serde_json::from_str(text).map_err(|_| KeyError::new(key, "has a value that no key takes, such as null", allowed))
 }
 
-/// `text` without the passwords and the queries of the URLs in it.
+/// `text` without the passwords and queries of its URLs.
 #[pyfunction]
 pub fn without_credentials(text: &str) -> String {
     headstart_types::without_credentials(text)
 }
 
-/// Any error of the core as `HeadstartError`.
+/// Converts any error of the core to `HeadstartError`.
 pub fn to_python(error: impl std::fmt::Display) -> PyErr {
     HeadstartError::new_err(headstart_types::without_credentials(&error.to_string()))
 }
 
 thread_local! {
-    /// What a panic of this thread says: `None` outside of [`guarded`], where panics are printed as usual.
+    /// Message of this thread's panic; `None` outside of [`guarded`], where panics are printed as usual.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Whether all work fails, for tests.
 static PLANTED: AtomicBool = AtomicBool::new(false);
 
-/// While `on`, every function of this module fails as if headstart had a fault, so that tests can check how it is reported.
+/// While `on`, every function of this module fails as if headstart had a bug, so that tests can check how that is
+/// reported.
 #[pyfunction]
 pub fn panic_for_tests(on: bool) {
     PLANTED.store(on, Ordering::Relaxed);
 }
 
-/// Panics within [`guarded`] are kept, not printed.
+/// Stores panics within [`guarded`] instead of printing them.
 fn keep_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -66,7 +67,7 @@ fn keep_panics() {
     });
 }
 
-/// Runs `work` as [`guarded`] does while other threads of Python go on: every function of this module does its work here.
+/// Like [`guarded`], with the GIL released: every function of this module does its work here.
 pub fn outside<T: Send>(
     py: Python<'_>,
     what: impl FnOnce() -> String + Send,
@@ -75,12 +76,12 @@ pub fn outside<T: Send>(
     py.allow_threads(|| guarded(what, work))
 }
 
-/// Runs `work`; a panic in it, which is a fault of headstart and not of its user, becomes one `InternalError` that says
-/// what was run. An exception that a policy written in Python has raised is returned as it is.
+/// Runs `work`; a panic, which is a bug of headstart and not the user's fault, becomes an `InternalError` that says
+/// what was run. An exception raised by a policy written in Python is returned unchanged.
 pub fn guarded<T>(what: impl FnOnce() -> String, work: impl FnOnce() -> T) -> Result<T, PyErr> {
     keep_panics();
     let outer = PANIC.replace(Some(String::new()));
-    // Nothing of what the work has changed is looked at after a panic.
+    // Nothing that the work has changed is used after a panic.
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
         assert!(!PLANTED.load(Ordering::Relaxed), "planted\nby a test");
         work()
@@ -97,7 +98,7 @@ pub fn guarded<T>(what: impl FnOnce() -> String, work: impl FnOnce() -> T) -> Re
     })
 }
 
-/// Runs a check that panics with what it has found, which is returned in one line; an exception of Python is one of its own.
+/// Runs a check that panics with its finding, which is returned in one line; a Python exception is returned separately.
 pub fn asserted<T>(work: impl FnOnce() -> T) -> Result<Result<T, String>, PyErr> {
     keep_panics();
     let outer = PANIC.replace(Some(String::new()));

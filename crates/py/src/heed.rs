@@ -1,5 +1,5 @@
-//! Long work tells Python how far it is, and hears whether it goes on: not when Ctrl-C has come, nor when the function that is
-//! told raises. The work asks as often as it likes; Python is bothered fifty times a second.
+//! Lets long work report progress to Python and learn whether to continue: it stops on Ctrl-C, and if the progress
+//! function raises. The work may ask as often as it likes; Python is called fifty times a second.
 
 use std::fmt::Display;
 use std::sync::{Arc, Mutex};
@@ -12,14 +12,14 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 
-/// Between two calls of Python.
+/// Minimum time between two calls of Python.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// What one run tells; clones are the same.
+/// Progress of one run; clones share it.
 #[derive(Clone)]
 pub struct Heed {
     state: Arc<Mutex<State>>,
-    /// The thread of the caller: signals reach Python on no other, and threads that read ahead end with it.
+    /// The caller's thread: Python handles signals in no other, and read-ahead threads end with it.
     owner: ThreadId,
 }
 
@@ -32,14 +32,15 @@ struct State {
 }
 
 impl Heed {
-    /// `on_progress(share_done, references)` is called now and then.
+    /// `on_progress(share_done, references)` is called regularly.
     pub fn new(on_progress: Option<&Py<PyAny>>) -> Self {
         let on_progress = on_progress.map(|each| Python::with_gil(|py| each.clone_ref(py)));
         let state = State { on_progress, last: None, told: None, raised: None };
         Self { state: Arc::new(Mutex::new(state)), owner: thread::current().id() }
     }
 
-    /// Whether the work goes on. `progress` is what has changed since the last time; before there is any only signals are looked at.
+    /// Whether the work should continue. `progress` has changed since the last call; without any, only signals are
+    /// checked.
     #[expect(clippy::disallowed_methods, reason = "it says how often Python is called, and decides nothing in a run")]
     pub fn tell(&self, progress: Option<Progress>) -> bool {
         if thread::current().id() != self.owner {
@@ -55,7 +56,7 @@ impl Heed {
         raised.is_none()
     }
 
-    /// What work that has ended returns: the exception that Python raised stands before any error of its own.
+    /// The result of completed work: an exception raised by Python takes precedence over the work's own error.
     pub fn outcome<T, E: Display>(&self, result: Result<T, E>, is_stop: impl FnOnce(&E) -> bool) -> PyResult<T> {
         let raised = self.state.lock().ok().and_then(|mut state| state.raised.take());
         match (result, raised) {

@@ -1,7 +1,7 @@
-//! `headstart._core`: JSON in, JSON out. The Python package gives it types and words.
+//! `headstart._core`: JSON in, JSON out. The Python package adds types and texts.
 //!
-//! Every function that runs or reads releases the GIL while it works, and all turn every error of the core into one exception,
-//! `HeadstartError`, whose text is one line.
+//! Every function that runs or reads releases the GIL while it works. All errors of the core become `HeadstartError`,
+//! whose text is one line.
 
 mod cached_file;
 mod catalog;

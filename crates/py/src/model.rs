@@ -1,4 +1,4 @@
-//! The analytic models. File systems: columns of numbers in, terms out. Competitive prefetching: a question, an answer.
+//! The analytic models: file systems (columns of numbers in, terms out) and competitive prefetching (JSON in and out).
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use pyo3::prelude::*;
 use crate::errors::{from_json, guarded, outside, to_python};
 use crate::simulation::{described, source};
 
-/// What `model_file_system` writes of each row, in order.
+/// The terms that `model_file_system` writes per row, in order.
 #[pyfunction]
 pub fn model_terms() -> PyResult<Vec<&'static str>> {
     guarded(|| "the model's terms".to_owned(), || TERMS.to_vec())
 }
 
-/// The depth of competitive prefetching and its bounds. `question` and the answer are JSON.
+/// The depth of competitive prefetching and its bounds. `question` and the result are JSON.
 #[pyfunction]
 #[pyo3(signature = (question))]
 pub fn model_competitive(py: Python<'_>, question: &str) -> PyResult<String> {
@@ -34,11 +34,12 @@ pub fn model_competitive(py: Python<'_>, question: &str) -> PyResult<String> {
     )?
 }
 
-/// Prefetches of a stream that defeats a schedule, at most: less than a second of work.
+/// Maximum number of prefetches of a stream that defeats a schedule: less than a second of work.
 const STEPS_MAX: f64 = 1e8;
 
-/// The stream that costs more than `alpha` times its optimum: its bytes, the prefetch that it ends in (from 1), and how many
-/// times the optimum it costs. The k-th prefetch fetches `sizes[k]` bytes, those after the last as much as the last.
+/// The stream that costs more than `alpha` times its optimum: its bytes, the prefetch in which it ends (from 1), and
+/// its cost as a multiple of the optimum. The k-th prefetch fetches `sizes[k]` bytes; those after the last fetch as
+/// much as the last.
 #[pyfunction]
 #[pyo3(signature = (sizes, *, alpha, switch_ns, bytes_per_second))]
 #[allow(clippy::needless_pass_by_value)] // Python's list becomes ours.
@@ -64,7 +65,7 @@ pub fn model_defeat(
     Ok((found.length_bytes, found.prefetch, found.ratio()))
 }
 
-/// What a model says of a scenario, as JSON.
+/// A model's result for a scenario, as JSON.
 fn answered<T: ToString + Send>(
     py: Python<'_>,
     source: &Source,
@@ -75,7 +76,7 @@ fn answered<T: ToString + Send>(
     Ok(found.map_err(to_python)?.to_string())
 }
 
-/// What the model says of a scenario, as JSON: `response`, `parameters`, and with `advice` what to change.
+/// The model's result for a scenario, as JSON: `response`, `parameters`, and with `advice` what to change.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), advice=false))]
 pub fn model_scenario(
@@ -88,7 +89,7 @@ pub fn model_scenario(
     answered(py, &source(path, json), &overrides, |scenario| model::answer(scenario, advice))
 }
 
-/// What the model of open arrivals says of a scenario's mean request, as JSON.
+/// The result of the model of open arrivals for a scenario's mean request, as JSON.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
 pub fn model_open(
@@ -100,7 +101,7 @@ pub fn model_open(
     answered(py, &source(path, json), &overrides, model::open_answer)
 }
 
-/// What the model of a recorded program says of its mean request, as JSON.
+/// The result of the model of a recorded program for its mean request, as JSON.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
 pub fn model_trace(
@@ -112,11 +113,11 @@ pub fn model_trace(
     answered(py, &source(path, json), &overrides, model::traced_answer)
 }
 
-/// Rows evaluated between two looks at Python: their numbers stay in the processor's cache.
+/// Rows evaluated between two checks of Python: few enough for the processor's cache.
 const CHUNK: usize = 8192;
 
-/// Writes the terms of each row to `out`, one number for each term and row, term by term. `question` is JSON; `columns`
-/// are parameters with one number, or one for each row, laid over it. Buffers hold C doubles.
+/// Writes the terms of each row to `out`, one number per term and row, term by term. `question` is JSON; `columns`
+/// override its parameters, with one number, or one per row. Buffers hold C doubles.
 #[pyfunction]
 #[pyo3(signature = (question, columns, out))]
 pub fn model_file_system(
@@ -152,7 +153,7 @@ pub fn model_file_system(
     Ok(())
 }
 
-/// A parameter's numbers, still Python's.
+/// Numbers of a parameter, in Python's memory.
 struct Input {
     index: usize,
     numbers: PyBuffer<f64>,
@@ -168,7 +169,7 @@ impl Input {
         Ok(Self { index, numbers })
     }
 
-    /// Those of `count` rows from `first` on, or the only one.
+    /// The numbers of `count` rows from `first` on, or the only one.
     fn numbers(&self, py: Python<'_>, first: usize, count: usize) -> PyResult<Column> {
         let Some(cells) = self.numbers.as_slice(py) else {
             return Err(PyValueError::new_err("columns: a buffer has gaps"));

@@ -1,9 +1,10 @@
-//! Replaying a trace on one device, one request at a time: the times, their parts, and the measured times beside them.
+//! Replays a trace on one device, one request at a time: modelled times, their components, and measured times for
+//! comparison.
 //!
-//! A trace with think times, or with issue and service times, is replayed closed: the next request is issued when
-//! the one before it is done and the recorded pause is over (`headstart_device::replay` does the same to a list). A
-//! trace with issue times alone is replayed at those times, first come first served; one without is replayed back
-//! to back. Cost: 24 bytes a request; the trace streams.
+//! A trace with think times, or with issue and service times, is replayed closed: the next request is issued when the
+//! previous one is done and the recorded pause is over (`headstart_device::replay` does the same for a list). A trace
+//! with only issue times is replayed at those times, first come first served; one without any is replayed back to back.
+//! Cost: 24 bytes per request; the trace is streamed.
 
 use std::path::{Path, PathBuf};
 
@@ -20,17 +21,17 @@ use crate::traces::{opened, request_bytes, selection};
 /// Levels of a cumulative curve: 0 to 1 by thousandths.
 const LEVELS: usize = 1_000;
 
-/// No replay lasts longer: sums of times stay far from the end of 64 bits.
+/// Maximum duration of a replay: sums of times stay far below 64 bits.
 const TIME_MAX: Nanos = Nanos(1 << 62);
 
 /// When a request is issued.
 #[derive(Debug, Clone, Copy)]
 enum Pace {
-    /// So long after the one before is done as the trace says.
+    /// After the previous one and the pause of the trace.
     Paused,
-    /// At its time in the trace, or when the one before is done.
+    /// At its time in the trace, or when the previous one is done.
     Timed,
-    /// When the one before is done.
+    /// When the previous one is done.
     BackToBack,
 }
 
@@ -52,7 +53,6 @@ impl Pace {
     }
 }
 
-/// One request served.
 #[derive(Debug, Clone, Copy)]
 struct Served {
     modelled: Nanos,
@@ -61,10 +61,9 @@ struct Served {
     hit: bool,
 }
 
-/// Whether a request is of a kind.
+/// Selects requests of a kind.
 type Belongs = fn(&Served) -> bool;
 
-/// What a replay has gathered.
 #[derive(Default)]
 struct Tally {
     served: Vec<Served>,
@@ -86,7 +85,7 @@ impl Tally {
     }
 }
 
-/// The request of a record, or what is wrong with it.
+/// The request of a record, or the problem with it.
 fn request(record: &Record, first_file: u32, capacity: Option<u64>) -> Result<Request, String> {
     if record.file != first_file {
         return Err("belongs to another file or device than the first request; allowed: a trace of one device".into());
@@ -105,7 +104,7 @@ fn request(record: &Record, first_file: u32, capacity: Option<u64>) -> Result<Re
 }
 
 /// Replays the trace at `trace` on a device and returns the times as JSON. `on_progress(share_done, requests)` is
-/// called now and then; the replay stops with the exception that it raises, and on Ctrl-C.
+/// called regularly; the replay stops with the exception that it raises, and on Ctrl-C.
 #[allow(clippy::too_many_arguments)] // They are Python's, by name.
 #[pyfunction]
 #[pyo3(signature = (name, trace, *, keys="{}", format="auto", request_size=None, limit=None, select="{}", on_progress=None))]
@@ -133,7 +132,7 @@ pub fn device_replay(
         || format!("trace {} on {name}, keys {keys}", trace.display()),
         || {
             let mut device = named(name, keys).map_err(to_python)?.device;
-            // A pipe without a writer would be waited for without end, and a device such as /dev/zero has none.
+            // Opening a pipe without a writer would block forever, and a device such as /dev/zero never ends.
             check_regular(&trace).map_err(|error| {
                 bad(&trace, ErrorPosition::File, format!("{}; allowed: a trace in a regular file", system_says(&error)))
             })?;
@@ -248,7 +247,7 @@ fn sorted(times: impl Iterator<Item = Nanos>) -> Vec<Nanos> {
     times
 }
 
-/// Of sorted times: how many, their mean, and the least time that so many per cent of them do not exceed.
+/// Number, mean and percentiles of sorted times.
 fn summary(times: &[Nanos]) -> Value {
     let Some(max) = times.last() else { return json!({"requests": 0}) };
     let mean = times.iter().map(|time| time.0 as f64).sum::<f64>() / times.len() as f64;
@@ -263,7 +262,7 @@ fn summary(times: &[Nanos]) -> Value {
     })
 }
 
-/// The times at `LEVELS + 1` even levels of a cumulative distribution, the least and the greatest first and last.
+/// The times at `LEVELS + 1` evenly spaced levels of a cumulative distribution, from minimum to maximum.
 fn curve(times: &[Nanos]) -> Value {
     let last = times.len().saturating_sub(1);
     (0..=LEVELS).filter_map(|level| times.get((last * level + LEVELS / 2) / LEVELS)).map(|time| json!(time)).collect()

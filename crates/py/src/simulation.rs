@@ -11,7 +11,7 @@ use crate::custom::{self, PythonRows};
 use crate::errors::{guarded, outside, to_python};
 use crate::heed::Heed;
 
-/// Where a scenario comes from.
+/// The source of a scenario.
 pub fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
     match (path, json) {
         (Some(path), _) => Source::File(path),
@@ -19,7 +19,7 @@ pub fn source(path: Option<PathBuf>, json: Option<String>) -> Source {
     }
 }
 
-/// What a report of an internal error says of a run: the scenario and its seed.
+/// Text for the report of an internal error: the scenario and its seed.
 pub fn described<'a>(source: &'a Source, overrides: &'a [String]) -> impl FnOnce() -> String + 'a {
     move || {
         let seed =
@@ -33,7 +33,7 @@ pub fn described<'a>(source: &'a Source, overrides: &'a [String]) -> impl FnOnce
     }
 }
 
-/// Traces that several runs read: each is decoded and hashed once.
+/// Traces shared by several runs: each is decoded and hashed once.
 #[pyclass(frozen, module = "headstart")]
 pub struct Traces(headstart_sim::Traces);
 
@@ -45,7 +45,7 @@ impl Traces {
     }
 }
 
-/// A scenario whose policies may be classes of Python.
+/// Reads a scenario whose policies may be Python classes.
 fn read_with_python(source: &Source, overrides: &[String]) -> Result<Scenario, Error> {
     let file = match source {
         Source::File(path) => Some(path),
@@ -54,7 +54,7 @@ fn read_with_python(source: &Source, overrides: &[String]) -> Result<Scenario, E
     Scenario::read_with(source, overrides, &PythonRows::new(file))
 }
 
-/// The scenario of a run that shares its trace through `traces`, if there are any.
+/// Reads the scenario of a run that shares its trace through `traces`, if given.
 fn read(source: &Source, overrides: &[String], traces: Option<&Py<Traces>>) -> Result<Scenario, Error> {
     custom::start_counting();
     let mut scenario = read_with_python(source, overrides)?;
@@ -64,7 +64,8 @@ fn read(source: &Source, overrides: &[String], traces: Option<&Py<Traces>>) -> R
     Ok(scenario)
 }
 
-/// Does `work` on the scenario while Python is told how far it is; it stops with the exception that Python raises, and on Ctrl-C.
+/// Does `work` on the scenario and reports progress to Python; it stops with the exception that Python raises, and on
+/// Ctrl-C.
 pub fn watched<T: Send>(
     py: Python<'_>,
     (source, overrides): (&Source, &[String]),
@@ -75,15 +76,15 @@ pub fn watched<T: Send>(
         let mut scenario = read(source, overrides, traces).map_err(to_python)?;
         let heed = Heed::new(on_progress);
         let watch = heed.clone();
-        // While the trace is read, how far the run is does not change.
+        // Progress does not change while the trace is read.
         scenario.traces = scenario.traces.watched(Arc::new(move |_| watch.tell(None)));
         let result = work(&scenario, &mut |progress| heed.tell(Some(progress)));
         heed.outcome(result, |error| matches!(error, Error::Stopped))
     })?
 }
 
-/// Does `work` while Python is told how far it is, and stops it with the exception that Python raises, and on Ctrl-C;
-/// `is_stop` recognises the error of work that was stopped.
+/// Does `work` and reports progress to Python; it stops with the exception that Python raises, and on Ctrl-C. `is_stop`
+/// recognises the error of stopped work.
 pub fn heeded<T, E: Display>(
     on_progress: Option<&Py<PyAny>>,
     is_stop: impl FnOnce(&E) -> bool,
@@ -94,9 +95,9 @@ pub fn heeded<T, E: Display>(
     heed.outcome(result, is_stop)
 }
 
-/// Runs the scenario in the TOML file `path`, or in `json`, with `overrides` ("a.b=value") laid over it, and
-/// returns the result as JSON. `on_progress(share_done, references)` is called now and then; the run stops with
-/// the exception that it raises, and on Ctrl-C.
+/// Runs the scenario in the TOML file `path`, or in `json`, with `overrides` ("a.b=value"), and returns the result as
+/// JSON. `on_progress(share_done, references)` is called regularly; the run stops with the exception that it raises,
+/// and on Ctrl-C.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None, traces=None))]
 pub fn simulate(
@@ -113,7 +114,7 @@ pub fn simulate(
     serde_json::to_string(&report).map_err(to_python)
 }
 
-/// Runs a scenario as `simulate` does; returns the result as JSON, and what has happened as a JSON list.
+/// Runs a scenario as `simulate` does; returns the result as JSON, and the events as a JSON list.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), on_progress=None, events_max=headstart_sim::EVENTS_MAX))]
 pub fn timeline(
@@ -132,7 +133,7 @@ pub fn timeline(
     Ok((report, serde_json::to_string(&events).map_err(to_python)?))
 }
 
-/// The scenario with every default in it, as TOML. Defaults that depend on the run are comments at its end.
+/// The scenario with every default, as TOML. Defaults that depend on the run are comments at its end.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new()))]
 pub fn explain(path: Option<PathBuf>, json: Option<String>, overrides: Vec<String>) -> PyResult<String> {
@@ -164,7 +165,7 @@ pub fn carries(
     serde_json::to_string(&carried).map_err(to_python)
 }
 
-/// Whether the processes of the scenario's trace read at once.
+/// Whether the processes of the scenario's trace read concurrently.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), traces=None))]
 pub fn reads_at_once(

@@ -24,7 +24,7 @@ fn bytes(key: &str, text: &str) -> PyResult<u64> {
     }
 }
 
-/// The bytes of a size as users write it.
+/// Parses a size as users write it, in bytes.
 #[pyfunction]
 pub fn size_bytes(text: &str) -> PyResult<u64> {
     let parsed = guarded(|| format!("size {text}"), || text.parse())?;
@@ -35,13 +35,13 @@ fn block_bytes(text: &str) -> PyResult<u64> {
     bytes("block_size", text)
 }
 
-/// The size of requests, for a trace that carries offsets without sizes.
+/// Size of requests, for a trace with offsets but no sizes.
 pub(crate) fn request_bytes(text: Option<&str>) -> PyResult<Option<u64>> {
     text.map(|text| bytes("request_size", text)).transpose()
 }
 
-/// Does `work` on what `open` returns, while Python is told how much of it has been read; it stops with the exception that
-/// Python raises, and on Ctrl-C.
+/// Does `work` on the result of `open` and reports to Python how much was read; it stops with the exception that Python
+/// raises, and on Ctrl-C.
 fn reading<T: Send>(
     py: Python<'_>,
     what: impl FnOnce() -> String + Send,
@@ -60,13 +60,13 @@ fn reading<T: Send>(
     })?
 }
 
-/// What of a trace is read, as the key `workload.select` says it, in JSON.
+/// Parses the selection of a trace's requests, in the form of the key `workload.select`, as JSON.
 pub(crate) fn selection(select: &str) -> PyResult<Selection> {
     let value = Value::Table(table(select).map_err(to_python)?);
     read_selection(value).map_err(to_python)
 }
 
-/// The trace at `path`, of which what is selected is read.
+/// Opens the trace at `path` and reads the selected requests.
 pub(crate) fn opened(
     path: &Path,
     format: &str,
@@ -76,7 +76,7 @@ pub(crate) fn opened(
     selected(open_with(path, format, request_bytes)?, selection)
 }
 
-/// What a trace holds, as JSON. With block size "object" the trace's own units are the blocks.
+/// A summary of a trace, as JSON. With block size "object", the trace's own units are the blocks.
 #[pyfunction]
 #[pyo3(signature = (path, *, format="auto", block_size="8KiB", request_size=None, select="{}", on_progress=None))]
 #[allow(clippy::too_many_arguments)]
@@ -102,18 +102,18 @@ pub fn trace_info(
     serde_json::to_string(&found).map_err(to_python)
 }
 
-/// Whether the file is a trace of a format that is recognised: its first requests can be read.
+/// Whether the file is a trace of a recognised format, whose first requests can be read.
 #[pyfunction]
 pub fn is_trace(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
     let starts = |size: Option<u64>| {
         let first = open_with(&path, "auto", size).and_then(|mut reader| reader.read(&mut Vec::new()));
         first.is_ok_and(|any| any)
     };
-    // A list of offsets has no sizes, and is one only with the size of its requests.
+    // A list of offsets has no sizes and is only readable with a size of requests.
     outside(py, || format!("trace {}", path.display()), || [None, Some(4096)].into_iter().any(starts))
 }
 
-/// Writes a trace in another format ("csv" or "oracleGeneral"); returns what was written, as JSON.
+/// Writes a trace in another format ("csv" or "oracleGeneral"); returns a summary as JSON.
 #[pyfunction]
 #[pyo3(signature = (path, target, *, to, format="auto", block_size="8KiB", request_size=None, select="{}", on_progress=None))]
 #[allow(clippy::too_many_arguments)]
@@ -140,7 +140,7 @@ pub fn trace_convert(
     serde_json::to_string(&done).map_err(to_python)
 }
 
-/// Writes what misses in a cache of `cache` ("10MiB", or blocks) in front; returns what was written, as JSON.
+/// Writes the requests that miss in a cache of `cache` ("10MiB", or blocks) in front; returns a summary as JSON.
 #[pyfunction]
 #[pyo3(signature = (path, target, *, cache, replacement="lru", keys="{}", to="csv", format="auto", block_size="8KiB", request_size=None, select="{}", on_progress=None))]
 #[allow(clippy::too_many_arguments)]
@@ -190,13 +190,13 @@ pub fn trace_filter(
     Ok(found.to_string())
 }
 
-/// Removes the temporary files of conversions under way, for a process that is about to end.
+/// Removes the temporary files of running conversions when the process is about to end.
 #[pyfunction]
 pub fn remove_pending_files() -> PyResult<()> {
     guarded(|| "temporary files".to_owned(), headstart_trace::remove_pending_files)
 }
 
-/// Writes what a generator makes to a file; `keys` is a JSON object of the generator's keys.
+/// Writes the output of a generator to a file; `keys` is a JSON object of the generator's keys.
 #[pyfunction]
 #[pyo3(signature = (generator, target, *, to="csv", keys="{}", seed=1, block_size="8KiB", on_progress=None))]
 #[allow(clippy::too_many_arguments)]

@@ -1,4 +1,4 @@
-//! Calls of a Python object's methods: counted, timed, and with errors that say which method of which class it was.
+//! Calls methods of Python objects, counts and times them, and adds class and method to their errors.
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
@@ -11,14 +11,14 @@ use pyo3::types::PyTraceback;
 
 use crate::errors::HeadstartError;
 
-/// A Python exception on its way through the simulator.
+/// A Python exception that unwinds through the simulator.
 pub struct Raised(pub PyErr);
 
-/// What is wrong with a call.
+/// Why a call failed.
 pub enum Fault {
-    /// The method has raised.
+    /// The method raised an exception.
     Raised(PyErr),
-    /// Its answer is none that a policy may give: what it does wrong, and what is allowed.
+    /// The method returned something that a policy may not return: what is wrong, and what is allowed.
     Wrong(String),
 }
 
@@ -28,22 +28,21 @@ impl From<PyErr> for Fault {
     }
 }
 
-/// A wrong answer.
 pub fn wrong<T>(what: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Wrong(what.into()))
 }
 
 thread_local! {
-    /// Calls of this thread's run, and the nanoseconds in them.
+    /// Number of calls in this thread's run, and nanoseconds spent in them.
     static COST: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// A run begins on this thread.
+/// Resets the counters of this thread at the start of a run.
 pub fn start_counting() {
     COST.set((0, 0));
 }
 
-/// Calls of Python methods in this thread's last run, and the nanoseconds in them.
+/// Number of calls of Python methods in this thread's last run, and nanoseconds spent in them.
 #[pyfunction]
 #[pyo3(name = "python_cost")]
 pub fn cost() -> (u64, u64) {
@@ -57,15 +56,16 @@ fn now() -> Instant {
 
 /// A method of a user's object.
 pub struct Method {
-    /// The class as the user names it.
+    /// The name of the class as the user wrote it.
     class: String,
     name: &'static str,
-    /// `None`: the base class's own, which does nothing.
+    /// `None` if the class inherits the base class's method, which does nothing.
     bound: Option<Py<PyAny>>,
 }
 
 impl Method {
-    /// Method `name` of `object`, whose class the user calls `class` and whose base class is `base` of `headstart.custom`.
+    /// Method `name` of `object`, whose class is named `class` by the user and derives from `base` of
+    /// `headstart.custom`.
     pub fn of(object: &Bound<'_, PyAny>, class: &str, base: &str, name: &'static str) -> PyResult<Self> {
         let own = object.get_type().getattr(name)?;
         let inherited = object.py().import("headstart.custom")?.getattr(base)?.getattr(name)?;
@@ -73,12 +73,12 @@ impl Method {
         Ok(Self { class: class.to_owned(), name, bound })
     }
 
-    /// Whether the class has a method of its own.
+    /// Whether the class overrides the method.
     pub fn is_there(&self) -> bool {
         self.bound.is_some()
     }
 
-    /// Calls the method, if the class has one, and has `read` look at the answer. An error unwinds.
+    /// Calls the method if the class overrides it, and passes the result to `read`. An error unwinds.
     pub fn call<T>(
         &self,
         args: impl for<'py> PyCallArgs<'py>,
@@ -96,12 +96,12 @@ impl Method {
         Some(answer.unwrap_or_else(|error| raise(error)))
     }
 
-    /// Calls a method whose answer says nothing.
+    /// Calls a method whose result is ignored.
     pub fn tell(&self, args: impl for<'py> PyCallArgs<'py>) {
         self.call(args, |_| Ok(()));
     }
 
-    /// Ends the run: the method has given a wrong answer.
+    /// Ends the run: the method returned something wrong.
     pub fn refuse(&self, what: &str) -> ! {
         raise(Python::with_gil(|py| self.described(py, Fault::Wrong(what.to_owned()))))
     }
@@ -111,12 +111,12 @@ impl Method {
     }
 }
 
-/// Ends the run with an exception of Python.
+/// Ends the run with a Python exception.
 pub fn raise(error: PyErr) -> ! {
     resume_unwind(Box::new(Raised(error)))
 }
 
-/// An error of `what`, a class or a method, in one line; Ctrl-C as it is.
+/// An error of `what`, a class or a method, in one line; Ctrl-C is passed on unchanged.
 pub fn described(py: Python<'_>, what: &str, fault: Fault) -> PyErr {
     let error = match fault {
         Fault::Wrong(wrong) => return HeadstartError::new_err(format!("{what} {wrong}")),
@@ -132,7 +132,7 @@ pub fn described(py: Python<'_>, what: &str, fault: Fault) -> PyErr {
     line
 }
 
-/// Where an exception was raised: " (mine.py, line 7)".
+/// The place where an exception was raised: " (mine.py, line 7)".
 fn place(traceback: &Bound<'_, PyTraceback>) -> PyResult<String> {
     let mut last = traceback.clone().into_any();
     loop {

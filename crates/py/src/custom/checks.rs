@@ -1,4 +1,4 @@
-//! The conformance suites, held against a class of Python.
+//! The conformance suites for Python classes.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::call::start_counting;
 use super::rows::PythonRows;
 use crate::errors::{asserted, to_python};
 
-/// Checks the class of that name with keys of the defaults, in hundreds of small systems.
+/// Checks the class `name` with its default keys, in hundreds of small systems.
 #[pyfunction]
 pub fn conformance(py: Python<'_>, name: &str) -> PyResult<()> {
     let rows = PythonRows::new(None);

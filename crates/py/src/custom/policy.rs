@@ -1,4 +1,4 @@
-//! A hinted policy written in Python: it chooses fetches and victims together from the references that are disclosed.
+//! A hinted policy written in Python: it chooses fetches and victims together, based on disclosed references.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,18 +14,18 @@ use super::call::{wrong, Fault, Method};
 use super::replacement::shown;
 use super::view::{showing, Cache};
 
-/// The references that are disclosed: by position, the block, or `None` where it is not known (yet).
+/// Disclosed references: the block at each position, or `None` where it is not known (yet).
 #[pyclass(frozen, name = "Hints", module = "headstart")]
 pub struct PyHints {
     hints: Arc<Hints>,
     cursor: Arc<AtomicU32>,
-    /// The positions of each block's references that are disclosed, those of block b at `starts[b]..starts[b + 1]`.
+    /// Positions of each block's disclosed references; those of block b are at `starts[b]..starts[b + 1]`.
     positions: Vec<Position>,
     starts: Vec<usize>,
 }
 
 impl PyHints {
-    /// Seen at `cursor`, which moves.
+    /// Hints relative to `cursor`, which advances.
     fn new(hints: Arc<Hints>, cursor: Arc<AtomicU32>) -> Self {
         let blocks = hints.blocks.iter().map(|block| block.index() + 1).max().unwrap_or(0);
         let mut starts = vec![0; blocks + 1];
@@ -62,8 +62,8 @@ impl PyHints {
         }
     }
 
-    /// Position of the next reference to `block` that is disclosed, from `position` on (the cursor if `None`); `None`
-    /// where there is none. Takes time in proportion to the logarithm of the block's references.
+    /// Position of the next disclosed reference to `block` at or after `position` (the cursor if `None`); `None` if
+    /// there is none. Takes time proportional to the logarithm of the block's references.
     #[pyo3(signature = (block, position=None))]
     fn next_use(&self, block: usize, position: Option<Position>) -> Option<Position> {
         let from = position.unwrap_or_else(|| self.cursor.load(Ordering::Relaxed));
@@ -81,18 +81,19 @@ pub struct PyPolicy {
     arrived: Method,
     cache: Py<Cache>,
     cursor: Arc<AtomicU32>,
-    /// Every block number is below this.
+    /// Upper bound of block numbers, exclusive.
     blocks: usize,
-    /// Requests have any number of blocks.
+    /// Requests may have several blocks.
     whole: bool,
-    /// Missed blocks that found no frame: asked for again at every decision.
+    /// Missed blocks that found no frame; retried at every decision.
     owed: VecDeque<Block>,
 }
 
 const FETCHES: &str = "allowed: (block, victim) of each fetch, and victim None while a frame is free";
 
 impl PyPolicy {
-    /// `object`, of the class that the user calls `class`, which works from `hints`. `whole`: requests have any number of blocks.
+    /// `object` is of the class that the user names `class`, and works with `hints`. `whole`: requests may have several
+    /// blocks.
     pub fn new(object: &Bound<'_, PyAny>, class: &str, hints: Arc<Hints>, whole: bool) -> PyResult<Self> {
         let method = |name| Method::of(object, class, "Policy", name);
         let cursor = Arc::new(AtomicU32::new(0));
@@ -111,7 +112,7 @@ impl PyPolicy {
         })
     }
 
-    /// Fetches what the process waits for, as far as there are frames.
+    /// Fetches the missed blocks that the process waits for, as far as there are frames.
     fn pay(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) {
         let (mut free, mut states) = (view.free, None::<Vec<BlockState>>);
         while let Some(block) = self.owed.front().copied() {
@@ -122,7 +123,7 @@ impl PyPolicy {
             if self.owed.is_empty() {
                 return;
             }
-            // The next one sees this decision.
+            // The next fetch must see this decision.
             let states = states.get_or_insert_with(|| view.blocks.to_vec());
             states[block.index()] = BlockState::in_flight(false);
             match fetch.victim {
@@ -132,7 +133,7 @@ impl PyPolicy {
         }
     }
 
-    /// The fetch of a block that the process waits for; `None` where no frame is to be had.
+    /// The fetch of a block that the process waits for; `None` if no frame is available.
     fn demand(&self, block: Block, view: &View<'_>) -> Option<Fetch> {
         let mut victim = None;
         if view.free == 0 {
@@ -150,7 +151,7 @@ impl PyPolicy {
         Some(Fetch { block, victim })
     }
 
-    /// What the answer of `decide` fetches.
+    /// Parses the fetches returned by `decide`.
     fn read(&self, answer: &Bound<'_, PyAny>, view: &View<'_>, fetches: &mut Vec<Fetch>) -> Result<(), Fault> {
         if answer.is_none() {
             return Ok(());
@@ -191,7 +192,7 @@ impl PyPolicy {
 
 const NOT_EVICTABLE: &str = "which is not in the cache or is waited for; allowed: a block that is evictable";
 
-/// The block that an answer of `victim` names.
+/// Parses the block returned by `victim`.
 fn chosen(answer: &Bound<'_, PyAny>, view: &View<'_>) -> Result<Option<Block>, Fault> {
     match answer.extract::<Option<u32>>() {
         Ok(None) => Ok(None),

@@ -1,4 +1,4 @@
-//! A read-ahead written in Python, alone or with a replacement of its own.
+//! A read-ahead written in Python, alone or combined with its own replacement.
 
 use headstart_policy::readahead::{Asked, Cached, Found, Integrated, Run};
 use headstart_policy::{ReadAhead, Replacement, View};
@@ -13,7 +13,7 @@ use super::view::{showing_cached, with_cached};
 /// A request as a level sees it: `count` blocks of `file`, from `first`.
 #[pyclass(frozen, get_all, module = "headstart")]
 pub struct Request {
-    /// File, device, or 0 where the trace tells none apart.
+    /// File, device, or 0 if the trace does not distinguish them.
     file: u32,
     /// First block, counted from the start of the file.
     first: u64,
@@ -23,22 +23,22 @@ pub struct Request {
     end: u64,
     /// The process at the first level, the level above at others.
     client: u32,
-    /// When, in nanoseconds from the start of the run.
+    /// Time in nanoseconds since the start of the run.
     now_ns: u64,
-    /// Blocks of the file, or of the device where there are no files; `None` where that is not known.
+    /// Blocks of the file, or of the device if there are no files; `None` if unknown.
     file_blocks: Option<u64>,
-    /// How each block was found: "ready", "ready-prefetched", "unready", "unready-prefetched", "absent".
+    /// State of each block: "ready", "ready-prefetched", "unready", "unready-prefetched", "absent".
     found: Py<PyTuple>,
 }
 
 #[pymethods]
 impl Request {
-    /// Whether the block at `index` of the file is in the cache or on its way.
+    /// Whether block `index` of the file is in the cache or in flight.
     fn is_cached(&self, index: u64) -> PyResult<bool> {
         with_cached(|cached| cached.is_cached(self.file, index))
     }
 
-    /// Whether the block at `index` of the file is in the cache.
+    /// Whether block `index` of the file is in the cache.
     fn is_resident(&self, index: u64) -> PyResult<bool> {
         with_cached(|cached| cached.is_resident(self.file, index))
     }
@@ -48,7 +48,6 @@ impl Request {
     }
 }
 
-/// A `headstart.Readahead`.
 pub struct PyReadAhead {
     requested: Method,
     evicted: Method,
@@ -65,7 +64,7 @@ fn word(found: Found) -> &'static str {
 }
 
 impl PyReadAhead {
-    /// `object`, of the class that the user calls `class`.
+    /// `object` is of the class that the user names `class`.
     pub fn new(object: &Bound<'_, PyAny>, class: &str) -> PyResult<Self> {
         let method = |name| Method::of(object, class, "Readahead", name);
         Ok(Self { requested: method("requested")?, evicted: method("evicted")? })
@@ -74,7 +73,7 @@ impl PyReadAhead {
 
 const ALLOWED: &str = "allowed: blocks of the file, as numbers from 0 and ranges of step 1";
 
-/// The runs that an answer names.
+/// Parses the returned runs.
 fn runs(file: u32, answer: &Bound<'_, PyAny>, most: usize, prefetch: &mut Vec<Run>) -> Result<(), Fault> {
     if answer.is_none() || push_range(file, answer, prefetch)? {
         return Ok(());
@@ -98,12 +97,12 @@ fn runs(file: u32, answer: &Bound<'_, PyAny>, most: usize, prefetch: &mut Vec<Ru
     Ok(())
 }
 
-/// A block beyond all numbers is beyond the end of its file, as the last one is.
+/// A block beyond all numbers is beyond the end of its file, like the last number.
 fn clamped(index: i128) -> u64 {
     u64::try_from(index).unwrap_or(u64::MAX)
 }
 
-/// Takes `item` as a range of blocks; false where it is none.
+/// Parses `item` as a range of blocks; false if it is none.
 fn push_range(file: u32, item: &Bound<'_, PyAny>, prefetch: &mut Vec<Run>) -> Result<bool, Fault> {
     if item.get_type().name()? != "range" {
         return Ok(false);
@@ -137,7 +136,7 @@ impl ReadAhead for PyReadAhead {
     }
 }
 
-/// A class that is both: one object, seen through both traits.
+/// A class that is both: one object used through both traits.
 pub struct PyIntegrated {
     read_ahead: PyReadAhead,
     replacement: PyReplacement,
@@ -145,7 +144,7 @@ pub struct PyIntegrated {
 }
 
 impl PyIntegrated {
-    /// `object`, of the class that the user calls `class`.
+    /// `object` is of the class that the user names `class`.
     pub fn new(object: &Bound<'_, PyAny>, class: &str) -> PyResult<Self> {
         Ok(Self {
             read_ahead: PyReadAhead::new(object, class)?,

@@ -6,19 +6,18 @@ use pyo3::prelude::*;
 
 use super::call::{wrong, Fault, Method};
 
-/// A `headstart.Replacement`.
 pub struct PyReplacement {
     inserted: Method,
     referenced: Method,
     candidates: Method,
     forget: Method,
-    /// By block: whether the object has been told of its arrival, and not that it has left.
+    /// By block: whether the object was told of its arrival, and not yet of its eviction.
     held: Vec<bool>,
     count: usize,
 }
 
 impl PyReplacement {
-    /// `object`, of the class that the user calls `class`.
+    /// `object` is of the class that the user names `class`.
     pub fn new(object: &Bound<'_, PyAny>, class: &str) -> PyResult<Self> {
         let method = |name| Method::of(object, class, "Replacement", name);
         Ok(Self {
@@ -41,7 +40,7 @@ impl PyReplacement {
         self.forget.tell((block.0, evicted));
     }
 
-    /// The first block of the answer that may leave.
+    /// The first block of the result that may be evicted.
     fn first(&self, answer: &Bound<'_, PyAny>, view: &View<'_>) -> Result<Option<Block>, Fault> {
         const ALLOWED: &str = "allowed: blocks in the cache, the first choice first";
         let Ok(candidates) = answer.try_iter() else {
@@ -67,7 +66,7 @@ impl PyReplacement {
     }
 }
 
-/// A value in an error, not too long.
+/// A value for an error message, truncated.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map_or_else(|_| "a value".to_owned(), |text| text.to_string());
     match text.char_indices().nth(60) {

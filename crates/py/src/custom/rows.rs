@@ -1,4 +1,4 @@
-//! From the name of a class to a row that builds policies of it.
+//! Creates rows that build policies from the names of Python classes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,36 +16,36 @@ use super::policy::PyPolicy;
 use super::read_ahead::{PyIntegrated, PyReadAhead};
 use super::replacement::PyReplacement;
 
-/// Policies that are classes of Python: "mine.py:Mine".
+/// Policies that are Python classes: "mine.py:Mine".
 pub struct PythonRows {
-    /// The folder of the scenario: files are looked for there where the working folder has none.
+    /// Folder of the scenario: searched for files that are not in the working directory.
     beside: Option<PathBuf>,
 }
 
-/// A class, by the name that the user gives it.
+/// A class and the name that the user wrote.
 #[derive(Clone, Copy)]
 struct Class {
     name: &'static str,
     class: &'static Py<PyAny>,
 }
 
-/// The rows of a class, by what it is.
+/// The row of a class, by its kind.
 #[derive(Clone, Copy)]
 enum Found {
     Policy(&'static PolicyRow),
     Replacement(&'static ReplacementRow),
 }
 
-/// Rows live as long as the program, one for each class that is named: by the class's address, and its name.
+/// Rows live as long as the program, one per named class, keyed by the class's address and name.
 static ROWS: Mutex<BTreeMap<(usize, String), Found>> = Mutex::new(BTreeMap::new());
 
 impl PythonRows {
-    /// For a scenario in the file `path`, if it is in one.
+    /// For a scenario in the file `path`, if any.
     pub fn new(scenario: Option<&PathBuf>) -> Self {
         Self { beside: scenario.and_then(|path| path.parent()).map(PathBuf::from) }
     }
 
-    /// The rows of `name`; `None` where it names no class of Python.
+    /// The row of `name`; `None` if it does not name a Python class.
     fn find(&self, name: &str) -> Option<Result<Found, KeyError>> {
         name.contains(".py:").then(|| Python::with_gil(|py| self.resolve(py, name).map_err(|error| refusal(py, error))))
     }
@@ -72,7 +72,7 @@ fn toml_of(json: &str) -> String {
     serde_json::from_str::<Table>(json).unwrap_or_default().to_string()
 }
 
-/// An error of `resolve` or of a constructor, at a key; what it is not ends the run as it is.
+/// An error of `resolve` or of a constructor that concerns a key; any other exception ends the run unchanged.
 fn refusal(py: Python<'_>, error: PyErr) -> KeyError {
     let part = |name| error.value(py).getattr(name).and_then(|text| text.extract::<String>());
     match (part("key"), part("problem"), part("allowed")) {
@@ -104,7 +104,7 @@ impl Rows for PythonRows {
 }
 
 impl Class {
-    /// An object made of keys, told of its cache, as `wrap` sees it.
+    /// Creates an object from keys, tells it about its cache, and wraps it with `wrap`.
     fn make<T>(
         self,
         keys: &Table,
@@ -155,7 +155,7 @@ impl Class {
         Ok(Box::new(self.make(keys, cache, PyIntegrated::new)?))
     }
 
-    /// The row of a class of this kind. `headstart.custom` knows the kinds.
+    /// The row of a class of this kind; `headstart.custom` defines the kinds.
     fn rows(self, kind: &str, keys: KeyTable, summary: &'static str) -> Found {
         let policy = |default_replacement, family| {
             let row = PolicyRow { name: self.name, summary, source: "Python", keys, default_replacement, family };
@@ -207,7 +207,7 @@ impl Class {
     }
 }
 
-/// A class whose objects are held against the conformance suites.
+/// A class under test by the conformance suites.
 pub struct Conforming {
     class: Class,
     kind: String,
@@ -215,7 +215,7 @@ pub struct Conforming {
 }
 
 impl PythonRows {
-    /// The class of that name, for the conformance suites.
+    /// The class `name` for the conformance suites.
     pub fn conforming(&self, name: &str) -> Result<Conforming, KeyError> {
         let (class, kind, defaults): (Py<PyAny>, String, String) = Python::with_gil(|py| {
             let found = py.import("headstart.custom")?.call_method1("resolve", (name, &self.beside))?;
@@ -228,7 +228,7 @@ impl PythonRows {
     }
 }
 
-/// The suites want objects: a class that cannot be made is refused as a run would be.
+/// The suites need objects: a class that cannot be constructed is refused as in a run.
 fn made<T>(made: Result<T, KeyError>) -> T {
     made.unwrap_or_else(|error| raise(crate::errors::to_python(error)))
 }
@@ -239,27 +239,23 @@ impl Conforming {
         self.kind.ends_with("replacement")
     }
 
-    /// Whether it reads ahead.
     pub fn reads_ahead(&self) -> bool {
         self.kind.starts_with("read-ahead")
     }
 
-    /// Whether it decides on fetches and victims together.
+    /// Whether it chooses fetches and victims together.
     pub fn decides(&self) -> bool {
         self.kind == "policy"
     }
 
-    /// An object of it as a replacement.
     pub fn replacement(&self, context: &Context) -> Box<dyn Replacement> {
         Box::new(made(self.class.replacement(&self.keys, context)))
     }
 
-    /// An object of it as a read-ahead.
     pub fn read_ahead(&self, context: &ReadAheadContext) -> Box<dyn ReadAhead> {
         made(self.class.read_ahead(&self.keys, context))
     }
 
-    /// An object of it as a policy.
     pub fn policy(&self, context: &Context) -> Box<dyn Policy> {
         made(self.class.policy(&self.keys, context))
     }

@@ -1,4 +1,4 @@
-//! What a method may look at while it is called. The objects hold nothing: outside of a call they raise.
+//! What a method may inspect while it is called. The objects hold no state: outside of a call they raise.
 
 use headstart_policy::readahead::Cached;
 use headstart_policy::{BlockState, View};
@@ -10,12 +10,12 @@ use scoped_tls_hkt::scoped_thread_local;
 scoped_thread_local!(static VIEW: for<'a> &'a View<'a>);
 scoped_thread_local!(static CACHED: for<'a> &'a (dyn Cached + 'a));
 
-/// Runs `work` while [`Cache`] shows `view`.
+/// Runs `work` with `view` shown by [`Cache`].
 pub fn showing<T>(view: &View<'_>, work: impl FnOnce() -> T) -> T {
     VIEW.set(view, work)
 }
 
-/// Runs `work` while requests show `cached`.
+/// Runs `work` with `cached` shown by requests.
 pub fn showing_cached<T>(cached: &dyn Cached, work: impl FnOnce() -> T) -> T {
     CACHED.set(cached, work)
 }
@@ -24,7 +24,7 @@ fn gone() -> PyErr {
     PyRuntimeError::new_err("the cache can be looked at only while a method of the policy is called")
 }
 
-/// Looks at the cache of the read-ahead whose method is called.
+/// Inspects the cache of the read-ahead whose method is being called.
 pub fn with_cached<T>(look: impl FnOnce(&dyn Cached) -> T) -> PyResult<T> {
     if CACHED.is_set() {
         return Ok(CACHED.with(|cached| look(cached)));
@@ -55,19 +55,19 @@ impl Cache {
         with_view(|view| view.cursor)
     }
 
-    /// Frames that hold no block. They are used before any block is evicted.
+    /// Frames without a block. They are used before any block is evicted.
     #[getter]
     fn free(&self) -> PyResult<u32> {
         with_view(|view| view.free)
     }
 
-    /// Independent disks.
+    /// Number of independent disks.
     #[getter]
     fn disks(&self) -> PyResult<usize> {
         with_view(|view| view.outstanding.len())
     }
 
-    /// Neither in the cache nor on its way.
+    /// Neither in the cache nor in flight.
     fn is_absent(&self, block: u32) -> PyResult<bool> {
         state(block).map(BlockState::is_absent)
     }
@@ -77,27 +77,27 @@ impl Cache {
         state(block).map(BlockState::is_resident)
     }
 
-    /// On its way into the cache.
+    /// In flight into the cache.
     fn is_in_flight(&self, block: u32) -> PyResult<bool> {
         state(block).map(BlockState::is_in_flight)
     }
 
-    /// In the cache, and no process waits for it: it may be a victim.
+    /// In the cache and not waited for by any process, so that it may be a victim.
     fn is_evictable(&self, block: u32) -> PyResult<bool> {
         state(block).map(BlockState::is_evictable)
     }
 
-    /// Every block that may be a victim, by number. Takes time in proportion to all blocks there are.
+    /// All blocks that may be victims, by number. Takes time proportional to the number of blocks.
     fn evictable(&self) -> PyResult<Vec<u32>> {
         with_view(|view| (0..view.blocks.len() as u32).filter(|at| view.state(Block(*at)).is_evictable()).collect())
     }
 
-    /// Requests issued to a disk and not yet ended; a disk with none is idle.
+    /// Requests issued to a disk and not yet completed; a disk with none is idle.
     fn outstanding(&self, disk: usize) -> PyResult<Option<u32>> {
         with_view(|view| view.outstanding.get(disk).copied())
     }
 
-    /// The disk of a block; none of a block that there is not.
+    /// The disk of a block; `None` if the block does not exist.
     fn disk_of(&self, block: u32) -> PyResult<Option<u32>> {
         with_view(|view| view.disk_of.get(block as usize).map(|disk| disk.0))
     }

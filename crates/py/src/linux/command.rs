@@ -1,5 +1,5 @@
-//! Commands of this machine: keys in as JSON, a report out as JSON. A command is a row of [`COMMANDS`]: its crate has
-//! the struct of its options, its report and what does the work.
+//! Commands of this machine: options as JSON in, a report as JSON out. A command is a row of [`COMMANDS`]: its crate
+//! has the struct of its options, its report, and the code that does the work.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use super::{forecast, record};
 use crate::devices::table;
 use crate::errors::{outside, to_python};
 
-/// Between two calls of Python.
+/// Minimum time between two calls of Python.
 const EVERY: Duration = Duration::from_millis(20);
 
 struct Command {
@@ -64,7 +64,7 @@ const COMMANDS: &[Command] = &[
     }),
 ];
 
-/// What a command tells Python while it runs.
+/// Reports progress of a command to Python.
 pub struct Teller {
     on_progress: Option<Py<PyAny>>,
     told: Option<Instant>,
@@ -72,8 +72,8 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// Calls Python with `progress` as JSON, at most 50 times a second, and looks at its signals; returns whether the
-    /// command goes on: not if the function returns what is true or raises, nor after Ctrl-C.
+    /// Calls Python with `progress` as JSON, at most 50 times a second, and checks its signals; returns whether the
+    /// command should continue. It stops if the function returns a true value or raises, and on Ctrl-C.
     pub fn tell(&mut self, progress: &impl Serialize) -> bool {
         self.call(|py, on_progress| match on_progress {
             Some(call) => call.call1(py, (serde_json::to_string(progress).map_err(to_python)?,))?.is_truthy(py),
@@ -81,13 +81,13 @@ impl Teller {
         })
     }
 
-    /// The same, however short the time since the last call: the last of what a command tells must not be lost.
+    /// Like [`Teller::tell`], without a minimum time since the last call: the last report must not be lost.
     pub fn tell_now(&mut self, progress: &impl Serialize) -> bool {
         self.told = None;
         self.tell(progress)
     }
 
-    /// Looks at Python's signals alone.
+    /// Only checks Python's signals.
     pub fn look(&mut self) -> bool {
         self.call(|_, _| Ok(false))
     }
@@ -119,7 +119,7 @@ impl Teller {
         )
     }
 
-    /// The report of a command that has ended; an exception of Python stands before its own error.
+    /// The report of a completed command; a Python exception takes precedence over its own error.
     fn outcome<R: Serialize, E: Display>(&mut self, ended: Result<R, E>) -> PyResult<Json> {
         match self.raised.take() {
             Some(raised) => Err(raised),
@@ -128,7 +128,6 @@ impl Teller {
     }
 }
 
-/// The name of each command.
 pub fn names() -> Vec<&'static str> {
     COMMANDS.iter().map(|each| each.name).collect()
 }
@@ -140,8 +139,7 @@ fn found(name: &str) -> PyResult<&'static Command> {
 }
 
 /// Runs a command of this machine with the options `given`, a JSON object, and returns its report as JSON.
-/// `on_progress` gets what the command tells of itself as JSON, and ends it by returning what is true, or by an
-/// exception.
+/// `on_progress` receives progress as JSON; it ends the command by returning a true value or by raising.
 #[pyfunction]
 #[pyo3(signature = (name, given, *, on_progress=None))]
 pub fn command(py: Python<'_>, name: &str, given: &str, on_progress: Option<Py<PyAny>>) -> PyResult<String> {
@@ -151,7 +149,7 @@ pub fn command(py: Python<'_>, name: &str, given: &str, on_progress: Option<Py<P
     Ok(report.to_string())
 }
 
-/// The JSON Schema of each option of a command, and that of its report: `{"options": {...}, "report": {...}}`.
+/// The JSON Schemas of a command's options and of its report: `{"options": {...}, "report": {...}}`.
 #[pyfunction]
 pub fn command_schema(py: Python<'_>, name: &str) -> PyResult<String> {
     let command = found(name)?;

@@ -1,4 +1,4 @@
-//! What hints would save, simulated.
+//! Simulates what hints would save.
 
 use std::path::PathBuf;
 
@@ -47,9 +47,9 @@ keys! {
     }
 }
 
-/// Forecasts the command of a recording with and without prefetching. `told` gets the share done, between runs.
+/// Forecasts the command of a recording with and without prefetching. `told` receives the share done, between runs.
 pub fn forecast(options: &Options, told: &mut dyn FnMut(f64) -> bool) -> Result<Forecast, String> {
-    // The keys of a scenario, as options.
+    // Maps keys of a scenario to options.
     let keys = [("policy.name:", "policies:"), ("policy:", "policies:"), ("device.scheduler:", "scheduler:")];
     let said = |error: &dyn std::fmt::Display| {
         let text = error.to_string();

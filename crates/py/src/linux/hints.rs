@@ -1,4 +1,4 @@
-//! A command run while what it is going to read is prefetched.
+//! Runs a command while prefetching what it is going to read.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use toml::Table;
 use crate::devices::table;
 use crate::errors::{outside, to_python};
 
-/// How a command is to be run.
+/// How to run a command.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question {
@@ -29,12 +29,12 @@ struct Question {
     #[serde(default)]
     trusted: bool,
     device: Option<String>,
-    /// Where the file systems of the kernel are, for tests.
+    /// Mount point of tracefs, for tests.
     tracing: Option<PathBuf>,
 }
 
-/// Runs a command with the hints of a recording, of which `question` is a JSON object. Returns how it has ended and the report, as
-/// JSON: `code` or `signal`, `report`, `openmetrics`; or `not_started` and `missing`, where there is no such program.
+/// Runs a command with the hints of a recording; `question` is a JSON object. Returns its exit and the report as JSON:
+/// `code` or `signal`, `report`, `openmetrics`; or `not_started` and `missing` if the program does not exist.
 #[pyfunction]
 pub fn run_hinted(py: Python<'_>, question: &str) -> PyResult<String> {
     outside(
@@ -81,8 +81,8 @@ pub fn run_hinted(py: Python<'_>, question: &str) -> PyResult<String> {
     )?
 }
 
-/// `headstart run` with these words behind it, whole; docs/run.md. Returns the exit status, or ends this process by the signal that has
-/// ended the command, or is replaced by the command where there is nothing to do for it.
+/// The whole of `headstart run` with the arguments `words`; docs/run.md. Returns the exit status, ends this process by
+/// the signal that ended the command, or replaces this process by the command if there is nothing to do for it.
 #[pyfunction]
 pub fn run_command(py: Python<'_>, words: Vec<OsString>) -> PyResult<i32> {
     let status = outside(py, || "run".to_owned(), || command::main(&words))?;

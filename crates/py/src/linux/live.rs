@@ -1,4 +1,4 @@
-//! Playing parallel programs with real threads.
+//! Plays parallel programs with real threads.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use pyo3::prelude::*;
 use crate::errors::{outside, to_python};
 use crate::simulation::{described, heeded, source};
 
-/// Speeds that make sense: slower never ends, faster is beyond what any machine can do.
+/// Useful speeds: a slower run would not end, a faster one exceeds any machine.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
 
-/// How late waits may end on average, as a share of what a disk takes, before the result says so.
+/// Maximum mean lateness of waits, as a share of a disk's service time, before the result has a note.
 const LATE_MAX: f64 = 0.02;
 
-/// Plays the parallel program of a scenario (as for `simulate`) with a thread for each process and disk, `speed` times as
-/// fast as it says, and returns what was measured as JSON of the same shape. `on_progress` is called about 20 times a
-/// second; the run stops with the exception that it raises, and on Ctrl-C.
+/// Plays the parallel program of a scenario (as for `simulate`) with a thread per process and disk, at `speed` times
+/// its own speed, and returns measurements as JSON of the same form. `on_progress` is called about 20 times a second;
+/// the run stops with the exception that it raises, and on Ctrl-C.
 #[pyfunction]
 #[pyo3(signature = (*, path=None, json=None, overrides=Vec::new(), speed=1.0, on_progress=None))]
 pub fn play(
@@ -51,7 +51,7 @@ pub fn play(
     })?
 }
 
-/// What a reader of measured times must know. `service`: what a disk really takes.
+/// Notes for readers of measured times. `service`: real service time of a disk.
 fn notes(speed: f64, service: Duration, clock: &RealClock) -> Vec<String> {
     let late = clock.lateness();
     let faster = if speed == 1.0 { String::new() } else { format!(" at {speed} times the speed") };

@@ -1,4 +1,4 @@
-//! What runs on this machine rather than in the simulator: it needs Linux. [`add`] is the one list of it, wherever we are.
+//! What runs on this machine rather than in the simulator, and needs Linux. [`add`] is the only list, on all systems.
 
 #[cfg(target_os = "linux")]
 mod command;
@@ -13,7 +13,7 @@ mod record;
 
 use pyo3::prelude::*;
 
-/// The functions that need Linux. Elsewhere each of them is there and says so.
+/// Adds the functions that need Linux. On other systems they exist and raise an error.
 macro_rules! functions {
     ($to:expr, $($module:ident::$name:ident),+ $(,)?) => {
         $(
@@ -25,7 +25,7 @@ macro_rules! functions {
     };
 }
 
-/// Adds all of it to the module.
+/// Adds all functions to the module.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions!(
         module,
@@ -56,7 +56,7 @@ mod elsewhere {
 
     use crate::errors::HeadstartError;
 
-    /// A function that refuses whatever it is given.
+    /// A function that always raises an error.
     pub fn refusing<'py>(name: &'static str, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
         PyCFunction::new_closure(py, None, None, move |given: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
             let first =
@@ -77,7 +77,7 @@ mod elsewhere {
         r#"{"options": {}, "report": {}}"#
     }
 
-    /// What the package asks for as it is loaded.
+    /// What the package needs when it is loaded.
     pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("COMMANDS", Vec::<&str>::new())?;
         module.add_function(pyo3::wrap_pyfunction!(run_options, module)?)?;

@@ -1,4 +1,4 @@
-//! Recordings of what commands read: made, shown, merged, checked.
+//! Recordings of what commands read: create, show, merge, check.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -51,7 +51,7 @@ pub struct Report {
     processes: Value,
 }
 
-/// Runs a command and writes what it reads. `teller` tells the number of the process.
+/// Runs a command and writes what it reads. `teller` reports the pid of the process.
 pub fn record(options: &Options, teller: &mut Teller) -> Result<Report, String> {
     let mut roots = Roots::of_machine();
     roots.tracing = options.tracing.clone().unwrap_or(roots.tracing);
@@ -84,12 +84,12 @@ pub fn record(options: &Options, teller: &mut Teller) -> Result<Report, String> 
     Ok(Report { about, summary, processes })
 }
 
-/// A recording in numbers, with what it holds of each file.
+/// A recording in numbers, with a summary per file.
 fn described(recording: &Recording) -> Value {
     json!({"about": recording.about, "summary": Summary::of(recording), "processes": recording.processes})
 }
 
-/// What the recording at `path` holds, as JSON; its files and reads, too.
+/// The content of the recording at `path`, as JSON, including its files and reads.
 #[pyfunction]
 pub fn hints_show(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let shown = outside(
@@ -136,7 +136,7 @@ pub fn hints_merge(py: Python<'_>, target: PathBuf, paths: Vec<PathBuf>, share: 
     merged.map_err(to_python)
 }
 
-/// The files of the recording at `path` that are no longer as they were, as JSON.
+/// The files of the recording at `path` that have changed since, as JSON.
 #[pyfunction]
 pub fn hints_check(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let checked = outside(
