@@ -11,12 +11,12 @@ from typing import Any
 
 from headstart._core import HeadstartError, without_credentials
 
-# Control characters (the C1 ones among them, which some terminals take for the start of a sequence), the ends of lines
-# and paragraphs of Unicode, what turns the direction of text round, and bytes of a name that are no UTF-8.
+# Control characters (including C1, which some terminals treat as escape sequences), Unicode's separators of lines and
+# paragraphs, characters that change the direction of text, and bytes that are not UTF-8.
 _CONTROLS = "\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 OUTSIDE = re.compile(f"[{_CONTROLS}]")
 INSIDE = re.compile(f"[{_CONTROLS}]".replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
-"""The same where the ends of lines are the program's own."""
+"""The same without the line feed, for text whose line ends are the program's own."""
 
 
 def name(value: str | PathLike[str], what: str) -> str:

@@ -36,7 +36,7 @@ class _Custom:
         try:
             made._keys = dict(inspect.signature(cls).bind(*args, **keys).arguments)
         except TypeError:
-            # The constructor is about to say so.
+            # The constructor will raise the same error.
             made._keys = {}
         return made
 
@@ -141,7 +141,7 @@ _lock = threading.RLock()
 _modules: dict[str, tuple[int, ModuleType]] = {}
 """By path: the modification time of the file, and its definitions."""
 _named: dict[str, type[_Custom]] = {}
-"""Classes that this program has given to a run, by the names that the runs know."""
+"""Classes passed to runs by this program, by the names that runs use."""
 ALLOWED = 'a class of a file, such as "mine.py:Mine"'
 
 

@@ -22,12 +22,13 @@ from typing import Any
 from headstart._core import HeadstartError
 
 ADDRESSES = ("offset", "lba", "lbn", "sector", "block", "id")
-"""Columns of which a trace has one: bytes, sectors of 512 bytes (three names), or an object's number (two)."""
+"""Columns of addresses, of which a trace has one: bytes, sectors of 512 bytes (three names), or an object's number
+(two)."""
 TIMES = ("time", "timestamp", "dur", "duration", "service", "think")
 OTHERS = (*TIMES, "size", "nsect", "op", "pid", "file", "dev", "device")
 UNITS = ("_s", "_ms", "_us", "_ns")
 CHUNK = 65_536
-"""Lines that are written at once."""
+"""Number of lines written at once."""
 
 
 class Trace(os.PathLike[str]):
@@ -71,7 +72,7 @@ class Trace(os.PathLike[str]):
 
 
 def _remove(folder: Path, owner: int) -> None:
-    # A forked process ends without taking the file from its parent.
+    # A forked process must not remove its parent's file.
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -167,7 +168,7 @@ def _lines(columns: Mapping[str, Sequence[Any]]) -> Iterator[str]:
 
 def _field(value: Any) -> str:
     if not isinstance(value, str):
-        # 3.0 of a column that once lacked values is 3.
+        # A column that once lacked values holds 3 as 3.0.
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     if "\n" in value or "\r" in value:
         raise HeadstartError(f"trace: {value!r} has a line end; allowed: text on one line")

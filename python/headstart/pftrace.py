@@ -11,7 +11,7 @@ from headstart._core import HeadstartError
 
 SUFFIX = ".pftrace"
 SEQUENCE = 1
-"""All packets are of one writer."""
+"""All packets have one writer."""
 
 
 def library() -> Any:
@@ -53,7 +53,7 @@ def encoded(events: Iterable[Mapping[str, Any]]) -> bytes:
                 tracks[event["pid"], event["tid"]].append(event)
             case "s" | "t" | "f":
                 arrows[event["pid"], event["tid"]].append(event)
-    # What is of one instant is read in the order in which it stands here: an arrow is issued, served, used.
+    # Events at one instant are read in file order: an arrow is issued, served, used.
     for arrow in (each for found in arrows.values() for each in found if each["ph"] == "s"):
         _write(pb, trace, {**arrow, "name": "issue"}, [arrow])
     for at, of_track in sorted(tracks.items(), reverse=True):
@@ -68,7 +68,7 @@ def encoded(events: Iterable[Mapping[str, Any]]) -> bytes:
 def _flows(
     event: Mapping[str, Any], ends: Mapping[tuple[str, int], list[Mapping[str, Any]]]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the arrows that pass an event: a request of a disk by its start, a reference by its block too."""
+    """Yield the arrows through an event, matched by its start time and, for a reference, also by its block."""
     phase = "t" if event["ph"] == "X" else "f"
     for arrow in ends.get((phase, event["ts"]), ()):
         if phase == "t" or arrow["args"]["blocks"] == event["args"]["blocks"]:
@@ -86,7 +86,7 @@ def _write(pb: Any, trace: Any, event: Mapping[str, Any], arrows: list[Mapping[s
         _annotate(packet.track_event.debug_annotations.add(name=key), value)
     for arrow in arrows:
         ids = packet.track_event.terminating_flow_ids if arrow["ph"] == "f" else packet.track_event.flow_ids
-        # An id of 0 is none.
+        # 0 is not a valid id.
         ids.append(arrow["id"] + 1)
     if event["ph"] == "X":
         end = _packet(trace, event["ts"] + event["dur"]).track_event
@@ -114,5 +114,5 @@ def _packet(trace: Any, at_ns: int | None = None) -> Any:
 
 
 def _uuid(event: Mapping[str, Any]) -> int:
-    """Return the number of a track: the groups have the numbers before."""
+    """Return the id of a track; lower ids belong to the groups."""
     return (int(event["pid"]) << 48) + int(event["tid"]) + 1

@@ -26,13 +26,13 @@ Rows = Any
 """A frame of `compare`, a `Result`, a mapping of results by name, or the rows as dictionaries."""
 
 TICKS_MAX = 20
-"""Places along x that have a tick each."""
+"""Maximum number of ticks along x."""
 WIDTH, BAR, LINES = 560, 26, 280
 """Width of a chart, height of a bar with its gap, height of a chart of lines; in points."""
 LABEL_MAX = 170
 """Width of a policy's name; a longer name is cut, and shown in full in the tooltip."""
 DISKS_MAX = 64
-"""Disks in a picture."""
+"""Maximum number of disks in a picture."""
 
 BYTES = " : ".join(
     [
@@ -292,7 +292,7 @@ def _powers_of_two(values: Sequence[float]) -> list[int]:
 
 
 def _angle(places: Sequence[Any]) -> int:
-    """Return the angle of labels, so that long ones stand beside each other whole."""
+    """Return the angle of labels, so that long ones do not overlap."""
     return -30 if max(len(str(place)) for place in places) * len(places) > WIDTH // 8 else 0
 
 

@@ -42,7 +42,7 @@ class _Source(TypedDict, total=False):
 
 
 def source_of(scenario: Scenario) -> _Source:
-    """Return the arguments by which the core takes a scenario."""
+    """Return a scenario as arguments of the core."""
     if isinstance(scenario, Mapping):
         try:
             text = json.dumps(dict(scenario), allow_nan=False, ensure_ascii=False, default=_plain)
@@ -58,7 +58,7 @@ def source_of(scenario: Scenario) -> _Source:
 
 
 def _plain(value: object) -> object:
-    """Return what JSON has no form of in one that it has: a path, a trace, a number of NumPy."""
+    """Convert a value that JSON does not support: a path, a trace, a number of NumPy."""
     if (keys := custom.keys_of(value)) is not value:
         return keys
     if isinstance(value, PathLike):
@@ -71,7 +71,7 @@ def _plain(value: object) -> object:
 
 
 def located(value: Any, key: str, folder: Path) -> Any:
-    """Return part of a scenario; its files that are not in the working folder, but in the scenario's, by their path."""
+    """Return part of a scenario; the paths of files only found in the scenario's folder include that folder."""
     if isinstance(value, dict):
         return {key: located(each, key, folder) for key, each in value.items()}
     if isinstance(value, list):

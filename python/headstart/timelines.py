@@ -23,7 +23,7 @@ from headstart.simulation import Progress, Result, Scenario, source_of
 Event = dict[str, Any]
 EVENTS_MAX = 1_000_000
 LANES_MAX = 1 << 16
-"""Requests that a disk serves, or messages on a link, at a time, at most."""
+"""Maximum number of concurrent requests of a disk, or messages on a link."""
 PROCESSES, DISKS, LINKS, CACHE, PROCESSORS = 1, 2, 3, 4, 5
 """Numbers of the groups of tracks."""
 GROUPS = {PROCESSES: "processes", DISKS: "disks", LINKS: "links", CACHE: "cache", PROCESSORS: "processors"}
@@ -46,7 +46,7 @@ class Timeline:
         return f"<headstart.Timeline: {len(self.events):,} events of {self.result!r}>"
 
     def names(self) -> list[str]:
-        """Return the name of each block where the scenario names them itself; else nothing."""
+        """Return the name of each block if the scenario names its blocks itself; otherwise nothing."""
         references = self.result.scenario["workload"].get("references", [])
         initial = self.result.scenario.get("cache", {}).get("initial", [])
         limit = self.result.scenario["workload"].get("limit")
@@ -57,7 +57,7 @@ class Timeline:
         return (event for event in self.events if event["event"] == kind)
 
     def lanes(self) -> Iterator[tuple[Event, int]]:
-        """Return what the disks did, each with a lane of its disk in which nothing else is at that time."""
+        """Return the events of the disks, each with a lane of its disk that is free at that time."""
         found = (event for event in self.events if event["event"] in ("service", "unfinished"))
         return _in_lanes(found, "disk")
 
@@ -92,7 +92,7 @@ class Timeline:
                         if not by:
                             waiting[block] = event
                         elif all(each["outcome"] == "late hit" for each in by):
-                            # An action of a processor took it on before, and issues it only when it ends.
+                            # A processor's action chose it earlier, and issues it when the action ends.
                             yield event, by[0]
                 case "reference":
                     for block in event["blocks"]:
@@ -222,7 +222,7 @@ class Timeline:
 
 
 def _in_lanes(events: Iterable[Event], key: str) -> Iterator[tuple[Event, int]]:
-    """Yield each event with a lane, of all that have the same `key`, in which nothing else is at that time."""
+    """Yield each event with a lane, among those of the same `key`, that is free at that time."""
     ends: dict[int, list[int]] = {}
     for event in events:
         lanes = ends.setdefault(event[key], [])

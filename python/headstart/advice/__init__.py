@@ -37,7 +37,7 @@ HDD = "seagate-exos-x20"
 DEVICES = ("hdd", "sata-ssd", "nvme", "object-store")
 """The default devices; "hdd" is a Seagate Exos X20."""
 BLOCK_SIZE = "8KiB"
-"""That of scenarios, so that `advise`, `compare` and `simulate` give the same times."""
+"""The default of scenarios, so that `advise`, `compare` and `simulate` give the same times."""
 CACHE_BYTES_MIN = 64 << 20
 """The default cache is a quarter of what the trace touches, and at least this: all of a small trace."""
 
@@ -109,7 +109,7 @@ def advise(
     extra = [custom.text_of(policy) for policy in policies]
     addresses = bool(plan.carries["addresses"])
     if not addresses:
-        # Refuses what the caller named and the trace is not fit for.
+        # Refuses policies named by the caller that need addresses.
         dataclasses.replace(plan, policies=("demand", *extra)).fitting()
     plan = dataclasses.replace(plan, defaulted=True).fitting()
     now_bytes = None if on is None else tuning.show(on).now_kb << 10
@@ -178,7 +178,7 @@ def _look(plan: Plan, section: Mapping[str, Any], deadline: float) -> Trace:
         known |= section.get("select", {})
         info = trace_info(section["trace"], block_size=size, **known)
         requests, references, blocks = info["requests"], info["references"], info["distinct_blocks"]
-        # Sections and overrides may make them reads.
+        # Sections and overrides may turn writes into reads.
         if "writes" not in section and not any(each.startswith("workload.writes") for each in plan.overrides):
             refuse_writes_only({**WORKLOAD, **section}, requests, info["writes"])
     else:
@@ -200,7 +200,7 @@ def _default_cache(trace: Trace) -> int:
 
 
 def _cache_bytes(cache: str, trace: Trace) -> int:
-    """Return the size of a cache as the caller gives it; of blocks of unknown size as if they were pages."""
+    """Return the size in bytes of a cache given by the caller; blocks of unknown size count as `BLOCK_SIZE`."""
     block_bytes = trace.block_bytes or size_bytes(BLOCK_SIZE)
     if cache.endswith("%"):
         return int(float(cache[:-1]) / 100 * trace.blocks) * block_bytes

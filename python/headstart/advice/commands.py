@@ -37,7 +37,7 @@ def commands(policy: str, model: Mapping[str, Any], *, unchanged: bool) -> tuple
 
 
 def disclosures(model: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the ways by which a program reads ahead of what it knows, the one without changes to it first."""
+    """Return the ways for a program to disclose its reads, starting with the one that needs no change to it."""
     if is_remote(model):
         return (
             "headstart serve s3://BUCKET/KEY --socket PATH --hints TRACE   # for reads that repeat (TRACE: --record)",

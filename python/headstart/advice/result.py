@@ -35,7 +35,7 @@ class Confidence:
     confirmed: bool
     """The recommended policy and no prefetching ran on the whole trace."""
     thirds: tuple[bool, ...]
-    """Whether in the third no other policy saves 5 % more of the time without prefetching; empty if not known."""
+    """Whether no other policy saves 5 % more of the time without prefetching, in each third; empty if not known."""
     seeds: tuple[bool, ...]
     """The same with other seeds; empty if nothing is random."""
     unconfirmed: tuple[str, ...]
@@ -83,13 +83,13 @@ class DeviceAdvice:
 
     @property
     def disclosed_ns(self) -> int | None:
-        """What reading ahead of what the program knows saves beside the setting; `None` if that is no benefit."""
+        """Time that disclosing the program's reads saves in addition to the setting; `None` if that is no benefit."""
         return disclosed_ns(self.recommended, self.hints)
 
 
 def disclosed_ns(setting: Timed, hints: Timed | None) -> int | None:
-    """Return what `hints` save beside a setting, if that is a benefit."""
-    # Not of replacement that knows the future, which no program can disclose to the system.
+    """Return the time that `hints` save in addition to a setting, if that is a benefit."""
+    # Excludes replacement that knows the future: a program cannot disclose that to the system.
     if hints is None or hints.policy.startswith("demand"):
         return None
     more = setting.elapsed_ns - hints.elapsed_ns
@@ -109,7 +109,7 @@ class Advice:
     footprint_blocks: int
     footprint_bytes: int | None
     sample_requests: int | None
-    """Requests of the sample; `None` if the whole trace is."""
+    """Requests of the sample; `None` if it is the whole trace."""
     stream_share: float
     """Share of reads that Linux's read-ahead predicts; below 0.05 the trace counts as random."""
     notes: tuple[str, ...]

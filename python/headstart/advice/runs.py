@@ -27,7 +27,7 @@ DEPTHS = tuple(size_text(128 << (10 + step)) for step in range(1, 10))
 DEPTH_KEYS = ("depth", "max_distance", "max", "max_degree", "degree", "block_size", "effective_io_concurrency")
 """Keys for the depth of a read-ahead; the first of these that a policy has is varied."""
 FORMER_KERNELS = frozenset({"linux-2.6.10", "linux-2.6.16"})
-"""Read-aheads of kernels from 2004 to 2006, which li07 compares with. Nobody can deploy them today."""
+"""Read-aheads of kernels from 2004 to 2006, for comparison in li07. They cannot be deployed today."""
 VARIED = 4
 """The depth of another read-ahead is tried this many times smaller and larger too."""
 
@@ -74,12 +74,12 @@ class Measured:
 
     @property
     def waste_factor(self) -> float:
-        """1, plus the share of the fetches that was in vain: other programs wait for it, or lose cached data."""
+        """1 plus the share of wasted fetches: other programs wait for them, or lose cached data."""
         return 1 + self.prefetches_wasted / max(self.fetches, 1)
 
     @property
     def cost_ns(self) -> float:
-        """The time, in which what was fetched in vain counts twice."""
+        """The elapsed time multiplied by the waste factor."""
         return self.elapsed_ns * self.waste_factor
 
 
@@ -111,17 +111,17 @@ class Runs:
     def __init__(self, plan: Plan, *, deadline: float, jobs: int | None, told: Told | None) -> None:
         self.plan = plan
         self.deadline = deadline
-        """Of `time.monotonic`."""
+        """As a time of `time.monotonic`."""
         self.longest_s = 0.0
-        """Of the runs that have ended."""
+        """Duration of the longest completed run."""
         self.jobs = jobs
         self.told = told
         version = kernels.here()
         known = version in (None, rows()[LINUX]["keys"]["version"]) or plan.levels
         self.kernel = [] if known else [f"policy.version={version}"]
-        """What Linux's read-ahead is set to, where this machine's kernel is not the default one."""
+        """Override of Linux's read-ahead if this machine's kernel is not the default version."""
         self.given_up: set[Run] = set()
-        """Runs that the time did not suffice for."""
+        """Runs abandoned for lack of time."""
         self.stop = threading.Event()
         self.refused: dict[str, HeadstartError] = {}
         """Policies that do not run, and why."""
@@ -188,7 +188,7 @@ def linux(depth: str | None) -> str:
 
 
 def linux_depth(policy: str) -> int | None:
-    """Return the depth in bytes of a policy that is Linux's read-ahead; 0 of demand; `None` of others."""
+    """Return the depth in bytes of Linux's read-ahead; 0 for demand; `None` for other policies."""
     if policy == "demand":
         return 0
     name, _, depth = policy.partition(":read_ahead=")

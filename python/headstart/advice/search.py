@@ -46,7 +46,7 @@ class Trace:
     requests: int
     references: int
     blocks: int
-    """Distinct."""
+    """Number of distinct blocks."""
     block_bytes: int | None
     limit: int | None
     """The caller's own limit on requests."""
@@ -56,13 +56,13 @@ class Trace:
     """Whether the trace says where its requests lie; otherwise nothing is read ahead by position."""
 
     def sample(self) -> int | None:
-        """Return the requests of the sample; `None` if the whole trace is it."""
+        """Return the number of requests of the sample; `None` if it is the whole trace."""
         if self.references <= 2 * SAMPLE_REFERENCES:
             return None
         return max(1, self.requests * SAMPLE_REFERENCES // self.references)
 
     def bytes(self, blocks: int) -> int | None:
-        """Return the bytes of so many blocks."""
+        """Return the size of `blocks` in bytes."""
         return None if self.block_bytes is None else blocks * self.block_bytes
 
 
@@ -156,7 +156,7 @@ class SettingSearch:
 
     @property
     def now(self) -> list[str]:
-        """The policies that the machine has now: one, if that is known."""
+        """The machine's current policy, as a list; empty if it is not known."""
         if self.trace.now_bytes is None:
             return []
         depth = self.trace.now_bytes
@@ -287,9 +287,9 @@ class SettingSearch:
         of_linux = [policy for policy in usable if linux_depth(policy)]
         best_linux = choose(self.measured, ["demand", *of_linux], streams=self.streams)
         verdict = self._verdict(best, demand, hints)
-        # Where nothing is gained, a default that costs little is left alone.
+        # Without a benefit, keep a default that costs little.
         harmless = default is None or default.elapsed_ns <= (1 + BENEFIT_MIN) * best.elapsed_ns
-        # What the machine has now needs no command.
+        # The machine's current setting needs no command.
         present = self.now or [LINUX]
         same = self.recommended in present
         unchanged = same or (verdict in WITHOUT_SETTING and harmless)
@@ -356,7 +356,7 @@ def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs) -> flo
         step: str, share: tuple[float, float], of: Callable[[SettingSearch], Sequence[Run]]
     ) -> dict[Run, Measured]:
         wanted = [of(each) for each in searches]
-        # In turns, so that no device is left behind when the time is up.
+        # Round-robin, so that no device is left behind when the time is up.
         in_turns = (run for row in itertools.zip_longest(*wanted) for run in row if run is not None)
         return runs.measure(in_turns, step=step, share=share)
 
@@ -373,7 +373,7 @@ def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs) -> flo
         if each.trace.sample() is None:
             each.whole = each.sampled
         each.decide()
-    # A bound cannot be broken off.
+    # The computation of a bound cannot be cut short.
     if runs.time_for_one:
         bounds = in_threads(lambda each: plan.bound(each.setting, runs.stop), searches, jobs=runs.jobs, stop=runs.stop)
         for each, bound in zip(searches, bounds, strict=True):

@@ -87,7 +87,7 @@ def _mistake(line: str) -> int:
 
 
 class Stdout(io.FileIO):
-    """Stdout of which the reader may leave: from then on output is dropped, and the command still writes its files."""
+    """Stdout whose reader may close it: further output is dropped, and the command still writes its files."""
 
     closed_by_reader = False
 

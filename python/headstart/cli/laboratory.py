@@ -10,7 +10,7 @@ from headstart._core import HeadstartError
 GROUP = "headstart.commands"
 FOUND = list(entry_points(group=GROUP, name="reproduce"))
 SETTINGS: dict[str, Any] = {} if FOUND else {"context_settings": {"ignore_unknown_options": True}}
-"""Keywords of `typer.Typer.command`: without the laboratory all options lead to the same line."""
+"""Keywords of `typer.Typer.command`: without the laboratory, all options give the same error."""
 
 
 def absent(

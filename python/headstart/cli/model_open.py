@@ -1,4 +1,4 @@
-"""`headstart model open`: requests that arrive at a disk by the clock, in equations and simulated."""
+"""`headstart model open`: open arrivals at a disk, from equations and simulated."""
 
 from pathlib import Path
 from typing import Annotated
@@ -65,7 +65,7 @@ def _show(console: Console, found: model.OpenArrivals, checked: model.Check | No
 
 
 def simulated(checked: model.Check, also: str = "") -> str:
-    """Return a line with the simulated mean response, and `also` what else is said, beside the model's error."""
+    """Return a line with the simulated mean response, the text `also`, and the model's error."""
     response, error = checked.simulated["response_ns"], checked.relative_error["response_ns"]
     spread = output.duration(round(checked.standard_error["response_ns"]))
     runs = f"{checked.runs} run{'s' if checked.runs > 1 else ''}"

@@ -45,7 +45,7 @@ BlockSize = Annotated[
 
 
 class Selection(TypedDict):
-    """Which requests of a trace a command takes; all of them where nothing is given."""
+    """The requests of a trace that a command uses; all of them if nothing is given."""
 
     path: list[str] | None
     pid: list[int] | None
@@ -145,7 +145,7 @@ def of_core(command: str) -> Callable[[Callable[..., None]], Callable[..., None]
         setattr(with_options, "__signature__", inspect.Signature(parameters))  # noqa: B010 -- no attribute of a callable
         with_options.__annotations__ = {each.name: each.annotation for each in parameters}
         if not rows:
-            # The core has no such command on this system, which it says whatever the options are.
+            # The core lacks this command on this system, and reports that for any options.
             words = {"ignore_unknown_options": True, "allow_extra_args": True}
             setattr(with_options, "settings", {"context_settings": words})  # noqa: B010 -- as above
         return with_options
@@ -159,7 +159,7 @@ def names_of(key: str, row: Mapping[str, Any]) -> list[str]:
 
 
 def option_of(key: str, row: Mapping[str, Any]) -> str:
-    """Return the first name of an option that is no letter."""
+    """Return the first long name of an option."""
     return next(name for name in names_of(key, row) if name.startswith("--"))
 
 
@@ -185,7 +185,7 @@ def _parameter(key: str, row: Mapping[str, Any]) -> inspect.Parameter:
         "help": " ".join(str(row.get("x-help", row["description"])).split()),
     }
     if kind is Path:
-        # The core says what is wrong with a file.
+        # The core reports errors of files.
         words["readable"] = False
     panel = row.get("x-panel")
     declared: Any = (
@@ -200,7 +200,7 @@ def _parameter(key: str, row: Mapping[str, Any]) -> inspect.Parameter:
 
 
 def _value(row: Mapping[str, Any], option: str, value: Any) -> Any:
-    """Return the value of an option; of one that names values, NAME=VALUE, all of them by name."""
+    """Return the value of an option; if it takes NAME=VALUE, all values by name."""
     if "x-comma" in row:
         return None if value is None else names(option, value)
     if "x-set" in row:

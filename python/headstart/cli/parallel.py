@@ -177,7 +177,7 @@ def _io_processors(result: Result) -> str:
 
 
 def _of_program(result: Result) -> Sequence[Mapping[str, Any]]:
-    """Return what the processes did; processors that run none come after them."""
+    """Return the records of the processes; those of processors without a process follow them."""
     count: int = len(result.processes) - result.scenario["process"].get("io_processors", 0)
     return result.processes[:count]
 

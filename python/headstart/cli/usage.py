@@ -18,7 +18,7 @@ def usage_line(error: Exception) -> str | None:
     message = " ".join(str(message_of()).split()).rstrip(".")
     # An error about one parameter already lists the allowed values.
     allowed = None if getattr(error, "param", None) is not None else _allowed(context, hasattr(error, "option_name"))
-    # Of a command without what it needs, how it is called says most.
+    # If an argument is missing, an example of the command helps most.
     example = re.search(r"Example: (headstart .*)", (context and context.command.help) or "")
     if example is not None and message.startswith("Missing"):
         allowed = f"example: {example[1]}"

@@ -37,14 +37,14 @@ class Record(dict[str, Any]):
 def command(name: str, options: Mapping[str, object], progress: Callable[[Any], object] | None = None) -> Record:
     """Run a command of the core with `options`, without those that are `None`; return its report.
 
-    `progress` gets what the command tells of itself. A true value or an exception ends the command.
+    `progress` receives the command's progress reports. A true return value or an exception ends the command.
 
     Raises:
         HeadstartError: An option is wrong, or the command fails.
     """
     given = {key: value for key, value in options.items() if value is not None}
     for key, value in given.items():
-        # The core refuses numbers that are of no use; it reads none beyond these.
+        # The core checks ranges, but cannot read numbers beyond these.
         if isinstance(value, int) and not -INT_MAX <= value <= INT_MAX:
             whole(key, value, most=INT_MAX)
         if isinstance(value, float) and not math.isfinite(value):
@@ -54,7 +54,7 @@ def command(name: str, options: Mapping[str, object], progress: Callable[[Any], 
 
 
 def told(progress: Callable[..., object] | None) -> Callable[[list[object]], None] | None:
-    """Return what calls `progress` with the parts of what a command tells; only an exception ends the command."""
+    """Return a callback that passes the parts of a report to `progress`; only an exception ends the command."""
     if progress is None:
         return None
 
@@ -65,7 +65,7 @@ def told(progress: Callable[..., object] | None) -> Callable[[list[object]], Non
 
 
 def _plain(value: Any) -> Any:
-    """Return a mapping, a sequence or a path as JSON has it."""
+    """Return a mapping, a sequence or a path in a form for JSON."""
     if isinstance(value, Mapping):
         return dict(value)
     return os.fspath(value) if isinstance(value, os.PathLike) else list(value)

@@ -39,8 +39,8 @@ def run(
 ) -> Record:
     """Run `command` and prefetch its reads from `hints`, a recording; return when the command has ended.
 
-    The answer has `code`, its exit status, or `signal`, which has ended it; `report` (docs/run.md); `line`, the report
-    as `headstart run -v` says it; and `openmetrics`, as collectors read it.
+    The result has `code`, the exit status, or `signal`, the signal that ended it; `report` (docs/run.md); `line`, the
+    report as printed by `headstart run -v`; and `openmetrics`, the report for collectors.
 
     `keys` are the policy's keys. At most `budget` bytes are prefetched but unused; the default is a quarter of the
     available memory. `device` names a profile that overrides the system's information on whether there is an arm.

@@ -222,7 +222,7 @@ def _fill(numbers: dict[str, Any], drive: Drive) -> None:
 
 
 def _evaluate(asked: Mapping[str, Any], numbers: Mapping[str, Any]) -> Response:
-    """Hand numbers to the core as columns of doubles, and its terms back in the shape of the arguments."""
+    """Pass numbers to the core as columns of doubles; return its terms in the shape of the arguments."""
     try:
         question = json.dumps(asked, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -250,7 +250,7 @@ def _evaluate_arrays(question: str, numbers: Mapping[str, Any], arrays: Sequence
         names = ", ".join(arrays)
         problem = " ".join(str(error).split())
         raise _core.HeadstartError(f"{names}: {problem}; allowed: arrays of numbers that broadcast") from error
-    # A single number stays one.
+    # A single number is not broadcast.
     columns = [
         (name, np.ascontiguousarray(each if each.size == 1 else np.broadcast_to(each, shape)).ravel())
         for name, each in given.items()

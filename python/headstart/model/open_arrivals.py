@@ -1,4 +1,4 @@
-"""The model of requests that arrive at a disk by the clock, and the simulation beside it."""
+"""The model of open arrivals at a disk, compared with the simulation."""
 
 import dataclasses
 import json

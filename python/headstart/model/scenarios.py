@@ -110,7 +110,7 @@ def compared(
     runs: int,
     progress: Callable[[float], object] | None,
 ) -> Check:
-    """Return `modelled` beside what `of_run` finds in `runs` simulations, whose seeds follow the scenario's."""
+    """Return `modelled` with the results of `of_run` from `runs` simulations, whose seeds follow the scenario's."""
     if runs < 1:
         raise _core.HeadstartError(f"runs: {runs} is out of range; allowed: a whole number from 1")
     results: list[dict[str, float]] = []

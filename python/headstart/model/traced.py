@@ -1,4 +1,4 @@
-"""The file-system model of a recorded program, and the simulation beside it."""
+"""The file-system model of a recorded program, compared with the simulation."""
 
 import dataclasses
 import json

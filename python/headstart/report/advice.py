@@ -14,7 +14,7 @@ from headstart.runs.plan import LOOSE
 from headstart.sizes import bytes_text, size_text
 
 FAR = 10.0
-"""Further above the bound than this many times, the distance is given as a factor."""
+"""From this multiple of the bound on, the distance is given as a factor."""
 
 
 def policy_text(timed: Timed) -> str:
@@ -84,7 +84,7 @@ def advice_shown(console: Console, done: Advice) -> None:
         else:
             console.print("  to type: nothing")
         for line in each.commands:
-            # A line to copy is never broken.
+            # Never break a line that is to be copied.
             console.print(f"    {plain(line)}", markup=False, soft_wrap=True)
     console.print()
     for note in done.notes:

@@ -54,7 +54,7 @@ def advice_page(done: Advice) -> str:
 
 
 def plain_lines(text: str) -> str:
-    """Return lines without control characters of their own."""
+    """Return lines with their control characters escaped."""
     return "\n".join(plain(line) for line in text.split("\n"))
 
 

@@ -21,10 +21,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 
 WIDTH, HEIGHT = 380, 260
-"""Of one panel, in points."""
+"""Size of a panel in points."""
 
 SCALE = 2.0
-"""Pixels of a PNG for each point."""
+"""Pixels per point of a PNG."""
 
 
 def altair(needed_for: str) -> Any:
@@ -70,7 +70,7 @@ def styled(chart: "Chart") -> "Chart":
 def log_ticks(values: Sequence[float]) -> list[float]:
     """Return the ticks of a logarithmic scale that holds `values`, from its lower to its upper end.
 
-    1, 2, 5 of each decade; over more than three decades only powers of ten, of which an end is one too.
+    1, 2, 5 of each decade; over more than three decades only powers of ten, including the ends.
     """
     low, high = min(values), max(values)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -100,7 +100,7 @@ def svg(chart: "Chart") -> str:
 
 
 def _specification(chart: "Chart") -> str:
-    """Return the chart in JSON: a control character, from a file's name say, would end the process in vl-convert."""
+    """Return the chart as escaped JSON: a control character, for example of a file name, would crash vl-convert."""
     return json.dumps(_plain(json.loads(chart.to_json())))
 
 

@@ -15,7 +15,7 @@ from headstart.report.panels import device_table, level_table, prefetch_figure
 from headstart.runs.rows import Comparison, Row
 
 DRAWN_MAX = 12
-"""Settings that have figures of their own: the tables have all."""
+"""Maximum number of settings with figures of their own; the tables have all."""
 
 
 def comparison_page(done: Comparison) -> str:
@@ -83,7 +83,7 @@ def _content(done: Comparison) -> tuple[list[str], list[Figure]]:
 
 
 def _labelled(row: Row) -> dict[str, Any]:
-    """Return a row's columns; its policy, with the coordinator of levels, in words that a picture can hold."""
+    """Return a row's columns, with policy and coordinator as one escaped label."""
     return {**row.to_dict(), "policy": plain(row.label), "coordinator": None}
 
 
@@ -124,7 +124,7 @@ def _sentence(what: str, row: Row) -> str:
 
 
 def _curves(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> list[Figure]:
-    """Return elapsed time over devices, caches, disks and depths, of those that differ between the runs."""
+    """Return elapsed time over those of devices, caches, disks and depths that differ between the runs."""
     figures = []
     for column in ("device", "cache", "disks"):
         if column in columns:
@@ -142,7 +142,7 @@ def _curves(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> list[Figu
 def _depths(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
     """Return the points of a policy that was run with several values of one key, such as linux:read_ahead=1MiB.
 
-    A run of the policy without the key is at the key's default.
+    A run without the key has the key's default.
     """
     given = {row["policy"]: policy_keys(row["policy"]) for row in rows if not set("/,") & set(row["policy"])}
     named = [(keys["name"], key) for keys in given.values() for key in keys if key not in ("name", "replacement")]

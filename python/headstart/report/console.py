@@ -19,9 +19,9 @@ from headstart.sizes import bytes_text
 
 BAR_COLUMNS = 22
 PARTS = (("compute", "█", "green"), ("driver", "▓", "yellow"), ("overhead", "▒", "cyan"), ("stall", "░", "red"))
-"""The parts of elapsed time, how a bar draws them, in the order of the bar."""
+"""The parts of elapsed time and their glyphs, in the order of the bar."""
 POLICY_COLUMNS = 20
-"""A policy's longer name is broken at its colons where the table does not fit otherwise."""
+"""Longer policy names are broken at colons if the table does not fit otherwise."""
 UNBOUNDED = 100_000
 """Columns of a console on which everything fits."""
 SHARED = {
@@ -41,7 +41,7 @@ class Column:
     name: str
     text: Callable[[Row], str]
     dropped: int = 0
-    """Columns that do not fit go in this order, from 1; 0 stays."""
+    """Order in which columns that do not fit are dropped, from 1; 0: never."""
 
 
 def comparison_shown(console: Console, done: Comparison) -> None:
@@ -101,7 +101,7 @@ def _frames(row: Row) -> str:
 
 
 def _unit(done: Comparison) -> tuple[float, str]:
-    """Return the unit of the times, by the longest of them."""
+    """Return a unit of time that suits the longest run."""
     longest = max(row.result.elapsed_ns for row in done.rows)
     if longest >= 100_000_000:
         return 1e9, "s"
@@ -166,7 +166,7 @@ def _table(
 
 
 def _parts_ns(row: Row) -> int:
-    """Return the sum of the bar's parts: of several processes it is more than elapsed time."""
+    """Return the sum of the bar's parts, which exceeds elapsed time if there are several processes."""
     return sum(int(getattr(row.result, f"{name}_ns")) for name, _, _ in PARTS)
 
 
@@ -176,7 +176,7 @@ def stacked_bar(row: Row, longest_ns: int) -> str:
     done_ns, drawn = 0, 0
     for name, glyph, colour in PARTS:
         done_ns += getattr(row.result, f"{name}_ns")
-        # Ends are rounded, not lengths: the whole bar is never off by more than half a column.
+        # Round ends, not lengths, so that the whole bar is never off by more than half a column.
         end = round(BAR_COLUMNS * done_ns / longest_ns) if longest_ns else 0
         if end > drawn:
             pieces.append(f"[{colour}]{glyph * (end - drawn)}[/]")
@@ -225,7 +225,7 @@ def settings_text(done: Comparison) -> list[str]:
 
 
 def _whose(rows: list[Row], done: Comparison) -> Iterable[str]:
-    """Return the shortest names for some of the rows: their devices or policies where these tell them apart."""
+    """Return the shortest names for some of the rows: devices or policies if these identify them."""
     others = [row for row in done.rows if row not in rows]
     tells: tuple[Callable[[Row], str], ...] = (lambda row: row.setting.device, lambda row: row.policy)
     for name in tells:
@@ -235,7 +235,7 @@ def _whose(rows: list[Row], done: Comparison) -> Iterable[str]:
 
 
 def _policies(scenario: Mapping[str, Any]) -> Iterable[str]:
-    """Return each policy with its keys; of several levels with the level's name."""
+    """Return each policy with its keys; with several levels, also the level's name."""
     levels = scenario.get("level")
     for level in levels or [scenario]:
         keys = {key: value for key, value in level["policy"].items() if key not in ("name", "replacement", "files")}

@@ -59,7 +59,7 @@ def _measures(done: Curve) -> dict[str, Cell]:
 
 
 def _tables(console: Console, done: Curve, title: str, cell: Cell) -> None:
-    """Print a table, or several below each other where not all policies fit."""
+    """Print a table, or several below each other if not all policies fit."""
     policies = done.policies
     cells = {policy: [cell(point) for point in done.of(policy)] for policy in policies}
     widths = {policy: max(len(plain(policy)), *map(len, column)) + 2 for policy, column in cells.items()}

@@ -68,7 +68,7 @@ def _arm_panels(alt: Any, device: Device, survey: Survey) -> list[Any]:
 
 
 def _ends(device: Device, survey: Survey) -> list[dict[str, float]]:
-    """Return both ends of each zone, in order; a drive may tell of fewer sectors than its zones hold."""
+    """Return both ends of each zone, in order; a drive may report fewer sectors than its zones hold."""
     capacity = (device.capacity_bytes or 0) // SECTOR_BYTES
     ends: list[dict[str, float]] = []
     for zone in survey.zones:

@@ -16,7 +16,7 @@ REFERENCES_MAX = 200
 PROCESSES_MAX = 16
 DISKS_MAX = 16
 COLUMNS_MIN, COLUMNS_MAX = 64, 1_600
-"""Of a whole drawing."""
+"""Minimum and maximum width of a whole drawing."""
 LABEL = 9
 """Columns before the time axis."""
 RUN, STALL, BARRIER = "·", "░", "▒"
@@ -62,7 +62,7 @@ def drawing(timeline: Timeline, width: int) -> Iterator[str]:
 
 
 class _Scale:
-    """From times to columns."""
+    """Maps times to columns."""
 
     def __init__(self, timeline: Timeline) -> None:
         ends = [int(event.get("end_ns", 0)) for event in timeline.events]
@@ -75,7 +75,7 @@ class _Scale:
         name = max((len(_name(timeline, event["blocks"])) for event in timeline.of("reference")), default=1)
         times = [event[key] for event in timeline.events for key in ("start_ns", "end_ns") if key in event]
         step = math.gcd(*times, self.elapsed_ns)
-        # A short run takes most of a line.
+        # Stretch a short run over most of a line.
         each = max(math.ceil((name + 1) * step / gap), COLUMNS_MIN * step // self.elapsed_ns)
         if self.elapsed_ns // step * each <= COLUMNS_MAX:
             self.columns = self.elapsed_ns // step * each
@@ -131,7 +131,7 @@ def _rows(timeline: Timeline, scale: _Scale) -> Iterator[tuple[str, list[str]]]:
         }
         for event in timeline.of("reference"):
             if event["process"] == index:
-                # What was waited for is had when the wait ends.
+                # A block that was waited for arrives when the wait ends.
                 start: int = event["start_ns"]
                 at = start if event["outcome"] == "hit" else waits.get(start, start)
                 _write(row, scale.column(at), _name(timeline, event["blocks"]))
@@ -158,10 +158,10 @@ def _disks(timeline: Timeline, scale: _Scale) -> Iterator[tuple[str, list[str]]]
             _fill(row, begin, end, "?")
             continue
         _fill(row, begin, max(end, begin + 1), FETCH[event["kind"]])
-        # The last column of a request is a gap, so that one behind another is told apart.
+        # Leave the last column of a request empty, to separate it from the next one.
         if end - begin > 1:
             row[end - 1] = " " if end < len(row) and end - begin > 2 else row[end - 1]
-        # The name of a short request may go beyond its end; the next one writes over it.
+        # The name of a short request may extend beyond its end; the next request overwrites it.
         _write(row, begin, _name(timeline, event["blocks"]))
     for (disk, lane), row in sorted(rows.items()):
         yield f"disk {disk}" + (f".{lane}" if lane else ""), row or [" "] * scale.columns

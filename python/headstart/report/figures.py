@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """A chart with a name, which files and anchors take, and a caption in words."""
+    """A chart with a caption, and a name for files and anchors."""
 
     name: str
     chart: "Chart"
@@ -55,7 +55,7 @@ def _panels(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _responsive(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the chart as wide as its place; several plots in one keep their width, and their place scrolls."""
+    """Return the chart at the width of its place; several plots in one keep their width, and their place scrolls."""
     spec = _hoverable(spec)
     if {"facet", "repeat", "spec"} & set(spec) or {"row", "column", "facet"} & set(spec.get("encoding", {})):
         return spec
@@ -63,7 +63,7 @@ def _responsive(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hoverable(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the chart with points on its lines that are not seen but give hints: a line has none between its ends."""
+    """Return the chart with invisible points on its lines: a line itself shows no tooltip between its ends."""
     mark = spec.get("mark")
     if "layer" in spec:
         return {**spec, "layer": [_hoverable(each) for each in spec["layer"]]}

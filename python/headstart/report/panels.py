@@ -12,7 +12,7 @@ from headstart.results import Disk, Level
 
 
 def prefetch_figure(name: str, rows: Sequence[Mapping[str, Any]], on: str = "") -> Figure | None:
-    """Return the figure of blocks prefetched, of the rows that prefetch; `None` if there are none."""
+    """Return a figure of the blocks prefetched by all rows that prefetch; `None` if there are none."""
     prefetching = [row for row in rows if row["prefetches"]]
     if not prefetching:
         return None
@@ -40,7 +40,7 @@ def level_table(levels: Mapping[str, Sequence[Level]]) -> str:
 
 
 def device_table(devices: Mapping[str, Sequence[Disk]], of: str = "policy") -> str:
-    """Return a table of what the devices of each run did, all disks together."""
+    """Return a table of the device statistics of each run, all disks together."""
     header = (of, "requests", "busy", "service ms", "response ms", "queue ms", "buffer hits", "merged")
     lines = []
     for name, disks in devices.items():

@@ -82,7 +82,7 @@ def recording_figures(found: Mapping[str, Any]) -> list[Figure]:
 
 
 def _marks(found: Mapping[str, Any], reads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the reads with their places: the pages of each file that are read, file after file."""
+    """Return the reads with their places on an axis of all pages read, file after file."""
     lowest: dict[int, int] = {}
     highest: dict[int, int] = {}
     for read in reads:
@@ -90,7 +90,7 @@ def _marks(found: Mapping[str, Any], reads: Sequence[Mapping[str, Any]]) -> list
         lowest[file] = min(lowest.get(file, read["start"]), read["start"])
         highest[file] = max(highest.get(file, 0), read["start"] + read["pages"])
     order = list(dict.fromkeys(read["file"] for read in reads))
-    # Metadata is scattered over the whole device: there its reads stand one after another.
+    # Metadata is scattered over the whole device, so its reads are placed one after another.
     is_device = [file["kind"] == "device" for file in found["files"]]
     counts = collections.Counter(read["file"] for read in reads)
     sizes = [counts[file] if is_device[file] else highest[file] - lowest[file] for file in order]

@@ -12,7 +12,7 @@ from headstart.report.text import time_text
 from headstart.simulation import PARTS, Result
 
 PROCESSES_MAX = 64
-"""Processes in a picture."""
+"""Maximum number of processes in a picture."""
 
 
 def simulation_page(name: str, result: Result) -> str:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from headstart.sweeps import Sweep
 
 SERIES_MAX = 18
-"""Lines in a panel: as many as differ in colour and dash."""
+"""Maximum number of lines in a panel: as many as differ in colour and dash."""
 PANELS_MAX = 24
 ROWS_MAX = 500
-"""Rows of the table: the Parquet file has all."""
+"""Maximum number of rows of the table; the Parquet file has all."""
 PANEL_WIDTH, PANEL_HEIGHT = 300, 190
 REPLICATE = "seed"
-"""A key whose values repeat a run: a point is their mean."""
+"""A key whose values repeat a run; a point is their mean."""
 MEASURES = {"elapsed_ns": "elapsed time (s)", "stall_ns": "stall (s)", "fetches": "fetches"}
 
 
@@ -85,8 +85,8 @@ def _content(done: "Sweep") -> tuple[list[str], list[Figure]]:
 def axes(rows: Sequence[Mapping[str, Any]], varying: Sequence[str]) -> tuple[str | None, str | None, list[str]]:
     """Return the key along x, that of the lines, and those of the panels.
 
-    x is the numeric key with the most values; the lines are the key of words with the most values that still differ
-    in colour and dash. Repetitions of a run are no axis where there is another one.
+    x is the numeric key with the most values. The lines are the text key with the most values that still differ in
+    colour and dash. Repetitions of a run are an axis only if there is no other.
     """
     sizes = {key: len({row[key] for row in rows}) for key in varying}
     keys = [key for key in varying if key != REPLICATE] or list(varying)
@@ -126,7 +126,7 @@ def _chart(
         values = [{"series": line, "x": place, "y": sum(each) / len(each)} for (line, place), each in points.items()]
         chart = plot.lines(values, plain(x), title)
         sized = chart.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT) if panels else chart
-        # A line for each key: whole titles in narrow panels.
+        # One line per key, so that whole titles fit into narrow panels.
         charts.append(sized.properties(title={"text": plain(name).split(", "), "limit": 0}) if name else sized)
     return charts[0] if len(charts) == 1 else altair("sweep --html").concat(*charts, columns=3)
 

@@ -10,7 +10,7 @@ def time_text(nanoseconds: float) -> str:
 
 
 def duration_text(nanoseconds: float, digits: int = 3) -> str:
-    """Return a time with at least so many digits, in the unit in which it is below 1,000 after rounding."""
+    """Return a time with at least `digits` digits, in the unit in which it is below 1,000 after rounding."""
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
         rounded = float(f"{nanoseconds / size:.{digits}g}")
         if abs(rounded) >= 1:

@@ -17,7 +17,7 @@ ANALYSIS = ("sizes_by_power_of_two", "reuse", "popularity", "windows")
 """Keys of the summary that are shown in words and pictures, not as they are."""
 BARS = "▁▂▃▄▅▆▇█"
 COLUMNS = 48
-"""Of a line over time."""
+"""Width of a line over time."""
 
 FIT_MIN = 0.8
 """Minimum coefficient of determination for naming a distribution; chosen here, not taken from a source."""

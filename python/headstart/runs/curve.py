@@ -39,7 +39,8 @@ SMALLEST_SHARE = 1e-3
 """The smallest size by default, as a share of the distinct blocks."""
 DEFAULT_SEEDS = 4
 EXTENT = "1MiB"
-"""Of a sample for runs: longer than Linux reads ahead by default, and so than most sequences that a policy sees."""
+"""Unit of a sample for runs: longer than Linux's default read-ahead, and therefore than most sequences that a policy
+sees."""
 MINIATURE_MIN = 16
 """Blocks of a cache below which a sampled cache is inaccurate; as in the core."""
 
@@ -217,7 +218,7 @@ def curve(
         _check_name(policy)
     names = list(dict.fromkeys(full_name(policy) for policy in policies))
     chosen = {**selection(path, pid, process), **(workload or {})}
-    # A cache of one block fits everywhere: each run has its own.
+    # A cache of one block is always valid; each run sets its own.
     planned = plan(
         trace,
         policies=names,
@@ -287,7 +288,7 @@ def curve(
 
 
 def _as_large_as_a_sample(found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return what was found without sizes of less than one sampled block, and a note on them: samples cannot tell."""
+    """Return the findings without sizes below one sampled block, which samples cannot measure, and a note on them."""
     per_block = found["block_bytes"] or found["distinct_bytes"] / max(found["distinct_blocks"], 1)
     least = per_block / found["rate"]
     kept = [found["rate"] == 1.0 or size["bytes"] >= least for size in found["sizes"]]
@@ -343,7 +344,7 @@ def _of_line(policy: str, line: Mapping[str, Any], found: Mapping[str, Any]) -> 
 
 
 def _distinct(sizes: Sequence[Any], values: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Return sizes and values without those of a size that is there already: shares of few blocks come to the same."""
+    """Return sizes and values without duplicates: different shares of few blocks may give the same size."""
     kept: dict[int, tuple[Any, Any]] = {}
     for size, value in zip(sizes, values, strict=True):
         kept.setdefault(size["bytes"], (size, value))

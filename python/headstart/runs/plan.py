@@ -19,7 +19,7 @@ DEFAULT_DEVICE = "nvme"
 """The device if none is given."""
 DEFAULT_CACHE = "10MiB"
 LOOSE = 2.0
-"""A lower bound that is further below the fastest run than this many times says little."""
+"""A lower bound says little if it is below the fastest run by more than this factor."""
 SAYS_LITTLE = (
     f"the lower bound says little where it is more than {LOOSE:g} times below the fastest: it leaves out the order of "
     "reads, turns of a disk, and what a small cache fetches again"
@@ -29,9 +29,9 @@ AT_ONCE = (
     "--set workload.processes=merged makes them one reader"
 )
 BOUNDED = "linux"
-"""The policy of which the lower bound is computed. One that fetches many blocks with one request has the least bound.
+"""The policy whose lower bound is computed. One that fetches many blocks with one request has the lowest bound.
 
-One bound for all keeps a row the same whatever stands beside it."""
+One bound for all policies makes a row independent of the others."""
 BASELINE = "demand"
 """The baseline of saved time: no prefetching, and the default replacement."""
 
@@ -87,13 +87,13 @@ class Plan:
     defaulted: bool = False
     """Whether the caller named no policies."""
     suits: bool = False
-    """Whether the workload is a trace alone, which the plan is to suit."""
+    """Whether the workload is only a trace, to which the plan is to be adapted."""
     at_once: bool = False
-    """Whether the trace's processes read at once, and are replayed side by side."""
+    """Whether the trace's processes read concurrently, and are replayed concurrently."""
     is_fitting: bool = False
     """Whether it is known to suit the trace."""
     left_out: tuple[str, ...] = ()
-    """Default policies that the trace is not fit for: it has no addresses."""
+    """Default policies left out because the trace has no addresses."""
     traces: Traces = dataclasses.field(default_factory=Traces, compare=False, repr=False)
     """The traces that the runs share."""
 
@@ -177,10 +177,10 @@ class Plan:
         return found
 
     def fitting(self) -> "Plan":
-        """Return the plan as it suits the trace.
+        """Return the plan adapted to the trace.
 
-        Default policies that need addresses are left out if the trace has none. Processes that read at once are
-        replayed side by side, if the scenario does not say how.
+        Default policies that need addresses are left out if the trace has none. Processes that read concurrently are
+        replayed concurrently, unless the scenario says otherwise.
 
         Raises:
             HeadstartError: The trace has no addresses, and the caller has named a policy that needs them.
@@ -205,7 +205,7 @@ class Plan:
             return self
         if not self.defaulted:
             scenario, overrides = self.run_of(unfit[0])
-            # The core refuses it in its own words.
+            # The core reports the error.
             simulate(scenario, overrides=[*overrides, "workload.limit=1"], traces=self.traces)
         names = tuple(dict.fromkeys(str(case.policy) for case in unfit))
         rest = tuple(policy for policy in self.policies if policy not in names)
@@ -269,7 +269,7 @@ class Plan:
             except InternalError:
                 raise
             except HeadstartError as error:
-                # It may be this policy's alone: the others go on.
+                # The error may concern only this policy, so the others continue.
                 return error
 
         results = run_all(outcome_of, runs, jobs=jobs, stop=stop, progress=progress)
@@ -316,7 +316,7 @@ def no_addresses(policies: Sequence[str]) -> str:
 
 
 def refuse_writes_only(workload: Mapping[str, Any], references: int, writes: int) -> None:
-    """Refuse a workload whose writes pass by and that reads nothing: there is nothing to compare."""
+    """Refuse a workload that only writes, if writes are written back: there is nothing to compare."""
     if workload.get("writes") == "back" and references == writes:
         name = workload.get("trace") or workload.get("generator") or "the workload"
         raise HeadstartError(f"{name}: reads nothing, all requests are writes; allowed: a trace with reads")

@@ -45,7 +45,7 @@ class _Named:
     """As the caller wrote it."""
     setting: Setting
     coordinator: str | None
-    """Between levels; `None` of one level."""
+    """Between levels; `None` with one level."""
 
     @property
     def disks(self) -> int:

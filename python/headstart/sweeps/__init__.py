@@ -44,13 +44,13 @@ class Sweep:
         return rows
 
     def failed(self) -> list[str]:
-        """Return the failed runs in words: what they were, and the error."""
+        """Return the failed runs as text: their values, and the error."""
         _, pq = pyarrow()
         found = pq.read_table(self.path, columns=[*self.keys, "error"], filters=[("error", "!=", "")]).to_pylist()
         return [f"{', '.join(f'{key}={row[key]}' for key in self.keys)}: {row['error']}" for row in found]
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return the rows as a pandas frame; what a failed run lacks is <NA>."""
+        """Return the rows as a pandas frame; missing values of a failed run are <NA>."""
         import pandas as pd
 
         pa, pq = pyarrow()
@@ -113,7 +113,7 @@ def run(
         HeadstartError: The grid is wrong, the folder belongs to another grid, or the cluster does not respond.
     """
     if importlib.util.find_spec("pyarrow") is None:
-        # With an error that says so.
+        # Raises an error that says so.
         pyarrow()
     if workers is not None and workers < 1:
         raise HeadstartError(f"workers: {workers}; allowed: whole numbers from 1")
@@ -155,7 +155,7 @@ def _run(
     marks = {name: mark for name, path in located.items() if (mark := _mark(path)) is not None}
     with folder.named():
         folder.check_traces(marks)
-    # Needed at the end, and slow to load: meanwhile.
+    # Needed only at the end, but slow to load.
     threading.Thread(target=_load_pyarrow, daemon=True).start()
     if cluster is None:
         from headstart.sweeps import pool
@@ -170,19 +170,19 @@ def _run(
 
 
 def _load_pyarrow() -> None:
-    # What is wrong with it is said where it is used.
+    # Errors are reported where it is used.
     with contextlib.suppress(Exception):
         pyarrow()
 
 
 def _by_trace(cases: Sequence[Case]) -> list[Case]:
-    """Return the runs with those of one trace together: each worker decodes a trace once, and few at a time."""
+    """Return the runs grouped by trace, so that each worker decodes a trace once, and few at a time."""
     order = {trace: place for place, trace in enumerate(dict.fromkeys(case.trace for case in cases))}
     return sorted(cases, key=lambda case: order[case.trace])
 
 
 def _located(trace: str, grid: Grid, *, fetch: bool) -> str:
-    """Return where a trace is: fetched, or beside the grid where it is not in the working folder."""
+    """Return the path of a trace: fetched, or in the grid's folder if it is not in the working folder."""
     from headstart.sweeps import remote
 
     if remote.is_url(trace):

@@ -23,7 +23,7 @@ from headstart.sweeps.grid import Case
 from headstart.sweeps.tally import Tally
 
 TASKS_EACH = 4
-"""Runs that are with the scheduler, for each thread of the cluster."""
+"""Runs submitted to the scheduler per thread of the cluster."""
 LOOK_EVERY_S = 0.05
 WORKERS_EVERY_S = 2.0
 CONNECT_S = 5
@@ -31,12 +31,12 @@ CONNECT_S = 5
 
 @functools.cache
 def _traces() -> Traces:
-    """Return what the runs of one worker process share."""
+    """Return the traces shared by the runs of one worker process."""
     return Traces()
 
 
 def task(scenario: Mapping[str, Any], overrides: tuple[str, ...], trace: str | None, local: str | None) -> Any:
-    """Run one case on a worker; return its row, or the text of an error that would befall every run there."""
+    """Run one case on a worker; return its row, or the text of an error that every run there would have."""
     if local is not None:
         if remote.is_url(local):
             try:
@@ -69,7 +69,7 @@ def client(address: str) -> Iterator[Any]:
     if not re.fullmatch(r"[a-z]+://[^\s:]+:\d+", address):
         problem = f"--cluster: {plain(address)}: is no address"
         raise HeadstartError(f"{problem}; allowed: the address that `dask scheduler` prints, tcp://HOST:PORT")
-    # Its own words, several lines each, on a lost connection: what matters is said here.
+    # Suppress its messages of several lines on a lost connection; the error is reported here.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         found = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
@@ -81,7 +81,7 @@ def client(address: str) -> Iterator[Any]:
     try:
         yield found
     except BaseException:
-        # A scheduler that is gone, or Ctrl-C: closing would wait. It forgets the tasks of a client that is gone.
+        # After a lost scheduler or Ctrl-C, closing would block. The scheduler drops the tasks of a client that is gone.
         threading.Thread(target=found.close, kwargs={"timeout": 1}, daemon=True).start()
         raise
     found.close()
@@ -137,7 +137,7 @@ def run(
             elif connected.status != "running":
                 raise _gone()
             elif time.monotonic() > looked + WORKERS_EVERY_S:
-                # There may be more of them now.
+                # There may be more workers now.
                 submit()
                 looked = time.monotonic()
             tell()
@@ -151,7 +151,7 @@ def _gone() -> HeadstartError:
 
 @contextlib.contextmanager
 def _reached() -> Iterator[None]:
-    """What distributed cannot reach any more is said in our words."""
+    """Report connection errors of distributed in our own words."""
     try:
         yield
     except OSError as error:

@@ -33,10 +33,10 @@ from headstart.sweeps.rows import FIGURES
 
 FORMAT = 1
 BATCH = 1 << 14
-"""Rows of a group of the Parquet file."""
+"""Rows per row group of the Parquet file."""
 SYNC_EVERY_S = 1.0
 LOCK_WAIT_S = 2.0
-"""The workers of a sweep that was killed let go of its lock within this time."""
+"""The workers of a killed sweep release its lock within this time."""
 
 
 class Part:
@@ -47,7 +47,7 @@ class Part:
         self._synced = time.monotonic()
 
     def append(self, index: int, row: Mapping[str, Any]) -> None:
-        """Add a row. It outlives this process from now on, and the machine's next crash from the next second on."""
+        """Add a row. It survives the end of this process at once, and a crash of the machine after a second."""
         _write_all(self._descriptor, _line(index, row))
         now = time.monotonic()
         if now > self._synced + SYNC_EVERY_S:
@@ -55,7 +55,7 @@ class Part:
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Write out what the system still holds."""
+        """Flush the file to disk."""
         os.fsync(self._descriptor)
         os.close(self._descriptor)
 
@@ -72,7 +72,7 @@ class Folder:
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:
-        """For the duration of the block, what the system says of a file names the folder: fsync and the like do not."""
+        """For the duration of the block, add the folder to system errors: those of fsync and the like name no file."""
         try:
             yield
         except OSError as error:
@@ -81,7 +81,7 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[int]:
-        """Make the folder if there is none, and keep other sweeps out of it; yield the descriptor of the lock.
+        """Create the folder if there is none, and lock it against other sweeps; yield the descriptor of the lock.
 
         Raises:
             HeadstartError: Another sweep runs there, or it holds something else.
@@ -99,7 +99,7 @@ class Folder:
                 self._parts.mkdir(exist_ok=True)
             yield descriptor
         finally:
-            # With it goes the lock, whatever the system says.
+            # This releases the lock, even if it fails.
             with contextlib.suppress(OSError):
                 os.close(descriptor)
 
@@ -146,7 +146,7 @@ class Folder:
             "keys": list(self.grid.axes),
         }
         if not _is_there(self._manifest) or not (_is_there(self.results) or _found(self._parts, "*.jsonl")):
-            # Nothing has been run: a mistake in the grid may have been set right since.
+            # Nothing has been run, so an error in the grid may have been corrected.
             _write_manifest(self._manifest, {**own, "traces": {}})
             return
         name = plain(self.path)
@@ -168,7 +168,7 @@ class Folder:
             return _is_there(self.results)
 
     def check_traces(self, traces: Mapping[str, str]) -> None:
-        """Note what the traces are, by name; refuse to go on if one has changed since the sweep was begun.
+        """Record the versions of the traces by name; refuse to continue if one has changed since the sweep began.
 
         Raises:
             HeadstartError: One has changed.
@@ -177,7 +177,7 @@ class Folder:
         for trace, mark in traces.items():
             name = without_credentials(trace)
             if name != trace:
-                # Of several versions of an object the query may tell which.
+                # The query may select one of several versions of an object.
                 name += f" {hashlib.sha256(trace.encode()).hexdigest()[:16]}"
             if there["traces"].setdefault(name, mark) != mark:
                 problem = f"{plain(name)}: has changed since the sweep in {plain(self.path)} was begun"
@@ -221,7 +221,7 @@ class Folder:
         return self._parts / f"{uuid.uuid4().hex}.jsonl"
 
     def finished(self) -> dict[int, tuple[Path, int]]:
-        """Return where the row of each finished run stands: its part, and the offset in it."""
+        """Return the location of the row of each finished run: its part, and the offset in it."""
         found: dict[int, tuple[Path, int]] = {}
         for part in _found(self._parts, "*.jsonl"):
             with part.open("rb") as file:
@@ -262,7 +262,7 @@ class Folder:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is such a path. `Path.exists` of some versions of Python also says no if that is not known."""
+    """Whether a path exists. `Path.exists` of some versions of Python also returns false if that is not known."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -279,7 +279,7 @@ def _found(folder: Path, pattern: str) -> list[Path]:
 
 
 def _line(index: int, row: Mapping[str, Any]) -> bytes:
-    """Return the line of a row in a part, with a checksum of what precedes that."""
+    """Return the line of a row in a part, ending with a checksum of the preceding text."""
     text = json.dumps([index, row], ensure_ascii=False).removesuffix("]")
     return f"{text}, {zlib.crc32(text.encode())}]\n".encode()
 
@@ -376,7 +376,7 @@ def _write_parquet(path: Path, grid: Grid, row: Any) -> None:
         columns.setdefault(name, pa.int64())
     columns.update({"error": pa.string(), "trace_sha256": pa.string(), "version": pa.string(), "schema": pa.int64()})
     schema = pa.schema(list(columns.items()))
-    # gzip has a checksum that every reader compares.
+    # gzip has a checksum that every reader verifies.
     with pq.ParquetWriter(path, schema, compression="gzip", write_statistics=True) as writer:
         lines: list[dict[str, Any]] = []
         for index, values in enumerate(grid.values()):
@@ -396,14 +396,14 @@ def _table(lines: Sequence[Mapping[str, Any]], schema: Any) -> Any:
     text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines).encode()
     return reader.read_json(
         io.BytesIO(text),
-        # In one block: a table of one piece.
+        # One block, so that the table has one piece.
         read_options=reader.ReadOptions(block_size=len(text) + 1, use_threads=False),
         parse_options=reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
 
 
 def _kind(values: Sequence[Any]) -> str:
-    """Return the type of a column of the grid: that of its values, or text where they are of several."""
+    """Return the type of a column of the grid: that of its values, or text if they have several."""
     if all(isinstance(value, bool) for value in values):
         return "truth"
     if any(isinstance(value, bool) for value in values) or not all(isinstance(value, int | float) for value in values):

@@ -27,7 +27,7 @@ from headstart.simulation import explain, located, source_of
 
 RUNS_MAX = 250_000
 TRIED_MAX = 1_000
-"""Runs that are checked, before the first one starts, for one that fits."""
+"""Maximum number of runs checked before the first one starts, to find one that is valid."""
 ALLOWED = 'a table [grid] of key paths and lists, such as "cache.blocks" = [320, 640]'
 
 
@@ -48,7 +48,7 @@ class Grid:
     scenario: Mapping[str, Any]
     axes: Mapping[str, Sequence[Any]]
     overrides: tuple[str, ...] = ()
-    """Laid over the scenario before the values of the grid."""
+    """Applied to the scenario before the values of the grid."""
     folder: Path = dataclasses.field(default_factory=Path)
     """Folder in which files that are not in the working folder are looked up."""
 
@@ -62,7 +62,7 @@ class Grid:
 
     def cases(self) -> Iterator[Case]:
         """Return the runs, in order."""
-        # Each value once: to look for files takes time.
+        # Each value once, since looking for files takes time.
         lists = [[f"{key}={toml_text(self._located(key, value))}" for value in self.axes[key]] for key in self.axes]
         for index, (values, given) in enumerate(zip(self.values(), itertools.product(*lists), strict=True)):
             yield Case(index=index, overrides=(*self.overrides, *given), trace=self._trace(values))

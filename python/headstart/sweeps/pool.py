@@ -28,7 +28,7 @@ DEATHS_MAX = 2
 
 
 class Worker:
-    """A process, and the runs that it has."""
+    """A process and the runs assigned to it."""
 
     def __init__(self, folder: Folder, lock: int) -> None:
         self.process = subprocess.Popen(
@@ -36,19 +36,19 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             process_group=0,
-            # Another sweep in the folder has to wait until the last worker of this one is gone.
+            # Another sweep in the folder must wait for the last worker of this one.
             pass_fds=(lock,),
         )
         self.cases: collections.deque[Case] = collections.deque()
         self.trace: str | None = None
         self.share = 0.0
         self.ahead = False
-        """Whether it gets the next run before it is done with one."""
+        """Whether it receives its next run before it has finished one."""
         self._rest = b""
         self.send({"scenario": folder.grid.base, "part": str(folder.new_part())})
 
     def send(self, what: Mapping[str, Any]) -> None:
-        """Give it a line; that it has died is seen when its output ends."""
+        """Send it a line; its death is noticed when its output ends."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(what, ensure_ascii=False).encode() + b"\n")

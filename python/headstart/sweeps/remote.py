@@ -41,7 +41,7 @@ def fetched(url: str) -> str:
     cache = folders().cache
     assert cache is not None
     try:
-        # What it knows of the object is to be fresh.
+        # Its metadata of the object must be fresh.
         system, path = fsspec.core.url_to_fs(url, skip_instance_cache=True)
         mark = f"{url}\n{system.ukey(path)}"
         target = cache / "traces" / hashlib.sha256(mark.encode()).hexdigest()[:32] / Path(path).name
@@ -50,7 +50,7 @@ def fetched(url: str) -> str:
     except HeadstartError:
         raise
     except Exception as error:
-        # Each store has errors of its own.
+        # Each store has its own exceptions.
         why = " ".join(str(error).split()) or type(error).__name__
         why = f"there is no such object ({why})" if isinstance(error, FileNotFoundError) else why
         raise HeadstartError(

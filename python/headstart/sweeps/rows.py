@@ -16,7 +16,7 @@ LAST = ("error", "trace_sha256", "version", "schema")
 FIGURES = tuple(
     name
     for name, field in Result.__dataclass_fields__.items()
-    # What does not compare, the cost of policies in Python, is none of the simulated run, and differs each time.
+    # Fields that do not compare, the cost of Python policies, are not part of the simulated run and differ each time.
     if field.type in (int, "int") and field.compare and name not in ("schema", "seed")
 ) + tuple(f"response_ns_{name}" for name in RESPONSE)
 """Columns of whole numbers; null where the run has failed."""
@@ -31,7 +31,7 @@ def run(
     traces: Traces,
     progress: Callable[[float, int], object] | None = None,
 ) -> dict[str, Any]:
-    """Run one case; `local` is where the trace `trace` lies on this machine, if that is not where its name says."""
+    """Run one case; `local` is the path of `trace` on this machine, if that differs from its name."""
     if local is not None and local != trace:
         overrides = (*overrides, f"workload.trace={json.dumps(local, ensure_ascii=False)}")
     try:
@@ -39,7 +39,7 @@ def run(
     except HeadstartError as error:
         text = str(error)
         if local is not None and trace is not None:
-            # The same words wherever the file lies.
+            # The message must not depend on the file's location.
             text = text.replace(local, trace)
         return failed(text)
     row: dict[str, Any] = {name: getattr(result, name) for name in ("seed", *FIGURES) if hasattr(result, name)}

@@ -7,7 +7,7 @@ from headstart.sweeps.peak import peak_bytes
 
 @dataclasses.dataclass
 class Tally:
-    """Counts of a sweep under way."""
+    """Counts of a running sweep."""
 
     runs: int
     before: int = 0
@@ -15,9 +15,9 @@ class Tally:
     done: int = 0
     """Finished by this one."""
     failed: int = 0
-    """Of these."""
+    """Failed runs among these."""
     under_way: float = 0.0
-    """Sum of the shares of the runs under way."""
+    """Sum of the shares done of unfinished runs."""
     workers: int = 0
     _peaks: dict[int, int] = dataclasses.field(default_factory=dict)
 
@@ -32,20 +32,20 @@ class Tally:
 
     @property
     def has_peaks(self) -> bool:
-        """Whether the workers say how much memory they have had: those of a cluster do not."""
+        """Whether the workers report their peak memory; those of a cluster do not."""
         return bool(self._peaks)
 
     @property
     def peak_bytes(self) -> int:
-        """The most memory of this process and its workers, each at its own time."""
+        """Sum of the peak memory of this process and of its workers."""
         return peak_bytes() + sum(self._peaks.values())
 
     @property
     def share(self) -> float:
-        """The share done of what this start has to do, 0 to 1."""
+        """The share done of this start's runs, 0 to 1."""
         return min((self.done + self.under_way) / max(self.runs - self.before, 1), 1.0)
 
     def text(self) -> str:
-        """Return how far it is, in words."""
+        """Return the progress as text."""
         failed = f", {self.failed:,} failed" if self.failed else ""
         return f"{self.before + self.done:,} of {self.runs:,} runs{failed}"

@@ -23,9 +23,9 @@ SHARE_EVERY_S = 0.2
 
 
 def main() -> None:
-    """Run what the sweep says until its input ends."""
+    """Perform the runs that the sweep requests, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Our own copies: nothing else may write into the conversation.
+    # Private copies, so that nothing else writes into the conversation.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     start = json.loads(sys.stdin.readline())
