@@ -9,8 +9,9 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::OnceLock;
 
 /// Signals forwarded if another process sent them. A terminal's signals reach the command directly.
 const HANDED_ON: [libc::c_int; 7] =
@@ -20,6 +21,8 @@ const HANDED_ON: [libc::c_int; 7] =
 static CHILD: AtomicI32 = AtomicI32::new(0);
 /// A signal that arrived before the command's pid was known; 0: none.
 static EARLY: AtomicI32 = AtomicI32::new(0);
+/// How the first command has ended.
+static ENDED: OnceLock<Status> = OnceLock::new();
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,33 @@ impl Status {
             Self::Signal(signal) => 128 + signal,
         }
     }
+}
+
+impl From<ExitStatus> for Status {
+    fn from(status: ExitStatus) -> Self {
+        status.code().map_or_else(|| Self::Signal(status.signal().unwrap_or(libc::SIGKILL)), Self::Code)
+    }
+}
+
+/// Waits for the command that [`start`] has started, for a program that is at fault itself: the command still is what its user
+/// wants to run. `None` if none was started.
+#[must_use]
+pub fn outlive() -> Option<Status> {
+    let child = CHILD.load(Ordering::SeqCst);
+    if child > 0 {
+        let mut status = 0;
+        // SAFETY: `status` lives. Another thread may have waited for the command in the meantime.
+        let waited = loop {
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            if waited >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                break waited;
+            }
+        };
+        if waited == child {
+            return Some(ExitStatus::from_raw(status).into());
+        }
+    }
+    ENDED.get().copied()
 }
 
 extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
@@ -154,9 +184,10 @@ impl Started {
     /// # Errors
     /// The system call fails.
     pub fn wait(&mut self) -> io::Result<Status> {
-        let status = self.child.wait()?;
+        let status = self.child.wait()?.into();
+        let _ = ENDED.set(status);
         CHILD.store(0, Ordering::SeqCst);
-        Ok(status.code().map_or_else(|| Status::Signal(status.signal().unwrap_or(libc::SIGKILL)), Status::Code))
+        Ok(status)
     }
 }
 
@@ -175,6 +206,20 @@ fn take_back(before: &[(libc::c_int, libc::sigaction)]) {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_outlives_a_fault() {
+        assert_eq!(outlive(), None);
+        let run = |script: &str| start(&["sh", "-c", script].map(OsString::from), None).expect("there is a shell");
+        let running = run("sleep 0.1; exit 7");
+        assert_eq!(outlive(), Some(Status::Code(7)));
+        drop(running);
+        let mut waited_for = run("kill -9 $$");
+        assert_eq!(waited_for.wait().expect("a child"), Status::Signal(libc::SIGKILL));
+        assert_eq!(outlive(), Some(Status::Signal(libc::SIGKILL)));
+    }
+
     #[test]
     fn numbers_in_digits() {
         for number in [0, 7, 10, 4_194_303, u32::MAX] {

@@ -5,10 +5,14 @@ use std::ffi::OsString;
 use std::panic;
 
 use headstart_hints::command::{end, fault, main as run};
+use headstart_host::child::outlive;
 
 fn main() {
     let words: Vec<OsString> = env::args_os().skip(1).collect();
-    // Not caught: the program is built without what unwinds, which would be read from the disk with it.
-    panic::set_hook(Box::new(|panic| end(fault(&panic.to_string()))));
+    // Not caught: the program is built without what unwinds, which would be read from the disk with it. The command goes on.
+    panic::set_hook(Box::new(|panic| {
+        let fault = fault(&panic.to_string());
+        end(outlive().unwrap_or(fault))
+    }));
     end(run(&words))
 }
