@@ -14,12 +14,12 @@
 //! A server's connection:
 //!
 //! 1. [`server::Handshake::new`] sends the greeting; while [`server::Handshake::advance`] returns
-//! [`server::Progress::Negotiating`], read [`server::Handshake::needed`] bytes, pass them with the [`Exports`], and
-//! write the output. It ends with a [`server::Session`].
+//!    [`server::Progress::Negotiating`], read [`server::Handshake::needed`] bytes, pass them with the [`Exports`], and
+//!    write the output. It ends with a [`server::Session`].
 //! 2. Read [`REQUEST_BYTES`] and pass them to [`server::Session::check`]: it returns a valid [`Request`] or a refusal
-//! to send, and in either case the number of payload bytes that follow (read or skip them).
+//!    to send, and in either case the number of payload bytes that follow (read or skip them).
 //! 3. Answer in any order: [`server::Session::done`], [`server::Session::failed`], [`server::Session::read_header`]
-//! followed by the data, [`server::Session::hole`], [`server::Session::block_status`].
+//!    followed by the data, [`server::Session::hole`], [`server::Session::block_status`].
 //!
 //! A client uses [`client::Client::connect`] with a [`Uri`], then [`client::Client::submit`] with any number of
 //! requests in flight, or blocking calls such as [`client::Client::read_at`].
