@@ -52,7 +52,7 @@ impl Pages {
         Self { count, numbered_max, numbering: RefCell::default() }
     }
 
-    /// Limits the numbered pages that nothing needs to `pages`.
+    /// Limits the number of unneeded pages that stay numbered to `pages`.
     pub fn number_at_most(&mut self, pages: usize) {
         self.numbered_max = pages;
     }

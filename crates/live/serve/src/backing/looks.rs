@@ -37,8 +37,8 @@ impl Trust {
 /// Tracks pages that were read directly. The second read of a page goes through the page cache, which keeps it: data
 /// read once is not kept, at the price of one more read of each page that is read again.
 ///
-/// Pages that share a bit are confused, so that one of them is kept one read early. When half of the bits are set, all
-/// are cleared.
+/// Pages that share a bit are mistaken for each other: one of them is kept one read early. When half of the bits are
+/// set, all are cleared.
 #[derive(Debug)]
 pub struct Touched {
     bits: Box<[AtomicU64]>,

@@ -21,7 +21,7 @@ impl MemBacking {
     /// Allocates `size_bytes` zeroes; memory is used when they are written.
     ///
     /// # Errors
-    /// The machine or a limit has less memory.
+    /// The machine has less memory, or a limit allows less.
     pub fn try_new(size_bytes: u64) -> io::Result<Self> {
         if let Some((room, whose)) = room().filter(|(room, _)| size_bytes > *room) {
             return Err(io::Error::other(format!("is more than {whose}, {}", Bytes(room).rounded())));

@@ -2,7 +2,8 @@
 //!
 //! A server that was restarted, or another one at the same address, may not have changes that were acknowledged but not
 //! flushed, and a new connection cannot detect that. Therefore a connection lost with unflushed changes is not replaced
-//! until [`Backing::renew`](super::Backing::renew) has dropped them from every cache; until then all requests fail.
+//! until [`Change::Renew`](crate::work::Change::Renew) says that no cache holds any of them; until then all requests to
+//! the server fail.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};

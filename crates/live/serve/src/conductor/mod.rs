@@ -163,7 +163,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         self.machine.pages()
     }
 
-    /// Limits the numbered pages that nothing needs to `count`.
+    /// Limits the number of unneeded pages that stay numbered to `count`.
     pub fn number_at_most(&mut self, count: usize) {
         self.machine.number_at_most(count);
     }
