@@ -50,8 +50,8 @@ impl From<ExitStatus> for Status {
     }
 }
 
-/// Waits for the command that [`start`] has started, for a program that is at fault itself: the command still is what its user
-/// wants to run. `None` if none was started.
+/// Waits for the command that [`start`] has started when this program itself fails, since the user still wants the
+/// command to run. `None` if none was started.
 #[must_use]
 pub fn outlive() -> Option<Status> {
     let child = CHILD.load(Ordering::SeqCst);

@@ -262,7 +262,7 @@ impl Connection {
             self.received += u64::from(self.payload.is_some()) * *read.as_ref().unwrap_or(&0) as u64;
             match read {
                 Ok(0) => return Err(Gone(None)),
-                // A short read emptied the socket: the system reports more data.
+                // A short read has emptied the socket: the system reports when there is more.
                 Ok(read) if read < room && !self.closed && !self.stream.is_encrypted() => self.readable = false,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
