@@ -19,6 +19,7 @@ from headstart_lab.studies.li07 import (
     STUDY,
     _claims,
     _drives,
+    _gap,
     _kernels,
     _latency,
     _reasons,
@@ -289,6 +290,29 @@ def test_four_read_aheads_stand_side_by_side() -> None:
     for row in beside[:16]:
         assert len(str(row.ours).split("; ")) == len(_kernels.READ_AHEADS)
     assert "printed 16 to 24: fixed-depth, linux, linux-2.6.10, linux-2.6.16 (%)" in beside[0].quantity
+
+
+@pytest.mark.usefixtures("few")
+def test_causes_of_the_gap_stand_side_by_side() -> None:
+    printed, figures, *changed = STUDY.run(["gap"], quiet)
+    assert printed.ours == "16 to 24; 10 to 35; 10 to 28; 52"
+    assert figures.quantity.startswith("as in the figures: One-Rand-10, Two-Rand-0, index searching, Two-Rand-0 on the")
+    assert len(str(figures.ours).split("; ")) == 4 and "(" not in str(figures.ours)
+    # Five changes of baseline and scheduler, two of mapped files, four on half of the array.
+    assert [len(str(row.ours).split("; ")) for row in changed] == [4] * 5 + [1] * 2 + [1] * 4
+    assert all(str(row.ours).count("%") == len(str(row.ours).split("; ")) for row in changed)
+    assert {row.input for row in changed if "on the array" in row.quantity and "index" not in row.quantity} == {"paper"}
+    assert {row.input for row in changed if "mapped" in row.quantity} == {"stand-in"}
+
+
+def test_the_share_of_the_gap_by_hand() -> None:
+    # 25 and 50 % where 10 to 35 is printed of a range, of which the ends are 15 points more; before, 0 to 11.1 %.
+    printed = {"x": (10.0, 35.0)}
+    figures = {"x": [runs(CP=10.0), runs(CP=9.0)]}
+    row = _gap._row("changed", {"x": [runs(CP=8.0), runs(CP=20 / 3)]}, printed, figures)
+    assert row.ours == "25.0 to 50.0 (189 %)"
+    assert _gap._row("", figures, printed, figures).ours == "0.0 to 11.1"
+    assert _gap._row("none", figures, printed, figures).ours == "0.0 to 11.1 (0 %)"
 
 
 def test_distance_from_what_is_printed() -> None:

@@ -11,6 +11,7 @@ from headstart_lab.studies._study import Study
 from headstart_lab.studies.li07 import (
     _charts,
     _drives,
+    _gap,
     _kernels,
     _latency,
     _raid5,
@@ -46,6 +47,7 @@ STUDY = Study(
         "raid5": _raid5.raid5,
         "kernels": _kernels.kernels,
         "baselines": _kernels.baselines,
+        "gap": _gap.gap,
         "programs": _traces.programs,
         "summary": _summary.summary,
         "sensitivity": _sensitivity.sensitivity,
