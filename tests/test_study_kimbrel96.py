@@ -141,6 +141,8 @@ def test_the_other_simulators_drive_stands_beside_its_column(rows: list[Row]) ->
     lightning = [each for each in rows if each.item == "table2" and "IBM 0661" in each.quantity]
     assert len(lightning) == 8
     assert all("its read-ahead is ours" in each.note and each.verdict in ("agrees", "differs") for each in lightning)
+    beyond = [each.quantity for each in lightning if "No schedule takes" in each.note]
+    assert beyond == ["CMU simulator (IBM 0661), synth on 1 disk by aggressive: elapsed (s)"]
 
 
 def test_published_figures_name_their_place() -> None:

@@ -9,7 +9,7 @@ import pytest
 from headstart import simulate
 from headstart.report.charts import svg
 from headstart_lab.studies._rows import VERDICTS, Row
-from headstart_lab.studies.shriver99 import STUDY, _charts, _compared, _figures, _grid
+from headstart_lab.studies.shriver99 import STUDY, _charts, _compared, _figures, _grid, _readings
 from headstart_lab.studies.shriver99 import _platform as platform
 from headstart_lab.studies.shriver99 import _published as paper
 from headstart_lab.studies.shriver99._runs import Pair
@@ -167,3 +167,21 @@ def test_what_is_drawn_has_pairs() -> None:
     assert list(drawn) == ["figure3"]
     assert set(_charts.PICTURES) <= set(STUDY.items)
     assert json.loads(drawn["figure3"].to_json())["layer"]
+
+
+def test_readings_of_the_disks_read_ahead() -> None:
+    half = _readings.Reading("", [1 / 1.17, 1 / 1.23])
+    assert half.longer == pytest.approx((0.17, 0.23)) and half.off == pytest.approx(0.0)
+    assert half.lower == pytest.approx((1 - 1 / 1.17, 1 - 1 / 1.23))
+    found = {each.words: each for each in _readings.tried()}
+    assert len(found) == 2 * 2 * 3 * 4 + 2, "each is another"
+    # Table 3's 17.28 ms for 64 KB, and three half turns more.
+    literal = found["slow machine: half a turn more for each disk request but the first"]
+    assert literal.ratios[0] == pytest.approx(17.28 / 26.28)
+    tables = found["the file system's prefetching in place of the disk's: Table 5 over 3, measured"]
+    assert tables.ratios[0] == pytest.approx(2.16 / 2.64)
+    rows = STUDY.run(["readings"], quiet)
+    assert rows[0].ours == sum(each.off <= 0.01 for each in found.values())
+    assert {row.verdict for row in rows} == {"not published"}
+    shown = [row.quantity for row in rows]
+    assert any("fast machine: half a turn more for each disk request but the first" in each for each in shown)

@@ -129,5 +129,6 @@ def _access(run: Outcome) -> Row:
         tolerance=ACCESS_TOLERANCE,
         note=f"simulated: {ACCESS_REQUESTS} reads at random over the whole drive, 100 ms apart: {told} ms. The paper "
         "takes its figure from the makers' sheet and says neither over which distances nor with which overhead: "
-        f"without ours it would be {run.service_ms - parts['overhead']:.2f} ms. The tolerance is ours",
+        f"without ours it would be {run.service_ms - parts['overhead']:.2f} ms, without the transfer "
+        f"{run.service_ms - parts['transfer']:.2f} ms. The tolerance is ours",
     )

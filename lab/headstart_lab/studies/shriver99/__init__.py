@@ -8,7 +8,7 @@ and all else is the drive's extracted file; one reading, and one overhead, was s
 """
 
 from headstart_lab.studies._study import Study
-from headstart_lab.studies.shriver99 import _charts, _compared, _findings, _sensitivity, _tables, _traces
+from headstart_lab.studies.shriver99 import _charts, _compared, _findings, _readings, _sensitivity, _tables, _traces
 from headstart_lab.studies.shriver99._runs import Lab
 
 STUDY = Study(
@@ -23,6 +23,7 @@ STUDY = Study(
         "table4": _tables.table4,
         "table5": _tables.table5,
         **_findings.ITEMS,
+        "readings": _readings.readings,
         "grid": _compared.grid,
         "sensitivity": _sensitivity.sensitivity,
         "traces": _traces.traces,

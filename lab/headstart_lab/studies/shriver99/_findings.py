@@ -14,7 +14,9 @@ READ_AHEAD_WHY: Final = {
     "simulated": "without read-ahead each request but the first finds its first sector just gone by, and waits for "
     "most of a turn, not for half of one",
     "by the equations": "equation (2) adds half a turn to each request but the first; how the paper comes to 17 to "
-    "23 %, from measurements with read-ahead and predictions without, it does not show",
+    "23 %, from measurements with read-ahead and predictions without, it does not show. None of the readings tried "
+    "gives both ends (item readings); the nearest, found by scanning, has a seek in a file's first request and half a "
+    "turn more once a cluster, for which the paper gives no ground",
 }
 CLOOK_WHY: Final = {
     "simulated": "",
