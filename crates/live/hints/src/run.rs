@@ -40,6 +40,8 @@ const IDLE: Duration = Duration::from_secs(20);
 const IDLE_LOOK_MS: i32 = 100;
 /// Why nothing is prefetched in a small control group.
 const NO_ROOM: &str = "the command may not fit into the memory of its control group";
+/// Why nothing is prefetched where there is no room for a thread.
+const NO_THREAD: &str = "the system gives no thread";
 /// Why nothing is prefetched where the trace would make the command wait.
 const BUSY: &str = "the kernel is still removing the trace of another run";
 /// What the command waits for that at most, as a share of its recorded time, and at least.
@@ -96,13 +98,18 @@ pub(super) fn run_whole(mut settings: Settings) -> Result<Finished, Error> {
     // The command is started beside all else: it waits for the trace alone, and of trusted hints for their head start.
     let (traced, is_traced) = channel();
     let (go, may_go) = channel();
-    let starting = thread::spawn({
+    let starting = thread::Builder::new().spawn({
         let (roots, command) = (settings.roots.clone(), settings.command.clone());
         let trusted = settings.trusted;
         let patience =
             (!list.ranges.is_empty()).then(|| if trusted { PATIENCE_TRUSTED } else { patience(list.elapsed_ns) });
         move || start(patience.map(|patience| (&roots, patience)), &command, &traced, &may_go)
     });
+    let Ok(starting) = starting else {
+        let ((traced, _), (go, may_go)) = (channel(), channel());
+        let _ = go.send(());
+        return left_alone(start(None, &settings.command, &traced, &may_go)?, &settings, &list, NO_THREAD);
+    };
     if !settings.trusted {
         let _ = go.send(());
     }
