@@ -1,6 +1,7 @@
 """`headstart advise` and `headstart.advise`."""
 
 import dataclasses
+import functools
 import json
 import random
 import re
@@ -17,15 +18,21 @@ from hypothesis import strategies as st
 import headstart
 from headstart import Advice
 from headstart.advice import DEVICES, DeviceAdvice
+from headstart.advice import runs as advice_runs
 from headstart.advice.commands import SHARED, commands
-from headstart.advice.runs import FORMER_KERNELS, LINUX, Measured, Run, Runs, candidates, ceiling, linux, linux_depth
+from headstart.advice.runs import LINUX, STORES, Measured, Run, Runs, depths, hinted, linux, linux_depth, stores
 from headstart.advice.search import choose
 from headstart.policies import rows
+from headstart.report.advice import headline
 from headstart.runs.compare import plan as planned
 from headstart.runs.rows import Setting
+from headstart.sizes import size_bytes
 from tests.conftest import CSCOPE_1, ROOT
 from tests.conftest import Run as Command
 
+EXAMPLES = sorted(
+    path.name for path in (ROOT / "examples" / "traces").iterdir() if not path.name.endswith(".files.csv.xz")
+)
 ALL_DEVICES = [entry["name"] for entry in headstart.catalog()["devices"] if entry["name"] != "uniform"]
 SEQUENTIAL = {"generator": "sequential", "blocks": 8192, "request_blocks": 16}
 SECONDS = 600.0
@@ -129,6 +136,78 @@ def test_without_a_device_four_stand_side_by_side() -> None:
     assert tuple(each.device for each in advice.devices) == DEVICES
     assert [each.profile for each in advice.devices] == ["seagate-exos-x20", *DEVICES[1:]]
     assert advice.notes[0] == "no cache is given: 5.00 MiB, all that the trace touches"
+
+
+@functools.cache
+def advised(name: str) -> tuple[Advice, int]:
+    """The advice for an example on the default devices, and how many runs it took."""
+    count = 0
+
+    def counted(*args: Any, **keys: Any) -> headstart.Result:
+        nonlocal count
+        result = headstart.simulate(*args, **keys)
+        count += 1
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(advice_runs, "simulate", counted)
+        advice = headstart.advise(example(name), workload=KEYS.get(name), seconds=SECONDS)
+    return advice, count
+
+
+def example(name: str) -> Path:
+    return ROOT / "examples" / "traces" / name
+
+
+KEYS = {"offsets.txt": {"request_size": "4KiB"}}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_what_is_not_run_changes_no_advice(name: str) -> None:
+    """Every depth, every setting of a store's clients and all hints are run where they are named: the same answer."""
+    few, _ = advised(name)
+    cache_bytes = few.devices[0].cache_bytes
+    assert cache_bytes is not None
+    named = [*depths(cache_bytes), *stores(1 << 40), *hinted(evicts=True)]
+    every = headstart.advise(example(name), workload=KEYS.get(name), seconds=SECONDS, policies=named)
+    for each, other in zip(few.devices, every.devices, strict=True):
+        assert (headline(each), each.recommended, each.linux) == (headline(other), other.recommended, other.linux)
+        assert each.cache_enough_blocks == other.cache_enough_blocks
+        of_all = {timed.policy: timed for timed in other.tried}
+        assert {timed.policy: timed for timed in each.tried}.items() <= of_all.items()
+
+
+def test_a_device_takes_some_twenty_runs() -> None:
+    """With all depths, all settings of all policies in the registry, and caches one by one, it would take 79."""
+    assert sum(count for _, count in map(advised, EXAMPLES)) <= 79 / 4 * len(DEVICES) * len(EXAMPLES)
+
+
+def test_what_the_lower_bound_excludes_is_not_run() -> None:
+    """A program that computes for 10 ms a read cannot gain by depth: only demand, Linux's default and hints run."""
+    slow = {"generator": "loop", "blocks": 300, "requests": 1000, "compute": "10ms"}
+    (each,) = headstart.advise(slow, device="nvme", seconds=SECONDS).devices
+    assert each.lower_bound_ns is not None and each.lower_bound_ns > 0.95 * each.demand.elapsed_ns
+    assert {timed.policy for timed in each.tried} == {"demand", LINUX, "just-in-time"}
+    assert each.verdict == "no benefit"
+
+
+def test_the_answer_for_the_start_of_a_long_trace_comes_first(run: Command) -> None:
+    long = {"generator": "sequential", "blocks": 70_000}
+    early: list[Advice] = []
+    advice = headstart.advise(long, device="nvme", seconds=SECONDS, sampled=early.append)
+    (first,) = early
+    assert first.sample_requests == advice.sample_requests == 30_000
+    assert not first.devices[0].confidence.confirmed and advice.devices[0].confidence.confirmed
+    assert first.devices[0].demand.elapsed_ns < advice.devices[0].demand.elapsed_ns
+    assert first.devices[0].lower_bound_ns is None and first.devices[0].cache_sweep == ()
+    headstart.advise({**long, "blocks": 700}, device="nvme", seconds=SECONDS, sampled=early.append)
+    assert len(early) == 1, "a short trace has only one answer"
+    words = ("--generator", "sequential", "--set", "workload.blocks=70000", "--device", "nvme,hdd")
+    done = run("advise", *words, "--seconds", str(SECONDS))
+    said = done.stderr.splitlines()
+    assert said[0] == "so far, from the first 30,000 of 70,000 requests:"
+    assert [line.split()[0].rstrip(":") for line in said[1:]] == ["nvme", "hdd"]
+    assert "so far" not in done.stdout
 
 
 def test_the_same_seed_gives_the_same_advice() -> None:
@@ -299,26 +378,20 @@ def test_the_choice_is_never_slower_than_demand(times: dict[str, int], demand: i
 
 
 def test_candidates_are_what_the_registry_has() -> None:
-    names = candidates(64 << 20)
-    families = {entry["name"]: entry for entry in headstart.catalog()["policies"]}
-    deployable = {
-        name
-        for name, entry in families.items()
-        if entry["family"] not in ("hinted", "parallel") and entry.get("needs") != "future"
-    } - FORMER_KERNELS
-    assert {name.partition(":")[0] for name in names} == deployable
-    assert {name.partition(":")[0] for name in ceiling()} == {
-        "demand",
-        "oracle-depth",
-        *(name for name, entry in families.items() if entry["family"] == "hinted"),
-    }
-    predictors = {name for name, entry in families.items() if entry["family"] == "predictor"}
-    for name in deployable - predictors - {"demand", LINUX, "obl", "competitive", "innodb"}:
-        assert len([each for each in names if each.partition(":")[0] == name]) in (2, 3), name
-    depths = [linux_depth(name) for name in names if linux_depth(name)]
-    assert depths == [(128 << 10) << step for step in range(9)]
-    assert [linux_depth(name) for name in candidates(1 << 20) if linux_depth(name)] == [128 << 10, 256 << 10, 512 << 10]
     assert rows()[LINUX]["keys"]["read_ahead"] == "128KiB"
+    assert [linux_depth(name) for name in depths(1 << 30)] == [(128 << 10) << step for step in range(10)]
+    assert [linux_depth(name) for name in depths(1 << 20)] == [128 << 10, 256 << 10, 512 << 10]
+    assert depths(1) == [LINUX]
+    for name, settings in STORES.items():
+        for key, values in settings.items():
+            default = rows()[name]["keys"][key]
+            assert [4 * size_bytes(values[0]), size_bytes(values[1]) // 4] == [size_bytes(str(default))] * 2
+    # A window of 512 MiB is never full that has less to hold.
+    assert set(stores(1 << 40)) - set(stores(512 << 20)) == {"mountpoint-s3:max=512MiB", "mountpoint-s3:max=8GiB"}
+    families = {entry["name"]: entry for entry in headstart.catalog()["policies"]}
+    names = [name for name, entry in families.items() if entry["family"] == "hinted"]
+    assert {*hinted(evicts=True)} == {*names, "oracle-depth", "demand:min"}
+    assert hinted(evicts=False)[0] == "just-in-time"
 
 
 def test_when_the_time_is_up_no_run_is_started() -> None:

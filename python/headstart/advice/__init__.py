@@ -3,11 +3,12 @@
 The search, for each device and cache (docs/advise.md discusses its reliability):
 
 0. One run determines whether the trace has streams. A random trace gets no read-ahead.
-1. Every policy that can be deployed, and every policy that knows the future, runs on a sample: the start of the trace.
-2. No prefetching, every depth of Linux and the best of the others run on the whole trace.
+1. What can be set runs on a sample, the start of the trace: a few depths, then those beside the best one. So do the
+   policies that know the future.
+2. No prefetching, Linux's default, the best depth and those beside it, and the best hints run on the whole trace.
 3. Of the policies that can be set on the machine, the simplest within 1 % of the fastest is recommended.
-4. It is compared with the others in each third of the trace and, if the run has random parts, with other seeds.
-5. Runs with smaller and smaller caches determine a sufficient size.
+4. It is compared with the next best in each third of the trace and, if the run has random parts, with other seeds.
+5. Runs with smaller caches determine a sufficient size.
 """
 
 import dataclasses
@@ -59,6 +60,7 @@ def advise(
     overrides: str | Sequence[str] = (),
     jobs: int | None = None,
     progress: Callable[[float, str], object] | None = None,
+    sampled: Callable[[Advice], object] | None = None,
 ) -> Advice:
     """Return the recommended settings for this trace on each device.
 
@@ -79,6 +81,7 @@ def advise(
         overrides: "a.b=value" settings that override keys in every run.
         jobs: Parallel runs; one per processor if `None`. The advice does not depend on it.
         progress: Called with the share done and the current step, from the threads that run.
+        sampled: Called with the advice for the start of a long trace, before the whole of it is run.
 
     Raises:
         HeadstartError: An argument or the trace is wrong.
@@ -127,24 +130,31 @@ def advise(
         setting: SettingSearch(setting, found, seed=seed, cache_bytes=_cache_bytes(setting.cache, found), more=extra)
         for setting in plan.settings
     }
-    stream_share = search_all(list(searches.values()), plan, runs)
+
+    def found_so_far(stream_share: float) -> Advice:
+        return Advice(
+            workload=str(section.get("trace") or section.get("generator") or "inline references"),
+            trace_sha256=first.measured["demand"].trace_sha256,
+            seed=seed,
+            seconds=seconds,
+            block_size=str(section["block_size"]),
+            requests=found.requests,
+            footprint_blocks=found.blocks,
+            footprint_bytes=found.bytes(found.blocks),
+            sample_requests=found.sample(),
+            stream_share=stream_share,
+            notes=_notes(found, [each.sampled["demand"] for each in searches.values()], runs, defaulted=cache is None),
+            devices=tuple(
+                dataclasses.replace(searches[setting].advice(runs.given_up), device=name) for name, setting in named
+            ),
+        )
+
+    def tell_sampled(stream_share: float) -> None:
+        if sampled is not None:
+            sampled(found_so_far(stream_share))
+
     first = next(iter(searches.values()))
-    return Advice(
-        workload=str(section.get("trace") or section.get("generator") or "inline references"),
-        trace_sha256=first.measured["demand"].trace_sha256,
-        seed=seed,
-        seconds=seconds,
-        block_size=str(section["block_size"]),
-        requests=found.requests,
-        footprint_blocks=found.blocks,
-        footprint_bytes=found.bytes(found.blocks),
-        sample_requests=found.sample(),
-        stream_share=stream_share,
-        notes=_notes(found, [each.sampled["demand"] for each in searches.values()], runs, defaulted=cache is None),
-        devices=tuple(
-            dataclasses.replace(searches[setting].advice(runs.given_up), device=name) for name, setting in named
-        ),
-    )
+    return found_so_far(search_all(list(searches.values()), plan, runs, tell_sampled))
 
 
 def _refuse(section: Mapping[str, Any], overrides: Sequence[str]) -> None:

@@ -1,14 +1,14 @@
 """The runs behind advice: selects the policies to try, and runs them until the time is up.
 
-Candidates come from the registry: every policy that does not know the future, Linux's read-ahead at several depths, and
-two further settings of each other read-ahead. When the time is up, unfinished runs are abandoned and no run is started.
-Results are kept, so that each run is made once.
+Candidates are what can be set: Linux's read-ahead at several depths, and the read-aheads of an object store's clients.
+Policies that know the future show the potential of hints. When the time is up, unfinished runs are abandoned and no run
+is started. Results are kept, so that each run is made once.
 """
 
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from headstart import kernels
@@ -17,19 +17,21 @@ from headstart.policies import knows_future, rows
 from headstart.runs.plan import Case, Plan
 from headstart.runs.rows import Setting
 from headstart.runs.runner import in_threads
-from headstart.simulation import Result, explain, simulate
+from headstart.simulation import Result, simulate
 from headstart.sizes import size_bytes, size_text
 
 LINUX = "linux"
 """The policy whose depth can be set on any Linux machine."""
 DEPTHS = tuple(size_text(128 << (10 + step)) for step in range(1, 10))
-"""Depths of Linux's read-ahead that are tried beside its default of 128 KiB: 256 KiB to 64 MiB."""
-DEPTH_KEYS = ("depth", "max_distance", "max", "max_degree", "degree", "block_size", "effective_io_concurrency")
-"""Keys for the depth of a read-ahead; the first of these that a policy has is varied."""
-FORMER_KERNELS = frozenset({"linux-2.6.10", "linux-2.6.16"})
-"""Read-aheads of kernels from 2004 to 2006, for comparison in li07. They cannot be deployed today."""
-VARIED = 4
-"""The depth of another read-ahead is tried this many times smaller and larger too."""
+"""Depths of Linux's read-ahead that may be tried beside its default of 128 KiB: 256 KiB to 64 MiB."""
+STORES = {
+    "mountpoint-s3": {"max": ("512MiB", "8GiB")},
+    "fsspec-readahead": {"block_size": ("1280KiB", "20MiB")},
+}
+"""Policies other than Linux's that can be set for an object store, and settings beside their defaults: a quarter of
+each, and four times as much."""
+HINTS = "just-in-time"
+"""The policy that stands for what hints can do until others are known to do more: it is the fastest in most cases."""
 
 TOO_FEW = "too few for one run; allowed: more of them, or a shorter trace with --limit"
 
@@ -197,46 +199,33 @@ def linux_depth(policy: str) -> int | None:
     return size_bytes(depth or str(rows()[LINUX]["keys"]["read_ahead"]))
 
 
-def candidates(cache_bytes: int) -> list[str]:
-    """Return the policies that can be deployed with a cache of this size: no depth exceeds half of it."""
-    found = []
-    for name, row in rows().items():
-        if knows_future(name) or name in FORMER_KERNELS:
-            continue
-        found.append(name)
-        if name == LINUX:
-            found += [linux(depth) for depth in DEPTHS if 2 * size_bytes(depth) <= cache_bytes]
-        else:
-            found += _variants(name, row["keys"])
+def of_depth(depth: int) -> str:
+    """Return the policy that a machine has whose read-ahead is set to so many bytes."""
+    known = {linux_depth(name): name for name in ("demand", LINUX)}
+    return known.get(depth) or linux(size_text(depth))
+
+
+def depths(cache_bytes: int) -> list[str]:
+    """Return Linux's read-ahead by depth, its default first, for a cache of this size: none exceeds half of it."""
+    return [LINUX, *(linux(depth) for depth in DEPTHS if 2 * size_bytes(depth) <= cache_bytes)]
+
+
+def stores(data_bytes: int) -> list[str]:
+    """Return the settings of an object store's clients that differ for a trace that touches so much."""
+    found = list(STORES)
+    for name, settings in STORES.items():
+        for key, values in settings.items():
+            # A window never reaches a maximum above all of the data: then the default does what the others do.
+            if key != "max" or size_bytes(values[0]) < data_bytes:
+                found += [f"{name}:{key}={value}" for value in values]
     return found
 
 
-def _variants(name: str, keys: dict[str, Any]) -> list[str]:
-    """Return a policy with a smaller and a larger depth, if the registry's keys allow it."""
-    key = next((key for key in DEPTH_KEYS if key in keys), None)
-    if key is None:
-        return []
-    default = keys[key]
-    if isinstance(default, int):
-        values = [str(max(1, default // VARIED)), str(default * VARIED)]
-    else:
-        depth = size_bytes(str(default))
-        values = [size_text(depth // VARIED), size_text(depth * VARIED)]
-    return [f"{name}:{key}={value}" for value in values if _allowed(name, key, value)]
+def hinted(*, evicts: bool) -> list[str]:
+    """Return the policies that know the future, the one that is mostly the fastest first.
 
-
-def _allowed(name: str, key: str, value: str) -> bool:
-    keys: dict[str, Any] = {"name": name, key: int(value) if value.isdigit() else value}
-    try:
-        explain({"workload": {"references": ["A"]}, "cache": {"blocks": 1}, "policy": keys})
-    except InternalError:
-        raise
-    except HeadstartError:
-        return False
-    return True
-
-
-def ceiling() -> Sequence[str]:
-    """Return the policies that know the future: they show the potential of hints."""
-    hinted = [name for name, row in rows().items() if knows_future(name) and row["family"] != "parallel"]
-    return [*hinted, "demand:min"]
+    Where the cache never evicts, replacement does not matter, and reverse-aggressive does what aggressive does.
+    """
+    known = [name for name, row in rows().items() if knows_future(name) and row["family"] != "parallel"]
+    found = [HINTS, *(name for name in known if name != HINTS), "demand:min"]
+    return [name for name in found if evicts or name not in ("reverse-aggressive", "demand:min")]

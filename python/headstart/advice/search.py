@@ -1,29 +1,36 @@
-"""The search: screen on a sample, confirm on the whole trace, choose, and test the reliability of the choice."""
+"""The search: screen on a sample, confirm on the whole trace, choose, and test the reliability of the choice.
+
+A step of the search yields runs and gets their results back, so that what it runs next rests on what it has learned. It
+leaves out what the lower bound excludes, depths that are not beside a good one, and caches that bisection passes over.
+"""
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 from headstart._core import HeadstartError
 from headstart.advice.commands import commands, disclosures, is_remote
 from headstart.advice.result import BENEFIT_MIN, Confidence, DeviceAdvice, Timed, disclosed_ns
-from headstart.advice.runs import LINUX, TOO_FEW, Measured, Run, Runs, candidates, ceiling, linux, linux_depth
+from headstart.advice.runs import LINUX, TOO_FEW, Measured, Run, Runs, depths, hinted, linux_depth, of_depth, stores
 from headstart.policies import by_position, knows_future
 from headstart.runs.plan import Plan
 from headstart.runs.rows import Setting
 from headstart.runs.runner import in_threads
-from headstart.sizes import size_text
 
 SAMPLE_REFERENCES = 30_000
 """References of the sample; a trace with up to twice as many is its own sample."""
 NEAR = 0.01
 """Costs and times within this share of the least count as equal."""
-OTHERS = 3
-"""Policies besides Linux and demand that run on the whole trace."""
+COARSE = 2
+"""The depths are screened this many powers of two apart, from Linux's default on."""
+STORES_MAX = 2
+"""Clients of an object store that run on the whole trace, if the sample is not all of it."""
 SWEEP_MAX = 12
 """Number of cache sizes to try, each half of the previous one."""
 BLOCKS_MIN = 64
 """The smallest of them."""
+BLOCK_BYTES = 8192
+"""Of a block of unknown size."""
 SMALL = 32
 """The search for streams uses a cache of this share of the data."""
 STREAMS_MIN = 0.05
@@ -35,8 +42,8 @@ REQUESTS_MIN = 30
 """A shorter trace has no thirds."""
 WITHOUT_SETTING = ("no benefit", "no addresses", "disclose")
 """Verdicts that recommend no setting of the read-ahead."""
-REMOTE = ("mountpoint-s3", "fsspec-readahead")
-"""Policies other than Linux's that are available for an object store."""
+Steps = Generator[list[Run], dict[Run, Measured], None]
+"""A step of a search: it yields runs, and gets the results of those that there was time for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +71,11 @@ class Trace:
     def bytes(self, blocks: int) -> int | None:
         """Return the size of `blocks` in bytes."""
         return None if self.block_bytes is None else blocks * self.block_bytes
+
+    @property
+    def data_bytes(self) -> int:
+        """The bytes that the trace touches; of blocks of unknown size as if they were pages."""
+        return self.blocks * (self.block_bytes or BLOCK_BYTES)
 
 
 def eligible(measured: Mapping[str, Measured], settable: Iterable[str], *, streams: bool) -> list[str]:
@@ -109,23 +121,25 @@ def ranked(measured: Mapping[str, Measured], policies: Iterable[str]) -> list[st
 
 
 class SettingSearch:
-    """The search for one device and cache: each step requests runs, and the next step receives their results."""
+    """The search for one device and cache."""
 
     def __init__(
         self, setting: Setting, trace: Trace, *, seed: int, cache_bytes: int, more: Sequence[str] = ()
     ) -> None:
         self.setting, self.trace, self.seed = setting, trace, seed
-        now = [linux(size_text(trace.now_bytes))] if trace.now_bytes else []
-        tried = [*dict.fromkeys((*candidates(cache_bytes), *now)), *(name for name in more if not knows_future(name))]
-        self.names = [name for name in tried if trace.addresses or not by_position(name)]
-        self.hinted = [*ceiling(), *(name for name in more if knows_future(name))]
+        self.depths = depths(cache_bytes) if trace.addresses else []
+        self.stores = stores(trace.data_bytes) if trace.addresses else []
+        now = [] if trace.now_bytes is None else [of_depth(trace.now_bytes)]
+        self.now = [name for name in now if trace.addresses or not by_position(name)]
+        self.more = [name for name in more if trace.addresses or not by_position(name)]
+        self.hinted = hinted(evicts=cache_bytes < trace.data_bytes)
         self.sampled: dict[str, Measured] = {}
         self.whole: dict[str, Measured] = {}
-        self.wanted: list[str] = []
         self.streams = True
         self.recommended = "demand"
         self.confirmed = False
         self.bound_ns: int | None = None
+        """Lower bound of the elapsed time on the data of the current step."""
         self.sweep: list[tuple[int, int]] = []
         self.thirds: tuple[bool, ...] = ()
         self.seeds: tuple[bool, ...] = ()
@@ -135,38 +149,79 @@ class SettingSearch:
         seed = self.seed if seed is None else seed
         return [Run(setting=self.setting, policy=policy, limit=limit, seed=seed) for policy in policies]
 
-    def to_screen(self) -> list[Run]:
-        """Return the runs on the sample."""
-        return self.runs([*self.names, *self.hinted], self.trace.sample() or self.trace.limit)
+    def screen(self, stream_share: float) -> Steps:
+        """Find the best hints on the sample, and the best setting if the sample is the whole trace."""
+        self.streams = stream_share >= STREAMS_MIN
+        sample = self.trace.sample()
+        first = ["demand", *self.depths[:1], *self.now, *self.more, *self.hinted[:1]]
+        yield from self._run(first, self.sampled, sample or self.trace.limit)
+        if "demand" not in self.sampled:
+            return
+        if self._may_gain(self.sampled):
+            of_store = self.stores if self.remote else []
+            yield from self._run([*self.depths[::COARSE], *of_store], self.sampled, sample or self.trace.limit)
+            if sample is None:
+                yield from self._refine(self.sampled)
+        if self._may_disclose(self.sampled):
+            yield from self._run(self.hinted, self.sampled, sample or self.trace.limit)
 
-    def to_confirm(self) -> list[Run]:
-        """Return the runs on the whole trace, the most important first."""
-        of_linux = ranked(self.sampled, (name for name in self.names if linux_depth(name)))
-        others = ranked(self.sampled, (name for name in self.names if linux_depth(name) is None))
-        fastest = ranked(self.sampled, self.names)[0]
-        near = (1 + BENEFIT_MIN) * self.sampled[fastest].elapsed_ns
-        others = [name for name in others if self.sampled[name].elapsed_ns <= near or (self.remote and name in REMOTE)][
-            :OTHERS
-        ]
-        first = dict.fromkeys(
-            ("demand", *(of_linux[:1]), LINUX, *self.now[:1], *others, *ranked(self.sampled, self.hinted)[:1])
-        )
-        self.wanted = [name for name in dict.fromkeys((*first, *of_linux)) if name in self.sampled]
-        return self.runs(self.wanted, self.trace.limit)
+    def confirm(self, stream_share: float) -> Steps:
+        """Find the best setting on the whole trace, beginning with those that are near the best on the sample."""
+        self.streams = stream_share >= STREAMS_MIN
+        with_hints = ranked(self.sampled, self.hinted)[:1]
+        first = ["demand", *self.depths[:1], *self.now, *self.more, *with_hints]
+        yield from self._run(first, self.whole, self.trace.limit)
+        if "demand" in self.whole and self._may_gain(self.whole):
+            costs = {name: self.sampled[name].cost_ns for name in eligible(self.sampled, self.depths, streams=True)}
+            near = [name for name, cost in costs.items() if cost <= (1 + BENEFIT_MIN) * min(costs.values())]
+            of_store = (ranked(self.sampled, self.stores) or self.stores if self.remote else [])[:STORES_MAX]
+            yield from self._run([*near, *of_store], self.whole, self.trace.limit)
+            yield from self._refine(self.whole)
 
-    @property
-    def now(self) -> list[str]:
-        """The machine's current policy, as a list; empty if it is not known."""
-        if self.trace.now_bytes is None:
-            return []
-        depth = self.trace.now_bytes
-        return [name for name in self.names if linux_depth(name) == depth]
+    def _run(self, policies: Iterable[str], into: dict[str, Measured], limit: int | None) -> Steps:
+        """Run the policies that have not run, and keep their results."""
+        found = yield self.runs((name for name in dict.fromkeys(policies) if name not in into), limit)
+        into |= {run.policy: each for run, each in found.items()}
+
+    def _refine(self, into: dict[str, Measured]) -> Steps:
+        """Run, on the whole trace, the depths beside the best, beside the choice and beside those up to 5 % above."""
+        tried = set(into)
+        while of_linux := eligible(into, self.depths, streams=True):
+            costs = {name: into[name].cost_ns for name in of_linux}
+            least = min(costs.values())
+            # Among those that cost the same as the best, the choice is the simplest: a look beside it suffices.
+            centers = [name for name, cost in costs.items() if cost == least or NEAR < cost / least - 1 <= BENEFIT_MIN]
+            centers.append(choose(into, ["demand", *of_linux], streams=True))
+            known = {self.depths.index(name) for name in centers if name in self.depths}
+            beside = sorted({at + step for at in known for step in (-1, 1)} & set(range(len(self.depths))))
+            new = [self.depths[at] for at in beside if self.depths[at] not in tried]
+            if not new:
+                return
+            tried |= set(new)
+            yield from self._run(new, into, self.trace.limit)
+
+    def _may_gain(self, measured: Mapping[str, Measured]) -> bool:
+        """Return whether the lower bound allows that a depth is advised beyond Linux's default."""
+        if not self.streams or not self.depths:
+            return False
+        demand, least = measured["demand"].elapsed_ns, self.bound_ns or 0
+        default = measured.get(LINUX)
+        return least <= (1 - BENEFIT_MIN) * demand and (default is None or default.cost_ns > (1 + NEAR) * least)
+
+    def _may_disclose(self, measured: Mapping[str, Measured]) -> bool:
+        """Return whether other hints than those tried can change the advice, or save another 1 % of the time."""
+        demand, least = measured["demand"].elapsed_ns, self.bound_ns or 0
+        hints = min((measured[name].elapsed_ns for name in self.hinted if name in measured), default=demand)
+        advised = measured[choose(measured, self.settable(measured), streams=self.streams)].elapsed_ns
+        return advised - least >= BENEFIT_MIN * demand and hints - least > NEAR * demand
 
     def decide(self) -> None:
         """Choose among the runs on the whole trace if these include demand and another policy, else on the sample."""
+        if self.trace.sample() is None:
+            self.whole = self.sampled
         others = any(linux_depth(policy) for policy in self.whole)
         self.confirmed = "demand" in self.whole and (others or not self.trace.addresses)
-        self.recommended = choose(self.measured, self.settable, streams=self.streams)
+        self.recommended = choose(self.measured, self.settable(self.measured), streams=self.streams)
 
     @property
     def measured(self) -> dict[str, Measured]:
@@ -178,20 +233,16 @@ class SettingSearch:
         """Whether the device is behind a network."""
         return is_remote(self.sampled["demand"].device)
 
-    @property
-    def settable(self) -> list[str]:
-        """The policies that can be set on the machine today."""
-        found = [name for name in self.names if linux_depth(name) is not None]
-        if self.remote:
-            found += [name for name in self.names if name.partition(":")[0] in REMOTE]
-        return found
+    def settable(self, measured: Mapping[str, Measured]) -> list[str]:
+        """Return the policies that can be set on the machine today."""
+        of_store = self.stores if self.remote else []
+        return [name for name in measured if linux_depth(name) is not None or name in of_store]
 
     def finalists(self) -> list[str]:
-        """Return the policies that the recommended one is compared with in the reliability tests."""
-        usable = ranked(self.measured, eligible(self.measured, self.settable, streams=self.streams))
-        of_linux = [name for name in usable if linux_depth(name)]
-        named = (self.recommended, "demand", LINUX, *of_linux[:2], *usable[:1])
-        return [name for name in dict.fromkeys(named) if name in self.measured]
+        """Return the recommended policy, demand, and the best other one: the reliability tests compare them."""
+        usable = eligible(self.measured, self.settable(self.measured), streams=self.streams)
+        others = sorted((self.measured[name].cost_ns, name) for name in usable if name != self.recommended)
+        return list(dict.fromkeys((self.recommended, "demand", *(name for _, name in others[:1]))))
 
     def parts(self) -> list[int]:
         """Return the requests of one third of the trace, and of two."""
@@ -199,38 +250,35 @@ class SettingSearch:
             return []
         return [self.trace.requests * part // THIRDS for part in range(1, THIRDS)]
 
-    def to_divide(self) -> list[Run]:
-        """Return the runs that separate the thirds of the trace."""
-        if not self.confirmed:
-            return []
-        return [run for part in self.parts() for run in self.runs(self.finalists(), part)]
-
-    def divide(self, found: Mapping[Run, Measured]) -> None:
+    def divide(self) -> Steps:
         """Determine in which thirds of the trace the choice holds. A third's time is the difference of two prefixes."""
+        names, parts = self.finalists(), self.parts()
+        if not self.confirmed or not parts:
+            return
+        found = yield [run for part in parts for run in self.runs(names, part)]
         took: list[dict[str, int]] = []
-        before = dict.fromkeys(self.finalists(), 0)
-        for part in (*self.parts(), None):
-            until = {
-                name: self.whole[name].elapsed_ns if part is None else found[run].elapsed_ns
-                for name in self.finalists()
-                for run in self.runs([name], part)
-                if part is None or run in found
-            }
-            if until.keys() != before.keys():
+        before = dict.fromkeys(names, 0)
+        for part in (*parts, None):
+            ran = self.whole if part is None else {run.policy: each for run, each in found.items() if run.limit == part}
+            if not ran.keys() >= set(names):
                 return
-            took.append({name: until[name] - before[name] for name in until})
+            until = {name: ran[name].elapsed_ns for name in names}
+            took.append({name: until[name] - before[name] for name in names})
             before = until
-        if self.confirmed and self.parts():
-            self.thirds = tuple(self._holds(each) for each in took)
+        self.thirds = tuple(self._holds(each) for each in took)
 
-    def to_reseed(self) -> list[list[Run]]:
-        """Return the runs with each further seed."""
-        return [self.runs(self.finalists(), self.trace.limit, self.seed + more) for more in range(1, SEEDS)]
-
-    def reseed(self, found: Sequence[Mapping[Run, Measured]]) -> None:
-        """Determine with which seeds the choice holds."""
-        times = [{run.policy: each.elapsed_ns for run, each in runs.items()} for runs in found]
-        self.seeds = tuple(self._holds(each) for each in times if self.recommended in each and "demand" in each)
+    def reseed(self) -> Steps:
+        """Determine with which seeds the choice holds, if another seed gives another time."""
+        if not self.confirmed:
+            return
+        limit = next(iter(self.parts()), self.trace.limit)
+        seeds = [self.seed + more for more in range(SEEDS)]
+        found = yield [run for seed in seeds[:2] for run in self.runs([self.recommended], limit, seed)]
+        if len({each.elapsed_ns for each in found.values()}) < 2:
+            return
+        found = yield [run for seed in seeds[1:] for run in self.runs(self.finalists(), self.trace.limit, seed)]
+        times = [{run.policy: each.elapsed_ns for run, each in found.items() if run.seed == seed} for seed in seeds[1:]]
+        self.seeds = tuple(self._holds(each) for each in times if each.keys() >= set(self.finalists()))
 
     def _holds(self, elapsed_ns: Mapping[str, int]) -> bool:
         """Return whether no other finalist saves another 5 % of the time without prefetching."""
@@ -238,20 +286,29 @@ class SettingSearch:
         more = costs[self.recommended] - min(costs.values())
         return more <= BENEFIT_MIN * elapsed_ns["demand"]
 
-    def to_sweep(self, runs: Runs) -> None:
-        """Try smaller and smaller caches with the recommended policy, until a larger one saves 1 %."""
-        for step in range(SWEEP_MAX):
-            blocks = self.trace.blocks >> step
-            if step and blocks < BLOCKS_MIN:
-                return
-            smaller = dataclasses.replace(self.setting, cache=str(max(blocks, 1)))
+    def shrink(self) -> Steps:
+        """Find the smallest cache, of halves of halves, with which the recommended policy loses less than 1 %."""
+        halves = [self.trace.blocks >> step for step in range(SWEEP_MAX)]
+        caches = [max(blocks, 1) for step, blocks in enumerate(halves) if not step or blocks >= BLOCKS_MIN]
+        elapsed: dict[int, int] = {}
+        # Of caches[enough] it is known that it is large enough, of caches[less] that it is not.
+        enough, less, step = 0, len(caches), 0
+        while step < less:
+            smaller = dataclasses.replace(self.setting, cache=str(caches[step]))
             run = Run(setting=smaller, policy=self.recommended, limit=self.trace.limit, seed=self.seed)
-            found = runs.measure([run], step=f"cache sizes on {self.setting.device}", share=(0.9, 1.0)).get(run)
+            found = (yield [run]).get(run)
             if found is None:
-                return
-            self.sweep.append((found.cache_blocks, found.elapsed_ns))
-            if found.elapsed_ns > (1 + NEAR) * self.sweep[0][1]:
-                return
+                break
+            elapsed[found.cache_blocks] = found.elapsed_ns
+            if found.elapsed_ns <= (1 + NEAR) * elapsed[max(elapsed)]:
+                enough = step
+            else:
+                less = step
+            # Half of all is mostly too little.
+            step = 1 if step == 0 else (enough + less) // 2
+            if step == enough:
+                break
+        self.sweep = sorted(elapsed.items(), reverse=True)
 
     def enough(self) -> int | None:
         """Return the blocks of the smallest cache tried from which on a larger one saves less than 1 %."""
@@ -278,12 +335,11 @@ class SettingSearch:
         best = self.timed(self.recommended)
         demand = self.timed("demand")
         default = self.timed(LINUX) if LINUX in self.measured else None
-        deployable = ranked(self.measured, self.names)
-        hinted = ranked(self.measured, self.hinted)
+        everything = ranked(self.measured, self.measured)
         model = self.measured["demand"].device
-        hints = self.timed(hinted[0]) if hinted else None
+        hints = next((self.timed(name) for name in everything if knows_future(name)), None)
         enough = self.enough()
-        usable = eligible(self.measured, self.settable, streams=self.streams)
+        usable = eligible(self.measured, self.settable(self.measured), streams=self.streams)
         of_linux = [policy for policy in usable if linux_depth(policy)]
         best_linux = choose(self.measured, ["demand", *of_linux], streams=self.streams)
         verdict = self._verdict(best, demand, hints)
@@ -307,7 +363,7 @@ class SettingSearch:
             recommended=best,
             demand=demand,
             linux_default=default,
-            fastest_tried=self.timed(deployable[0]),
+            fastest_tried=self.timed(next(name for name in everything if not knows_future(name))),
             hints=hints,
             now=next((self.timed(name) for name in self.now if name in self.measured), None),
             lower_bound_ns=self.bound_ns if self.confirmed else None,
@@ -318,7 +374,7 @@ class SettingSearch:
             confidence=self._confidence(given_up),
             linux=self.timed(best_linux),
             commands=typed,
-            tried=tuple(self.timed(policy) for policy in ranked(self.measured, [*self.names, *self.hinted])),
+            tried=tuple(self.timed(policy) for policy in everything),
         )
 
     def _verdict(self, best: Timed, demand: Timed, hints: Timed | None) -> str:
@@ -342,72 +398,82 @@ class SettingSearch:
             confirmed=self.confirmed,
             thirds=self.thirds,
             seeds=self.seeds,
-            unconfirmed=tuple(name for name in dict.fromkeys((*self.wanted, *self.names)) if name in late),
+            unconfirmed=tuple(sorted(late)),
         )
 
 
-def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs) -> float:
-    """Take every search through its steps, all of them step by step, so that each gets its share of the time.
+def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs, sampled: Callable[[float], object]) -> float:
+    """Take every search through its steps; return the share of reads that belong to streams.
 
-    Returns the share of reads that belong to streams.
+    If the whole trace is not the sample, `sampled` is called with that of the sample once its answer is known.
     """
-
-    def take(
-        step: str, share: tuple[float, float], of: Callable[[SettingSearch], Sequence[Run]]
-    ) -> dict[Run, Measured]:
-        wanted = [of(each) for each in searches]
-        # Round-robin, so that no device is left behind when the time is up.
-        in_turns = (run for row in itertools.zip_longest(*wanted) for run in row if run is not None)
-        return runs.measure(in_turns, step=step, share=share)
-
-    stream_share = _stream_share(searches[0], runs) if searches[0].trace.addresses else 0.0
-    found = take("screening", (0.0, 0.5), SettingSearch.to_screen)
+    trace = searches[0].trace
+    sample = trace.sample()
+    streams = _stream_share(searches[0], runs, sample or trace.limit) if trace.addresses else 0.0
+    _bound(searches, plan, runs, sample)
+    play([each.screen(streams) for each in searches], runs, step="screening", share=(0.0, 0.5))
+    if any("demand" not in each.sampled for each in searches):
+        raise runs.refused.get("demand") or HeadstartError(f"seconds: {TOO_FEW}")
     for each in searches:
-        each.streams = stream_share >= STREAMS_MIN
-        each.sampled = {run.policy: found[run] for run in each.to_screen() if run in found}
-        if "demand" not in each.sampled:
-            raise runs.refused.get("demand") or HeadstartError(f"seconds: {TOO_FEW}")
-    found = take("confirming", (0.5, 0.75), SettingSearch.to_confirm)
-    for each in searches:
-        each.whole = {run.policy: found[run] for run in each.to_confirm() if run in found}
-        if each.trace.sample() is None:
-            each.whole = each.sampled
         each.decide()
-    # The computation of a bound cannot be cut short.
-    if runs.time_for_one:
-        bounds = in_threads(lambda each: plan.bound(each.setting, runs.stop), searches, jobs=runs.jobs, stop=runs.stop)
-        for each, bound in zip(searches, bounds, strict=True):
-            each.bound_ns = bound
-    found = take("thirds of the trace", (0.75, 0.85), SettingSearch.to_divide)
-    for each in searches:
-        each.divide(found)
-    for each in searches:
-        if each.confirmed and _is_random(each, runs):
-            each.reseed([runs.measure(one, step="seeds", share=(0.85, 0.9)) for one in each.to_reseed()])
-    in_threads(lambda each: each.to_sweep(runs), searches, jobs=runs.jobs, stop=runs.stop)
-    return stream_share
+    if sample is not None:
+        sampled(streams)
+        if trace.addresses and streams < STREAMS_MIN:
+            streams = max(streams, _stream_share(searches[0], runs, trace.limit))
+        _bound(searches, plan, runs, None)
+        play([each.confirm(streams) for each in searches], runs, step="confirming", share=(0.5, 0.75))
+        for each in searches:
+            each.decide()
+    play([each.divide() for each in searches], runs, step="thirds of the trace", share=(0.75, 0.85))
+    play([each.reseed() for each in searches], runs, step="seeds", share=(0.85, 0.9))
+    play([each.shrink() for each in searches], runs, step="cache sizes", share=(0.9, 1.0))
+    return streams
 
 
-def _stream_share(each: SettingSearch, runs: Runs) -> float:
+def play(steps: Sequence[Steps], runs: Runs, *, step: str, share: tuple[float, float]) -> None:
+    """Take a step of every search to its end, all of them together, so that each gets its share of the time."""
+    begin, end = share
+    wanted = {each: next(each, None) for each in steps}
+    while any(asked is not None for asked in wanted.values()):
+        # In turns, so that no device is left behind when the time is up.
+        rows = itertools.zip_longest(*(asked or [] for asked in wanted.values()))
+        in_turns = [run for row in rows for run in row if run is not None]
+        middle = (begin + end) / 2
+        results = runs.measure(in_turns, step=step, share=(begin, middle))
+        begin = middle
+        for each, asked in wanted.items():
+            if asked is not None:
+                wanted[each] = _resumed(each, {run: results[run] for run in asked if run in results})
+
+
+def _resumed(step: Steps, found: dict[Run, Measured]) -> list[Run] | None:
+    try:
+        return step.send(found)
+    except StopIteration:
+        return None
+
+
+def _bound(searches: Sequence[SettingSearch], plan: Plan, runs: Runs, limit: int | None) -> None:
+    """Compute the lower bounds of the first `limit` requests."""
+    for each in searches:
+        each.bound_ns = None
+    # A bound cannot be broken off.
+    if not runs.time_for_one:
+        return
+    if limit is not None:
+        plan = dataclasses.replace(plan, overrides=(*plan.overrides, f"workload.limit={limit}"))
+    bounds = in_threads(lambda each: plan.bound(each.setting, runs.stop), searches, jobs=runs.jobs, stop=runs.stop)
+    for each, bound in zip(searches, bounds, strict=True):
+        each.bound_ns = bound
+
+
+def _stream_share(each: SettingSearch, runs: Runs, limit: int | None) -> float:
     """Return the share of would-be misses that Linux's read-ahead predicts in a cache too small for chance hits.
 
     In a cache that holds much of the data, the neighbour of a random read is often cached, and read-ahead data is
     requested at some later time. This fills an empty cache sooner but is not a stream.
     """
     small = dataclasses.replace(each.setting, cache=str(max(BLOCKS_MIN, each.trace.blocks // SMALL)))
-    share = 0.0
-    for limit in dict.fromkeys((each.trace.sample() or each.trace.limit, each.trace.limit)):
-        run = Run(setting=small, policy=LINUX, limit=limit, seed=each.seed)
-        found = runs.measure([run], step="looking for streams", share=(0.0, 0.0)).get(run)
-        share = max(share, found.coverage if found is not None else 0.0)
-        if share >= STREAMS_MIN:
-            break
-    return share
-
-
-def _is_random(each: SettingSearch, runs: Runs) -> bool:
-    """Return whether another seed gives another time."""
-    limit = each.trace.sample() or each.trace.limit
-    (other,) = each.runs(["demand"], limit, each.seed + 1)
-    found = runs.measure([other], step="seeds", share=(0.85, 0.9)).get(other)
-    return found is not None and found.elapsed_ns != each.sampled["demand"].elapsed_ns
+    run = Run(setting=small, policy=LINUX, limit=limit, seed=each.seed)
+    found = runs.measure([run], step="looking for streams", share=(0.0, 0.0)).get(run)
+    return found.coverage if found is not None else 0.0

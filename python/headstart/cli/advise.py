@@ -1,5 +1,6 @@
 """`headstart advise`: how far to read ahead on a device, for one trace."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from headstart import advice
 from headstart.cli import options, output, pages
 from headstart.cli.compare import MACHINE, WORKLOAD, Compute, Format, Generator, Limit, RequestSize, source
 from headstart.cli.progress import watched
-from headstart.report.advice import advice_shown
+from headstart.report.advice import advice_shown, sampled_text
 from headstart.report.advice_page import advice_figures, advice_page
 
 OPTIONS = {
@@ -80,8 +81,9 @@ def advise(
 ) -> None:
     """Recommend a read-ahead for a trace on each device, with the time it saves and a sufficient cache size.
 
-    The command tries every read-ahead policy that can be deployed and confirms the best on the whole trace. It compares
-    them with a lower bound of the elapsed time and with policies that know the future.
+    The command tries what can be set on the device: a few depths, then those beside the best. It compares them with a
+    lower bound of the elapsed time and with policies that know the future. Of a long trace, the answer for its start
+    comes first, on stderr.
 
     Example: headstart advise examples/traces/multi6.csv.xz --device hdd,nvme
     """
@@ -106,6 +108,7 @@ def advise(
                 overrides=overrides or [],
                 jobs=jobs,
                 progress=tell,
+                sampled=lambda done: print(sampled_text(done), file=sys.stderr, flush=True),
             ),
         )
     if json != "-":

@@ -67,6 +67,13 @@ def headline(each: DeviceAdvice) -> str:
             return f"{brief(each)}: {saved}, {with_cache}"
 
 
+def sampled_text(done: Advice) -> str:
+    """Return the advice for the start of a trace as text that says so."""
+    lines = [f"so far, from the first {done.sample_requests:,} of {done.requests:,} requests:"]
+    lines += [f"  {device_text(each, done)}: {headline(each)}" for each in done.devices]
+    return "\n".join(plain(line) for line in lines)
+
+
 def advice_shown(console: Console, done: Advice) -> None:
     """Print advice as text."""
     size = "" if done.footprint_bytes is None else f" ({bytes_text(done.footprint_bytes)})"
