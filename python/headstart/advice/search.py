@@ -21,6 +21,8 @@ SAMPLE_REFERENCES = 30_000
 """References of the sample; a trace with up to twice as many is its own sample."""
 NEAR = 0.01
 """Costs and times within this share of the least count as equal."""
+LONG = 10
+"""The whole of a trace of so many samples takes long: the answer for the sample is told first."""
 COARSE = 2
 """The depths are screened this many powers of two apart, from Linux's default on."""
 STORES_MAX = 2
@@ -405,7 +407,7 @@ class SettingSearch:
 def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs, sampled: Callable[[float], object]) -> float:
     """Take every search through its steps; return the share of reads that belong to streams.
 
-    If the whole trace is not the sample, `sampled` is called with that of the sample once its answer is known.
+    If the trace is long, `sampled` is called with the share in its sample once the answer for that is known.
     """
     trace = searches[0].trace
     sample = trace.sample()
@@ -417,7 +419,8 @@ def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs, sample
     for each in searches:
         each.decide()
     if sample is not None:
-        sampled(streams)
+        if trace.references >= LONG * SAMPLE_REFERENCES:
+            sampled(streams)
         if trace.addresses and streams < STREAMS_MIN:
             streams = max(streams, _stream_share(searches[0], runs, trace.limit))
         _bound(searches, plan, runs, None)
