@@ -76,7 +76,7 @@ class Trace:
 
     @property
     def data_bytes(self) -> int:
-        """The bytes that the trace touches; of blocks of unknown size as if they were pages."""
+        """The bytes that the trace touches; blocks of unknown size count as 8 KiB."""
         return self.blocks * (self.block_bytes or BLOCK_BYTES)
 
 
@@ -438,7 +438,7 @@ def play(steps: Sequence[Steps], runs: Runs, *, step: str, share: tuple[float, f
     begin, end = share
     wanted = {each: next(each, None) for each in steps}
     while any(asked is not None for asked in wanted.values()):
-        # In turns, so that no device is left behind when the time is up.
+        # Round-robin, so that no device is left behind when the time is up.
         rows = itertools.zip_longest(*(asked or [] for asked in wanted.values()))
         in_turns = [run for row in rows for run in row if run is not None]
         middle = (begin + end) / 2
@@ -460,7 +460,7 @@ def _bound(searches: Sequence[SettingSearch], plan: Plan, runs: Runs, limit: int
     """Compute the lower bounds of the first `limit` requests."""
     for each in searches:
         each.bound_ns = None
-    # A bound cannot be broken off.
+    # The computation of a bound cannot be cut short.
     if not runs.time_for_one:
         return
     if limit is not None:
