@@ -19,9 +19,9 @@ import headstart
 from headstart import Advice
 from headstart.advice import DEVICES, DeviceAdvice
 from headstart.advice import runs as advice_runs
+from headstart.advice.choice import choose
 from headstart.advice.commands import SHARED, commands
 from headstart.advice.runs import LINUX, STORES, Measured, Run, Runs, depths, hinted, linux, linux_depth, stores
-from headstart.advice.search import choose
 from headstart.policies import rows
 from headstart.report.advice import headline
 from headstart.runs.compare import plan as planned

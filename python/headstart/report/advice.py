@@ -7,8 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from headstart._input import plain
+from headstart.advice.choice import NEAR
 from headstart.advice.result import Advice, DeviceAdvice, Timed
-from headstart.advice.search import NEAR, STREAMS_MIN
+from headstart.advice.search import STREAMS_MIN
 from headstart.report.text import duration_text as time_text
 from headstart.runs.plan import LOOSE
 from headstart.sizes import bytes_text, size_text
