@@ -7,8 +7,7 @@ import dataclasses
 import itertools
 import json
 import lzma
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -47,9 +46,8 @@ def rows() -> list[Row]:
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with Lab(tmp_path, quiet, 2) as lab:
-        yield lab
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path, quiet, 2)
 
 
 def finished(lab: Lab, steps: Steps) -> list[Row]:
@@ -175,9 +173,9 @@ def test_shared_runs_run_once(lab: Lab) -> None:
 
 
 def test_absent_traces_are_rows(tmp_path: Path) -> None:
-    with Lab(tmp_path, quiet, 1) as lab:
-        lab.traces = Traces(lab, {"programs": [], "buffer-cache": [tmp_path]})
-        rows = finished(lab, _tables.table3(lab))
+    lab = Lab(tmp_path, quiet, 1)
+    lab.traces = Traces(lab, {"programs": [], "buffer-cache": [tmp_path]})
+    rows = finished(lab, _tables.table3(lab))
     skipped = [each for each in rows if "SKIPPED" in each.note]
     assert {each.quantity for each in skipped} == {f"{each.folder}/{each.name}" for each in STAND_INS}
     assert all(each.ours is None and TRACES_VARIABLE in each.note and well_formed(each) for each in skipped)
@@ -311,9 +309,7 @@ class MadeUp:
     def cell(self, _workload: Workload, policy: _lab.Policy, disks: int, frames: int = 0, speed: int = 1) -> Cell:
         name = policy["name"].replace("-", "_") + (f"_{frames}" if frames else "") + ("_fast" if speed > 1 else "")
         outcome = Outcome(**{field.name: 1 for field in dataclasses.fields(Outcome)})  # type: ignore[arg-type]
-        future: Future[Outcome] = Future()
-        future.set_result(dataclasses.replace(outcome, elapsed_s=self.times.get(name, {}).get(disks, 10.0)))
-        return Cell(future)
+        return Cell(dataclasses.replace(outcome, elapsed_s=self.times.get(name, {}).get(disks, 10.0)))
 
     def reverse_scan(self, workload: Workload, disks: int) -> list[tuple[_lab.Policy, Cell]]:
         policy = _lab.reverse_aggressive(1, 4)

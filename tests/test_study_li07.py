@@ -4,7 +4,6 @@ import dataclasses
 import json
 import lzma
 import re
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +119,8 @@ def runs(name: str = "case", **times: float) -> Runs:
     """Return runs with these times in seconds; 10 for those not named."""
     cells: dict[str, Cell[Outcome]] = {}
     for policy in _system.POLICIES:
-        future: Future[Outcome] = Future()
         elapsed = times.get(policy, 10.0)
-        future.set_result(dataclasses.replace(BASE, elapsed_s=elapsed, throughput_mb=200.0 / elapsed))
-        cells[policy] = Cell(future)
+        cells[policy] = Cell(dataclasses.replace(BASE, elapsed_s=elapsed, throughput_mb=200.0 / elapsed))
     return Runs(Case(name, {"generator": "two-rand", "concurrency": 2}), cells)
 
 
@@ -383,9 +380,9 @@ def test_reasons_name_rows_that_there_are() -> None:
 
 
 def test_a_trace_that_a_run_may_be_reading_is_not_written_again(tmp_path: Path) -> None:
-    with _system.Lab(tmp_path, quiet, 1) as lab:
-        trace = Path(str(_drives.sequential(lab, 0, _drives.SHORT)["trace"]))
-        assert len(trace.read_text(encoding="utf-8").splitlines()) == 1 + _drives.SPAN // _drives.SHORT
-        trace.write_text("kept", encoding="utf-8")
-        _drives.sequential(lab, 0, _drives.SHORT)
+    lab = _system.Lab(tmp_path, quiet, 1)
+    trace = Path(str(_drives.sequential(lab, 0, _drives.SHORT)["trace"]))
+    assert len(trace.read_text(encoding="utf-8").splitlines()) == 1 + _drives.SPAN // _drives.SHORT
+    trace.write_text("kept", encoding="utf-8")
+    _drives.sequential(lab, 0, _drives.SHORT)
     assert trace.read_text(encoding="utf-8") == "kept"

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -231,10 +230,8 @@ def runs(
     """Return runs with these response times in ms; the counters are `none`'s but for PFC."""
     cells: dict[str, Cell[Outcome]] = {}
     for coordinator in _matrix.COORDINATORS:
-        future: Future[Outcome] = Future()
         outcome = pfc if coordinator == "PFC" else none
-        future.set_result(dataclasses.replace(outcome, response_ms=times.get(coordinator, 10.0)))
-        cells[coordinator] = Cell(future)
+        cells[coordinator] = Cell(dataclasses.replace(outcome, response_ms=times.get(coordinator, 10.0)))
     workload = _workloads.Workload(name, name, {"arrival": "open"})
     return _matrix.Runs(_matrix.Case(workload, algorithm, "H", 2.0), cells)
 
@@ -268,9 +265,7 @@ def test_causes_by_hand(bypass: float, readmore: float, change: dict[str, int], 
     # The counters change in the run that the cause is read from, and in no other.
     changed = {"bypass": "bypass only", "readmore": "readmore only"}.get(expected.split(":")[0], "PFC")
     case = runs({"PFC": 11.0, "bypass only": bypass, "readmore only": readmore})
-    future: Future[Outcome] = Future()
-    future.set_result(dataclasses.replace(case[changed], **change))
-    case = dataclasses.replace(case, cells=case.cells | {changed: Cell(future)})
+    case = dataclasses.replace(case, cells=case.cells | {changed: Cell(dataclasses.replace(case[changed], **change))})
     assert _causes.worse(case)
     assert _causes.cause(case) == expected
     assert expected.split(": ")[1] in _causes.SYMPTOMS
@@ -434,8 +429,8 @@ def test_cells_are_kept_by_what_they_hold(tmp_path: Path) -> None:
     scenario = _matrix.Case(workload, "RA", "H", 2.0).scenario({"name": "none"})
     store = Store(tmp_path / "cells", "test 1")
     path = store.path(scenario)
-    with _matrix.Lab(tmp_path, quiet, 1, store) as lab:
-        first = lab.ask(scenario).outcome
+    lab = _matrix.Lab(tmp_path, quiet, 1, store)
+    first = lab.ask(scenario).outcome
     assert json.loads(path.read_text()) == dataclasses.asdict(first)
     copy = tmp_path / "elsewhere.spc"
     copy.write_bytes(trace.read_bytes())
@@ -449,8 +444,8 @@ def test_cells_are_kept_by_what_they_hold(tmp_path: Path) -> None:
     for content, expected in ((None, -1), ("{", first.disk_requests), ('{"a": 1}', first.disk_requests)):
         if content is not None:
             path.write_text(content)
-        with _matrix.Lab(tmp_path, quiet, 1, store) as lab:
-            assert lab.ask(scenario).outcome.disk_requests == expected
+        lab = _matrix.Lab(tmp_path, quiet, 1, store)
+        assert lab.ask(scenario).outcome.disk_requests == expected
 
 
 def test_the_variables_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -474,10 +469,10 @@ def test_folders_are_passed_down(traces: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv(TRACES_VARIABLE, str(tmp_path / "elsewhere"))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "other"))
     given = Folders(traces=traces, cache=tmp_path / "given")
-    with _matrix.Lab(tmp_path, quiet, 1, folders=given) as lab:
-        assert lab.workloads.found[0].section["trace"] == str(tmp_path / "financial1_first10k.spc")
-        lab.ask(_matrix.Case(lab.workloads.found[0], "RA", "H", 2.0).scenario({"name": "none"}))
-        lab.wait()
+    lab = _matrix.Lab(tmp_path, quiet, 1, folders=given)
+    assert lab.workloads.found[0].section["trace"] == str(tmp_path / "financial1_first10k.spc")
+    lab.ask(_matrix.Case(lab.workloads.found[0], "RA", "H", 2.0).scenario({"name": "none"}))
+    lab.wait()
     assert len(list((tmp_path / "given" / "zhang-pfc").glob("*.json"))) == 1
     assert not (tmp_path / "other").exists()
 

@@ -5,21 +5,21 @@ for the same scenario share one run. A cell is keyed on its full scenario. With 
 process: a study that was broken off goes on where it was.
 """
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Generator, Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from headstart import _core, temporary
 from headstart._environment import Folders
-from headstart.simulation import Result, Traces, simulate
+from headstart.runs.runner import run_all, together
+from headstart.simulation import Progress, Result, Traces, simulate
 from headstart_lab.studies._rows import Row
 
 Scenario = Mapping[str, Any]
@@ -43,7 +43,6 @@ class Outcome(Protocol):
 L = TypeVar("L")
 T = TypeVar("T", bound=Outcome)
 
-REPORT_EVERY_S = 0.2
 BESIDE = Path(__file__).resolve().parents[4] / "shared" / "traces"
 """Traces beside the checkout, which a study may use where they are."""
 
@@ -64,15 +63,19 @@ def item(line: str, ask: Callable[[L], Callable[[], list[Row]]]) -> Callable[[L]
 
 
 class Cell(Generic[T]):
-    """A run that was asked for."""
+    """A run that was asked for, or its outcome."""
 
-    def __init__(self, future: concurrent.futures.Future[T]) -> None:
-        self._future = future
+    def __init__(self, found: T | None = None, wait: Callable[[], None] = lambda: None) -> None:
+        self.found = found
+        self._wait = wait
 
     @property
     def outcome(self) -> T:
         """The outcome, waiting for it if need be."""
-        return self._future.result()
+        if self.found is None:
+            self._wait()
+        assert self.found is not None
+        return self.found
 
 
 class Store:
@@ -154,7 +157,7 @@ def _digest(path: Path) -> str:
 
 
 class Lab(Generic[T]):
-    """A pool of workers, the cells that were asked of it, and a folder for traces made on the way.
+    """The cells that were asked of it, and a folder for traces made on the way.
 
     A study derives its own, with `outcome`, a data class of plain values whose `of` makes it of a result; with `kept`,
     the kind of its outcomes, finished cells outlive the process.
@@ -178,17 +181,10 @@ class Lab(Generic[T]):
         self._store = store
         if store is None and self.kept is not None and self.folders.cache is not None:
             self._store = Store(self.folders.cache / self.kept.split()[0], self.kept)
-        self._pool = concurrent.futures.ThreadPoolExecutor(workers or os.cpu_count() or 1)
+        self._workers = workers
         self._cells: dict[str, Cell[T]] = {}
+        self._asked: list[tuple[Cell[T], Scenario]] = []
         self._traces = Traces()
-        self._pending: set[concurrent.futures.Future[T]] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        # After an error, or Ctrl-C, runs that are under way are not waited for.
-        self._pool.shutdown(wait=error is None, cancel_futures=True)
 
     def __len__(self) -> int:
         """Return how many different scenarios were asked for."""
@@ -198,48 +194,44 @@ class Lab(Generic[T]):
         """Ask for a scenario; the same one is run once."""
         key = json.dumps(scenario, sort_keys=True)
         if key not in self._cells:
-            path = self._store.path(scenario) if self._store else None
-            future = self._pool.submit(self._run, scenario, path)
-            self._pending.add(future)
-            self._cells[key] = Cell(future)
+            self._cells[key] = Cell(wait=self.wait)
+            self._asked.append((self._cells[key], scenario))
         return self._cells[key]
 
     def wait(self) -> None:
-        """Wait until all that was asked for is done.
+        """Run all that was asked for.
 
         Raises:
             HeadstartError: A scenario or a trace is at fault.
         """
-        while True:
-            done, self._pending = concurrent.futures.wait(
-                self._pending, REPORT_EVERY_S, concurrent.futures.FIRST_EXCEPTION
-            )
-            for future in done:
-                future.result()
-            total = len(self._cells)
-            self.report(f"{total - len(self._pending)} of {total} runs", 1 - len(self._pending) / max(total, 1))
-            if not self._pending:
-                return
+        asked, self._asked = self._asked, []
+        total = len(self._cells)
+
+        def tell(share: float) -> None:
+            left = sum(cell.found is None for cell, _ in asked)
+            self.report(f"{total - left} of {total} runs", 1 - (1 - share) * len(asked) / total)
+
+        def run(one: tuple[Cell[T], Scenario], told: Progress) -> None:
+            cell, scenario = one
+            cell.found = self._run(scenario, told)
+
+        run_all(run, asked, jobs=self._workers, stop=threading.Event(), progress=tell)
 
     def finish(self, steps: Mapping[str, Steps]) -> dict[str, list[Row]]:
-        """Step all items forward together, so that the runs of one fill the gaps of another; return their rows."""
-        left, done = dict(steps), dict[str, list[Row]]()
-        while left:
-            for item in list(left):
-                try:
-                    next(left[item])
-                except StopIteration as end:
-                    done[item] = end.value
-                    del left[item]
-            self.wait()
-        return done
+        """Take all items to their ends; return their rows."""
 
-    def _run(self, scenario: Scenario, path: Path | None) -> T:
-        if self._store is None or path is None:
-            return self.outcome.of(simulate(scenario, traces=self._traces))
-        if (fields := self._store.get(path)) is not None:
+        def answers(asked: Sequence[None]) -> Sequence[None]:
+            self.wait()
+            return asked
+
+        return dict(zip(steps, together(list(steps.values()), answers), strict=True))
+
+    def _run(self, scenario: Scenario, told: Progress) -> T:
+        path = self._store.path(scenario) if self._store else None
+        if self._store and path and (fields := self._store.get(path)) is not None:
             with contextlib.suppress(TypeError):  # Kept by another shape of outcome.
                 return self.outcome(**fields)
-        outcome = self.outcome.of(simulate(scenario, traces=self._traces))
-        self._store.put(path, dataclasses.asdict(outcome))
+        outcome = self.outcome.of(simulate(scenario, progress=told, traces=self._traces))
+        if self._store and path:
+            self._store.put(path, dataclasses.asdict(outcome))
         return outcome

@@ -73,7 +73,8 @@ class Study(Generic[L]):
         drawn = [item for item in asked if item in self.figures] if draw is not None else []
         if drawn:
             altair(f"reproduce {self.name} --html")
-        with temporary.folder() as scratch, self.lab(scratch, report, folders=folders) as lab:
+        with temporary.folder() as scratch:
+            lab = self.lab(scratch, report, folders=folders)
             done = lab.finish({item: self.steps[item](lab) for item in asked})
             for item in drawn:
                 if draw is not None and (chart := self.figures[item](lab)) is not None:

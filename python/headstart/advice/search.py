@@ -16,7 +16,7 @@ from headstart.advice.runs import LINUX, TOO_FEW, Measured, Run, Runs, depths, h
 from headstart.policies import by_position, knows_future
 from headstart.runs.plan import Plan
 from headstart.runs.rows import Setting
-from headstart.runs.runner import in_threads
+from headstart.runs.runner import in_threads, together
 
 SAMPLE_REFERENCES = 30_000
 """References of the sample; a trace with up to twice as many is its own sample."""
@@ -393,24 +393,17 @@ def search_all(searches: Sequence[SettingSearch], plan: Plan, runs: Runs, sample
 def play(steps: Sequence[Steps], runs: Runs, *, step: str, share: tuple[float, float]) -> None:
     """Take a step of every search to its end, all of them together, so that each gets its share of the time."""
     begin, end = share
-    wanted = {each: next(each, None) for each in steps}
-    while any(asked is not None for asked in wanted.values()):
+
+    def answers(asked: Sequence[list[Run]]) -> list[dict[Run, Measured]]:
+        nonlocal begin
         # Round-robin, so that no device is left behind when the time is up.
-        rows = itertools.zip_longest(*(asked or [] for asked in wanted.values()))
-        in_turns = [run for row in rows for run in row if run is not None]
+        in_turns = [run for row in itertools.zip_longest(*asked) for run in row if run is not None]
         middle = (begin + end) / 2
-        results = runs.measure(in_turns, step=step, share=(begin, middle))
+        found = runs.measure(in_turns, step=step, share=(begin, middle))
         begin = middle
-        for each, asked in wanted.items():
-            if asked is not None:
-                wanted[each] = _resumed(each, {run: results[run] for run in asked if run in results})
+        return [{run: found[run] for run in each if run in found} for each in asked]
 
-
-def _resumed(step: Steps, found: dict[Run, Measured]) -> list[Run] | None:
-    try:
-        return step.send(found)
-    except StopIteration:
-        return None
+    together(steps, answers)
 
 
 def _bound(searches: Sequence[SettingSearch], plan: Plan, runs: Runs, limit: int | None) -> None:

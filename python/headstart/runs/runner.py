@@ -1,22 +1,28 @@
 """Runs in threads: the core releases the GIL, so that each thread has a processor."""
 
+import concurrent.futures
 import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 from headstart.simulation import Progress
 
-T = TypeVar("T")
+A = TypeVar("A")
+Q = TypeVar("Q")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def in_threads(work: Callable[[T], R], items: Sequence[T], *, jobs: int | None, stop: threading.Event) -> list[R]:
-    """Return what `work` returns for each item, in order, `jobs` at a time; sets `stop` when one of them raises."""
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+    """Return what `work` returns for each item, in order, `jobs` at a time; if one raises, `stop` is set at once."""
+    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         futures = [pool.submit(work, item) for item in items]
         try:
+            done, _ = concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
+            # A failure first: those before it may still run, and are about to be stopped.
+            for future in (future for future in futures if future in done and future.exception()):
+                future.result()
             return [future.result() for future in futures]
         except BaseException:
             stop.set()
@@ -52,3 +58,21 @@ def run_all(
         return result
 
     return in_threads(run, range(len(items)), jobs=jobs, stop=stop)
+
+
+def together(steps: Sequence[Generator[Q, A, R]], answers: Callable[[Sequence[Q]], Sequence[A]]) -> list[R]:
+    """Take all steps to their ends in rounds, so that the runs of one fill the gaps of another; return their results.
+
+    `answers` is called with what each of them yields in a round, and returns what each is sent.
+    """
+    ended: dict[int, R] = {}
+    sent: dict[int, A | None] = dict.fromkeys(range(len(steps)))
+    while sent:
+        asked: dict[int, Q] = {}
+        for index, answer in sent.items():
+            try:
+                asked[index] = next(steps[index]) if answer is None else steps[index].send(answer)
+            except StopIteration as end:
+                ended[index] = end.value
+        sent = dict(zip(asked, answers(list(asked.values())), strict=True))
+    return [ended[index] for index in range(len(steps))]
