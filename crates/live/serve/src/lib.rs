@@ -40,4 +40,4 @@ pub use error::Error;
 pub use report::{ExportReport, Report};
 pub use run::run;
 pub use settings::Settings;
-pub use stability::{Unflushed, Unstable};
+pub use stability::{UnflushedChanges, Unstable};

@@ -11,7 +11,7 @@ use toml::Table;
 use crate::conductor::Conductor;
 use crate::server::Server;
 use crate::spill::SpillReport;
-use crate::stability::{Unflushed, Unstable};
+use crate::stability::{UnflushedChanges, Unstable};
 use crate::statistics::Totals;
 
 /// Of all exports.
@@ -84,7 +84,8 @@ impl UnstableReport {
     /// Report on the export `name` in front of `backing`, with unanswered requests.
     fn new(unstable: &Unstable, (name, backing): (&str, &str), outstanding: usize) -> Self {
         let named = if name.is_empty() { backing.to_owned() } else { format!("{name} ({backing})") };
-        let Unflushed { unflushed_writes: writes, unflushed_bytes: bytes, first_byte, end_byte } = unstable.unflushed;
+        let UnflushedChanges { unflushed_writes: writes, unflushed_bytes: bytes, first_byte, end_byte } =
+            unstable.unflushed;
         let mut summary = format!("{named}: not known to be stable: {writes} acknowledged writes");
         if writes > 0 {
             summary += &format!(", {bytes} bytes between {first_byte} and {end_byte}");

@@ -19,7 +19,7 @@ use crate::work::Op;
 
 /// Changes, together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Unflushed {
+pub struct UnflushedChanges {
     /// Acknowledged changes that may be lost.
     pub unflushed_writes: u64,
     /// Their bytes.
@@ -30,7 +30,7 @@ pub struct Unflushed {
     pub end_byte: u64,
 }
 
-impl Unflushed {
+impl UnflushedChanges {
     fn add(&mut self, other: &Self) {
         let is_first = self.unflushed_writes == 0;
         self.first_byte = if is_first { other.first_byte } else { self.first_byte.min(other.first_byte) };
@@ -49,7 +49,7 @@ pub struct Unstable {
     pub since_ns: u64,
     /// The changes.
     #[serde(flatten)]
-    pub unflushed: Unflushed,
+    pub unflushed: UnflushedChanges,
 }
 
 /// A sync without an answer: a flush, or a change that must be stable.
@@ -64,7 +64,7 @@ struct Sync {
 #[derive(Debug, Default)]
 pub struct Stability {
     /// Keyed by the number of syncs that had begun when the change was acknowledged.
-    unflushed: BTreeMap<u64, Unflushed>,
+    unflushed: BTreeMap<u64, UnflushedChanges>,
     /// Number of syncs begun.
     begun: u64,
     /// Keyed by request.
@@ -82,7 +82,8 @@ impl Stability {
     /// A change of `bytes` is acknowledged.
     pub fn acknowledged(&mut self, bytes: Range<u64>) {
         let (first_byte, end_byte) = (bytes.start, bytes.end);
-        let change = Unflushed { unflushed_writes: 1, unflushed_bytes: end_byte - first_byte, first_byte, end_byte };
+        let change =
+            UnflushedChanges { unflushed_writes: 1, unflushed_bytes: end_byte - first_byte, first_byte, end_byte };
         self.unflushed.entry(self.begun).or_default().add(&change);
     }
 
@@ -143,7 +144,7 @@ impl Stability {
         if self.unstable.is_some() {
             return false;
         }
-        let mut unflushed = Unflushed::default();
+        let mut unflushed = UnflushedChanges::default();
         self.unflushed.values().for_each(|some| unflushed.add(some));
         self.unstable = Some(Unstable { reason: system_says(reason), since_ns: now.0, unflushed });
         true
@@ -172,7 +173,7 @@ mod tests {
         assert!(ends(&mut stability, 2, false).is_empty());
         assert!(stability.lose(&io::Error::other("broken"), Nanos(7)));
         assert!(!stability.lose(&io::Error::other("later"), Nanos(8)));
-        let unflushed = Unflushed { unflushed_writes: 2, unflushed_bytes: 210, first_byte: 50, end_byte: 300 };
+        let unflushed = UnflushedChanges { unflushed_writes: 2, unflushed_bytes: 210, first_byte: 50, end_byte: 300 };
         assert_eq!(stability.unstable(), Some(&Unstable { reason: "broken".to_owned(), since_ns: 7, unflushed }));
     }
 
