@@ -22,7 +22,7 @@ from headstart._core import HeadstartError
 from headstart._input import listed
 from headstart.advice.result import Advice, Confidence, DeviceAdvice, Timed
 from headstart.advice.runs import LINUX, TOO_FEW, Measured, Runs
-from headstart.advice.search import SettingSearch, Trace, search_all
+from headstart.advice.search import BLOCK_SIZE, SettingSearch, Trace, search_all
 from headstart.live import tune as tuning
 from headstart.runs.compare import WORKLOAD
 from headstart.runs.compare import plan as planned
@@ -37,8 +37,6 @@ __all__ = ["BLOCK_SIZE", "DEVICES", "Advice", "Confidence", "DeviceAdvice", "Tim
 HDD = "seagate-exos-x20"
 DEVICES = ("hdd", "sata-ssd", "nvme", "object-store")
 """The default devices; "hdd" is a Seagate Exos X20."""
-BLOCK_SIZE = "8KiB"
-"""The default of scenarios, so that `advise`, `compare` and `simulate` give the same times."""
 CACHE_BYTES_MIN = 64 << 20
 """The default cache is a quarter of what the trace touches, and at least this: all of a small trace."""
 
@@ -205,16 +203,15 @@ def _look(plan: Plan, section: Mapping[str, Any], deadline: float) -> Trace:
 
 def _default_cache(trace: Trace) -> int:
     """Return the default size of the cache in blocks."""
-    least = CACHE_BYTES_MIN // (trace.block_bytes or size_bytes(BLOCK_SIZE))
+    least = CACHE_BYTES_MIN // trace.unit_bytes
     return max(1, min(trace.blocks, max(least, trace.blocks // 4)))
 
 
 def _cache_bytes(cache: str, trace: Trace) -> int:
     """Return the size in bytes of a cache given by the caller; blocks of unknown size count as `BLOCK_SIZE`."""
-    block_bytes = trace.block_bytes or size_bytes(BLOCK_SIZE)
     if cache.endswith("%"):
-        return int(float(cache[:-1]) / 100 * trace.blocks) * block_bytes
-    return int(cache) * block_bytes if cache.isdigit() else size_bytes(cache)
+        return int(float(cache[:-1]) / 100 * trace.blocks) * trace.unit_bytes
+    return int(cache) * trace.unit_bytes if cache.isdigit() else size_bytes(cache)
 
 
 def _notes(trace: Trace, measured: Sequence[Measured], runs: Runs, *, defaulted: bool) -> tuple[str, ...]:

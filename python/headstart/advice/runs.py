@@ -16,8 +16,8 @@ from headstart._core import HeadstartError, InternalError
 from headstart.policies import knows_future, rows
 from headstart.runs.plan import Case, Plan
 from headstart.runs.rows import Setting
-from headstart.runs.runner import in_threads
-from headstart.simulation import Result, simulate
+from headstart.runs.runner import run_all
+from headstart.simulation import Progress, Result, simulate
 from headstart.sizes import size_bytes, size_text
 
 LINUX = "linux"
@@ -146,42 +146,41 @@ class Runs:
         """
         wanted = list(dict.fromkeys(runs))
         missing = [run for run in wanted if run not in self._done]
-        ended = 0
+        begin, end = share
 
-        def tell(_share: float = 0.0, _references: int = 0) -> None:
-            if self.stop.is_set():
-                raise InterruptedError("another run has failed")
+        def in_all(done: float) -> None:
             if self.told is not None:
-                self.told(share[0] + (share[1] - share[0]) * ended / max(len(missing), 1), step)
+                self.told(begin + (end - begin) * done, step)
+
+        outcomes = run_all(self._measured, missing, jobs=self.jobs, stop=self.stop, progress=in_all)
+        self._done.update(zip(missing, outcomes, strict=True))
+        return {run: found for run in wanted if (found := self._done[run]) is not None}
+
+    def _measured(self, run: Run, tell: Progress) -> Measured | None:
+        began = time.monotonic()
+
+        def in_time(share: float, references: int) -> None:
+            tell(share, references)
             if self.out_of_time:
                 raise _OutOfTimeError
 
-        def one(run: Run) -> Measured | None:
-            nonlocal ended
-            began = time.monotonic()
-            try:
-                tell()
-                scenario, overrides = self.plan.run_of(Case(setting=run.setting, policy=run.policy))
-                limit = [] if run.limit is None else [f"workload.limit={run.limit}"]
-                kernel = self.kernel if run.policy.partition(":")[0] == LINUX else []
-                laid = [*overrides, *limit, *kernel, f"seed={run.seed}"]
-                result = simulate(scenario, overrides=laid, progress=tell, traces=self.plan.traces)
-            except _OutOfTimeError:
-                self.given_up.add(run)
-                return None
-            except InternalError:
-                raise
-            except HeadstartError as error:
-                self.refused.setdefault(run.policy, error)
-                return None
-            finally:
-                ended += 1
-            self.longest_s = max(self.longest_s, time.monotonic() - began)
-            return _measured(run.policy, result)
-
-        for run, found in zip(missing, in_threads(one, missing, jobs=self.jobs, stop=self.stop), strict=True):
-            self._done[run] = found
-        return {run: found for run in wanted if (found := self._done[run]) is not None}
+        try:
+            in_time(0.0, 0)
+            scenario, overrides = self.plan.run_of(Case(setting=run.setting, policy=run.policy))
+            limit = [] if run.limit is None else [f"workload.limit={run.limit}"]
+            kernel = self.kernel if run.policy.partition(":")[0] == LINUX else []
+            laid = [*overrides, *limit, *kernel, f"seed={run.seed}"]
+            result = simulate(scenario, overrides=laid, progress=in_time, traces=self.plan.traces)
+        except _OutOfTimeError:
+            self.given_up.add(run)
+            return None
+        except InternalError:
+            raise
+        except HeadstartError as error:
+            self.refused.setdefault(run.policy, error)
+            return None
+        self.longest_s = max(self.longest_s, time.monotonic() - began)
+        return _measured(run.policy, result)
 
 
 def linux(depth: str | None) -> str:

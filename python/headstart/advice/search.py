@@ -17,7 +17,10 @@ from headstart.policies import by_position, knows_future
 from headstart.runs.plan import Plan
 from headstart.runs.rows import Setting
 from headstart.runs.runner import in_threads, together
+from headstart.sizes import size_bytes
 
+BLOCK_SIZE = "8KiB"
+"""The default of scenarios, so that `advise`, `compare` and `simulate` give the same times."""
 SAMPLE_REFERENCES = 30_000
 """References of the sample; a trace with up to twice as many is its own sample."""
 LONG = 10
@@ -30,8 +33,6 @@ SWEEP_MAX = 12
 """Number of cache sizes to try, each half of the previous one."""
 BLOCKS_MIN = 64
 """The smallest of them."""
-BLOCK_BYTES = 8192
-"""Of a block of unknown size."""
 SMALL = 32
 """The search for streams uses a cache of this share of the data."""
 STREAMS_MIN = 0.05
@@ -74,9 +75,14 @@ class Trace:
         return None if self.block_bytes is None else blocks * self.block_bytes
 
     @property
+    def unit_bytes(self) -> int:
+        """The size of a block; one of unknown size counts as one of a scenario."""
+        return self.block_bytes or size_bytes(BLOCK_SIZE)
+
+    @property
     def data_bytes(self) -> int:
-        """The bytes that the trace touches; blocks of unknown size count as 8 KiB."""
-        return self.blocks * (self.block_bytes or BLOCK_BYTES)
+        """The bytes that the trace touches."""
+        return self.blocks * self.unit_bytes
 
 
 class SettingSearch:
