@@ -1,28 +1,29 @@
-//! How many bytes may be prefetched and not yet used: a quarter of the memory that is free for it. Where a control group has too little
-//! for the command itself none: each page that comes early puts out one that the command comes back to.
+//! The prefetch budget, in bytes prefetched and not yet used: a quarter of the memory that is free for it. If a control
+//! group has too little memory for the command itself, the budget is zero: each prefetched page would evict one that
+//! the command needs again.
 
 use std::fs;
 use std::path::Path;
 
-/// Share of what is free.
+/// Share of free memory.
 const SHARE: u64 = 4;
-/// At least so much, if so much is allowed at all.
+/// The minimum, if anything is allowed at all.
 const BYTES_MIN: u64 = 1 << 20;
-/// A command needs memory of its own beside the pages that it reads; how much, hints do not say. About as much is what `import pandas`
-/// takes, which loses by hints in a group of 1.3 times what it reads.
+/// A command needs memory of its own beside the pages that it reads; hints do not say how much. About as much is what
+/// `import pandas` takes, which loses by hints in a group of 1.3 times what it reads.
 const OWN_SHARE: u64 = 2;
 
-/// The memory that this process may fill.
+/// The memory available to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// What the system says is available; `None` where it does not.
+    /// Available memory, as the system reports it; `None` if it does not.
     available: Option<u64>,
-    /// What the limits of its control groups leave; `None` where there are none.
+    /// What the limits of its control groups leave; `None` without limits.
     left: Option<u64>,
 }
 
 impl Room {
-    /// As it is now.
+    /// The current state.
     #[must_use]
     pub fn now(proc: &Path, cgroups: &Path) -> Self {
         let available = available(&fs::read_to_string(proc.join("meminfo")).unwrap_or_default());
@@ -30,14 +31,15 @@ impl Room {
         Self { available, left: groups.lines().filter_map(|line| left_of(cgroups, line)).min() }
     }
 
-    /// What may be prefetched and not yet used.
+    /// Maximum bytes that may be prefetched and not yet used.
     #[must_use]
     pub fn budget(self) -> u64 {
         let free = self.available.unwrap_or(u64::MAX).min(self.left.unwrap_or(u64::MAX));
         (free / SHARE).max(BYTES_MIN)
     }
 
-    /// Whether a command that reads so many bytes may not have room in its control group; they are asked for only where there is a limit.
+    /// Whether a command that reads `hinted_bytes` may not fit into its control group. Calls `hinted_bytes` only if
+    /// there is a limit.
     #[must_use]
     pub fn is_tight_for(self, hinted_bytes: impl FnOnce() -> u64) -> bool {
         self.left.is_some_and(|left| left / OWN_SHARE < hinted_bytes())
@@ -49,8 +51,8 @@ fn available(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// What the limits of a group and of those above it leave: the limit less what cannot be given back. `line` is one of
-/// /proc/self/cgroup, "0::/a/b" or "9:memory:/a/b".
+/// What the limits of a group and its ancestors leave: the limit minus memory that cannot be reclaimed. `line` is a
+/// line of /proc/self/cgroup, "0::/a/b" or "9:memory:/a/b".
 fn left_of(cgroups: &Path, line: &str) -> Option<u64> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -66,7 +68,7 @@ fn left_of(cgroups: &Path, line: &str) -> Option<u64> {
         let limit = number(&folder.join(limit))?;
         let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let file = stat.lines().find_map(|line| line.strip_prefix("file ").or_else(|| line.strip_prefix("cache ")));
-        // The page cache of the group makes way for what is prefetched.
+        // The group's page cache is reclaimed to make room for prefetched pages.
         let held = number(&folder.join(usage))?.saturating_sub(file.and_then(|file| file.parse().ok()).unwrap_or(0));
         Some(limit.saturating_sub(held))
     };
@@ -92,7 +94,7 @@ mod tests {
         let budget = || room().budget();
         assert_eq!(budget(), (400_000 << 10) / 4);
         assert!(!room().is_tight_for(|| u64::MAX), "there is no limit");
-        // 64 MiB, 20 of them taken, 8 of these by the page cache; the group below has no limit.
+        // 64 MiB, 20 of them used, including 8 of page cache; the group below has no limit.
         write("cgroup/a/memory.max", "67108864\n");
         write("cgroup/a/memory.current", "20971520\n");
         write("cgroup/a/memory.stat", "anon 1\nfile 8388608\n");

@@ -1,6 +1,7 @@
-//! What a host of a hinted command does between the command's references and the disks: it lets the machine act when the hints are
-//! confirmed, gives the disks what the policy wants, and stops it when it does not help. No thread, no clock: `run.rs` is the host
-//! with real ones, a forecast (`crate::forecast`) the one with simulated ones.
+//! The host side of a hinted command, between the command's references and the disks: lets the machine act when the
+//! hints are confirmed, orders what the policy wants from the disks, and stops the machine when prefetching does not
+//! help. It has no threads and no clock: `run.rs` hosts it with real ones, a forecast (`crate::forecast`) with
+//! simulated ones.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -25,50 +26,50 @@ use super::trace::{By, Seen};
 
 /// How often the trace is read.
 pub const LOOK_EVERY_MS: i32 = 2;
-/// What is read ahead for a command is referenced by it, or seen not to be, within this time, mostly.
+/// Pages that the kernel reads ahead for a command are mostly either referenced within this time or seen not to be.
 const CACHED_JUDGED_AFTER: Nanos = Nanos(50_000_000);
-/// After hints were wrong nothing is begun; one read at a time again when the command has gone nowhere else for so long. A read of the
-/// command then waits for that one, which is 3 % of the pause.
+/// After a wrong hint nothing is started. When the command has gone nowhere else for this long, one read at a time is
+/// started again. A read of the command then waits for that one, which is 3 % of the pause.
 const PAUSE: Nanos = Nanos(250_000_000);
-/// Pages of holes that may be read for each frame, and the share of the budget that they may take in all.
+/// Pages of holes that may be read for each frame, and the maximum share of the budget that holes may take in all.
 const HOLES_PER_FRAME: u64 = 8;
 const HOLES_SHARE: u64 = 4;
 
-/// Share of hinted pages in files that have changed beyond which hints no longer fit.
+/// Share of hinted pages in changed files above which hints no longer fit.
 const STALE_MAX: f64 = 0.1;
 
-/// References to pages that no hint names, for each page that one names, beyond which hints no longer fit.
+/// References to unhinted pages, per hinted one, above which hints no longer fit.
 const FOREIGN_PER_HINTED: u64 = 2;
 /// ext4's default of `inode_readahead_blks`.
 const INODE_READAHEAD_BLOCKS: u64 = 32;
-/// References that no hint names, of which it is known whether they come again.
+/// Maximum number of unhinted references that are remembered, to recognize repeated ones.
 const ELSEWHERE_MAX: usize = 1 << 16;
 
-/// Where orders go: the queue of each disk.
+/// Where orders go: one queue per disk.
 pub trait Queues {
-    /// How many disks there are.
+    /// The number of disks.
     fn disks(&self) -> usize;
 
-    /// Reads to be done: blocks, their files and pages.
+    /// Orders reads: blocks, their files and pages.
     fn order(&mut self, disk: usize, blocks: &mut dyn Iterator<Item = (Block, u32, u64)>);
 
-    /// `block` is not to be read any more; false if its read has begun.
+    /// Withdraws `block`; false if its read has begun.
     fn cancel(&mut self, disk: usize, block: Block) -> bool;
 
-    /// Holes of `pages` more may be read on each disk.
+    /// Allows `pages` more pages of holes on each disk.
     fn allow_holes(&mut self, pages: u64);
 
-    /// How often what is under way on each disk is halved (`pace.rs`).
+    /// Sets how often the limit of reads in flight on each disk is halved (`pace.rs`).
     fn slow(&mut self, halvings: u32);
 
-    /// At most so many reads are under way on each disk, of so many pages each.
+    /// Limits the reads in flight on each disk, and the pages of each.
     fn limit(&mut self, reads: usize, pages: u64);
 
-    /// Nothing is begun any more.
+    /// Starts no more reads.
     fn stop(&mut self);
 }
 
-/// The machine, and what has been seen of command and disks.
+/// The machine, and what has been observed of the command and the disks.
 pub struct Conductor<Q> {
     /// The machine.
     pub machine: Machine,
@@ -77,43 +78,43 @@ pub struct Conductor<Q> {
     /// Why prefetching has stopped, if it has.
     pub stopped: Option<&'static str>,
     looked: LookupCounts,
-    /// Frames of the start.
+    /// Frames at the start.
     frames_min: u64,
-    /// Pages of holes that have been read, may be, and may be at most.
+    /// Pages of holes that have been read, that may be read now, and that may be read at most.
     holes: u64,
     holes_allowed: u64,
     holes_max: u64,
     orders: Vec<Block>,
-    /// Where references have been that no hint names.
+    /// Unhinted references so far.
     elsewhere: HashSet<((u64, u64), u64), FxBuildHasher>,
     /// Metadata that has been read and does not count as used yet.
     metadata: Vec<Block>,
-    /// Metadata that has counted as used.
+    /// Metadata that counts as used.
     metadata_used: u64,
-    /// The page of metadata that the command has last read itself, and its device.
+    /// The last page of metadata that the command itself read, and its device.
     metadata_last: Option<((u64, u64), u64)>,
-    /// Pages that were in the page cache, of which it is not known yet whether the command has just read them: the earlier ones, which
-    /// are judged next, the later ones, and when that is.
+    /// Pages found in the page cache, of which it is not yet known whether the command has just read them: the earlier
+    /// ones, which are judged next, and the later ones; and the time of the next judgement.
     cached: [Vec<Block>; 2],
     judged_next: Nanos,
     /// By block: it is in the page cache, though no disk has read it for the command.
     there: Vec<bool>,
     trust: Trust,
     pace: Pace,
-    /// When the command has last gone elsewhere.
+    /// Time of the command's last unhinted reference.
     foreign_last: Nanos,
     suspicions: Suspicions,
     held_until: Nanos,
     risk: Option<Risk>,
-    /// Where the times of the recorded run are known.
+    /// `Some` if the times of the recorded run are known.
     ledger: Option<Ledger>,
-    /// The command does what the hints say, or has not done anything else yet where that is enough (`ledger.rs`): while it does not, nothing is
-    /// prefetched.
+    /// The command follows the hints, or, where that suffices, has not deviated yet (`ledger.rs`). Until then nothing
+    /// is prefetched.
     confirmed: bool,
 }
 
 impl<Q: Queues> Conductor<Q> {
-    /// Before the command's first reference.
+    /// The state before the command's first reference.
     #[must_use]
     pub fn new(machine: Machine, queues: Q, budget_bytes: u64, trust: Trust) -> Self {
         Self {
@@ -144,8 +145,8 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 
-    /// Limits the disks' time that is at risk (`risk.rs`), and what hints may cost (`ledger.rs`); the recorded command took `recorded`, on disks
-    /// with an `arm` or without one, for which it `waited` so long for each page.
+    /// Limits the disk time at risk (`risk.rs`), and what hints may cost (`ledger.rs`). The recorded command took
+    /// `recorded`, on disks with or without an `arm`, and `waited` so long for each page.
     #[must_use]
     pub fn at_risk(mut self, recorded: Nanos, arm: bool, waited: Option<Nanos>) -> Self {
         let same = self.trust == Trust::SameCommand;
@@ -156,17 +157,18 @@ impl<Q: Queues> Conductor<Q> {
             let proof = || Proof::new(blocks.map(|block| universe.is_metadata(Block(block))));
             self.risk = Some(if same && arm { risk.with(proof()) } else { risk });
         }
-        // With an arm, right hints gain 3 points by it, and 73 of 258 wrong lists are above 1.03 in place of 56 (docs/hints-study.md).
+        // With an arm, right hints gain 3 points by it, and 73 of 258 wrong lists are above 1.03 in place of 56
+        // (docs/hints-study.md).
         if same && recorded > Nanos::ZERO && !arm {
             self.ledger = Some(Ledger::new(recorded, self.machine.universe().blocks()));
-            // A short command is over before enough has been seen; what it may cost is limited all the same.
+            // A short command ends before enough has been seen; its possible cost is limited anyway.
             self.confirmed = true;
             self.pace = Pace::FULL;
         }
         self
     }
 
-    /// What a disk has done.
+    /// Handles an event of a disk.
     pub fn heard(&mut self, now: Nanos, said: Done) {
         match said {
             Done::Read(blocks, took, holes) => {
@@ -209,18 +211,18 @@ impl<Q: Queues> Conductor<Q> {
             return self.comes(now, file, first..=last);
         }
         let Some(file) = self.machine.universe().file(file) else {
-            // Of a disk that hints do not name nothing is known.
+            // Nothing is known of a disk that hints do not name.
             if !metadata {
                 self.foreign(now, identity, first);
             }
             return;
         };
-        // Programs ask for more than a file has.
+        // Programs request data beyond the end of a file.
         let last = last.min(self.machine.universe().last_page(file));
         let beside = metadata && self.is_beside(identity, first);
         let blocks = || (first..=last).filter_map(|page| self.machine.universe().known(file, page));
         let is_there = |block: Block| self.there[block.index()] || self.machine.has_read(block);
-        // Of a window in which no page is known to be there, all were before the command.
+        // If no page of a window is known to be there, all of them were there before the command.
         let only_there = by == By::Mapped && blocks().any(is_there);
         let known = first > last || self.machine.universe().is_left_to_kernel(file, first) || blocks().next().is_some();
         let is_new = |block: &Block| !self.machine.is_referenced(*block) && (!only_there || is_there(*block));
@@ -240,18 +242,18 @@ impl<Q: Queues> Conductor<Q> {
             self.machine.observe(now, block);
             late += u64::from(metadata);
         }
-        // Pages that were referenced before tell nothing, nor do those that the file system has read beside another one.
+        // Repeated references prove nothing, nor do pages that the file system read beside another one.
         if fresh > 0 && !beside {
             self.looked.referenced(true);
             if self.trust != Trust::Earned && self.risk.is_none() {
                 self.machine.earn(late);
-                // A command that reads faster than the hints can be followed proves them right all the same.
+                // A command that reads faster than the hints can be followed still proves them right.
                 self.machine.add_frames(fresh);
             }
             if near || self.trust != Trust::Earned {
                 self.pace.right();
             } else {
-                // What another command did next, this one does not.
+                // What another command did next, this one does not do.
                 self.pace.wrong();
             }
         } else if !known && !beside {
@@ -259,7 +261,7 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 
-    /// The command reads these itself. Returns how many of them no read had begun for.
+    /// The command reads these itself. Returns how many of them had no read in flight.
     fn cancel(&mut self, now: Nanos, blocks: &[Block]) -> u64 {
         let mut late = 0;
         loop {
@@ -274,19 +276,21 @@ impl<Q: Queues> Conductor<Q> {
             if late == before {
                 return late;
             }
-            // They have not been prefetched when they are observed. What is ordered instead may be among them.
+            // They must not count as prefetched when they are observed. What is ordered in their place may be among
+            // them.
             self.turn(now);
         }
     }
 
-    /// Whether this page of metadata was read beside the one that was last: ext4 reads inode tables 32 blocks at a time.
+    /// Whether this page of metadata was read beside the last one: ext4 reads inode tables 32 blocks at a time.
     fn is_beside(&mut self, device: (u64, u64), page: u64) -> bool {
         let last = self.metadata_last.replace((device, page));
         last.is_some_and(|(of, other)| of == device && other.abs_diff(page) < INODE_READAHEAD_BLOCKS)
     }
 
-    /// Pages of `file` come into the page cache for the command. If hints do not name it, nothing more is begun until it is known
-    /// what for: what is under way may keep a read of the command waiting for as long as there is something to do on the way of the arm.
+    /// Pages of `file` enter the page cache for the command. If no hint names the file, nothing more is started until
+    /// the purpose is known: prefetches in flight may delay a read of the command for as long as there is work on the
+    /// way of the arm.
     fn comes(&mut self, now: Nanos, file: (u64, u64), pages: RangeInclusive<u64>) {
         if let Some(file) = self.machine.universe().file(file) {
             for block in pages.filter_map(|page| self.machine.universe().known(file, page)) {
@@ -297,7 +301,7 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 
-    /// A reference that no hint names: again, it tells nothing.
+    /// Counts an unhinted reference; a repeated one tells nothing.
     fn foreign(&mut self, now: Nanos, file: (u64, u64), first: u64) {
         self.suspicions.confirm(file);
         if self.elsewhere.len() == ELSEWHERE_MAX || self.elsewhere.insert((file, first)) {
@@ -308,7 +312,7 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 
-    /// Lets the machine act, and gives the disks what it wants.
+    /// Lets the machine act, and orders what it wants from the disks.
     pub fn turn(&mut self, now: Nanos) {
         let confirmed = self.trust == Trust::Whole
             || self.looked.confirmed()
@@ -317,7 +321,7 @@ impl<Q: Queues> Conductor<Q> {
             self.confirmed = confirmed;
             self.pace = Pace::SLOWEST;
         }
-        // Nobody is delayed: who comes then waits for one read at most.
+        // A later read of the command waits for one prefetch at most.
         if now.saturating_sub(self.foreign_last) >= PAUSE {
             self.pace.rested();
         }
@@ -361,7 +365,7 @@ impl<Q: Queues> Conductor<Q> {
         self.orders = orders;
     }
 
-    /// After what was heard and referenced: the machine acts, and stops if there is a reason.
+    /// Handles what was heard and referenced: the machine acts, and stops if there is a reason.
     pub fn act(&mut self, now: Nanos) {
         self.ledger.iter_mut().for_each(|ledger| ledger.settle(now));
         self.turn(now);
@@ -374,8 +378,8 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 
-    /// Metadata that has come counts as used: the command does what the hints say, and references to metadata are not seen.
-    /// Not more than there are frames, unless those are all.
+    /// Counts metadata that has come as used: the command follows the hints, and references to metadata are not
+    /// visible. Counts no more than there are frames, unless those are all frames.
     fn use_metadata(&mut self, now: Nanos) {
         let allowed = if self.machine.is_whole() { u64::MAX } else { u64::from(self.machine.frames()) };
         let count =
@@ -387,7 +391,7 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 
-    /// Of the pages that were in the page cache, counts those that the command has not read since: they were there before it.
+    /// Counts the pages found in the page cache that the command has not read since: they were there before it.
     fn judge_cached(&mut self, now: Nanos) {
         if now < self.judged_next {
             return;
@@ -399,13 +403,13 @@ impl<Q: Queues> Conductor<Q> {
         self.judged_next = now + CACHED_JUDGED_AFTER;
     }
 
-    /// Until when nothing is begun, unless something is seen before.
+    /// Until when nothing is started, unless something is observed earlier.
     #[must_use]
     pub fn held_until(&self) -> Nanos {
         self.held_until
     }
 
-    /// What has come of it, into `report`.
+    /// Fills in `report`.
     pub fn fill(&self, report: &mut Report) {
         let looked = &self.looked;
         report.stopped = self.stopped.map(str::to_owned);
@@ -421,23 +425,23 @@ impl<Q: Queues> Conductor<Q> {
         }
     }
 
-    /// Whether all that was read ahead has been used.
+    /// Whether everything that was read ahead has been used.
     #[must_use]
     pub fn has_used_all(&self) -> bool {
         self.looked.read <= self.machine.used()
     }
 
-    /// Hinted pages that have been read or need not be.
+    /// Hinted pages that have been read or need not be read.
     pub fn settled(&self) -> Settled {
         self.looked.settled()
     }
 
-    /// References to pages that hints name.
+    /// References to hinted pages.
     pub fn matched(&self) -> u64 {
         self.looked.matched
     }
 
-    /// Why the hints do not fit what the command does, if they do not.
+    /// Why the hints do not fit the command, if they do not.
     pub fn unfit(&self) -> Option<&'static str> {
         let LookupCounts { hinted, stale, matched, foreign, .. } = self.looked;
         match self.stopped {

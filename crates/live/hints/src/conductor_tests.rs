@@ -7,11 +7,11 @@ use headstart_policy::registry::policy;
 use proptest::prelude::*;
 use toml::Table;
 
-/// What has been ordered, in order; nothing is read by itself.
+/// Records orders in sequence; reads nothing by itself.
 #[derive(Default)]
 struct Ordered {
     blocks: Vec<Block>,
-    /// What has been read of it.
+    /// The blocks that have been read.
     read: Vec<Block>,
     halvings: u32,
     reads_max: usize,
@@ -50,13 +50,13 @@ const DEVICE: u32 = 0;
 const DATA: u32 = 1;
 const OTHER: (u64, u64) = (9, 9);
 
-/// The number of a device is its inode, and that of its files' device.
+/// A device's number is its inode number, and the device number of its files.
 fn file(number: u64, is_device: bool) -> HintedFile {
     let (size, mtime_ns) = ((!is_device).then_some(1 << 30), (!is_device).then_some(0));
     HintedFile { path: format!("/{number}").into(), identity: (0, number), is_device, size, mtime_ns, came_pages: 0 }
 }
 
-/// Of `metadata` pages of the device, and `data` pages of a file, without an arm but with few frames at first.
+/// `metadata` pages of the device, and `data` pages of a file, without an arm but with few frames at first.
 fn conductor(metadata: u32, data: u32, trust: Trust) -> Conductor<Ordered> {
     let files = vec![file(0, true), file(2, false)];
     let range = |file, count| HintedRange { file, count, ..HintedRange::default() };
@@ -72,7 +72,7 @@ fn conductor(metadata: u32, data: u32, trust: Trust) -> Conductor<Ordered> {
     Conductor::new(machine, Ordered::default(), budget_bytes, trust)
 }
 
-/// Of `data` pages of a file, on a disk with an arm.
+/// `data` pages of a file, on a disk with an arm.
 fn with_arm(data: u32, trust: Trust) -> Conductor<Ordered> {
     let ranges = vec![HintedRange { file: DATA, count: data, ..HintedRange::default() }];
     let list = HintList { files: vec![file(0, true), file(2, false)], ranges, ..HintList::default() };
@@ -89,7 +89,7 @@ fn seen(first: u64, last: u64) -> Seen {
     Seen { file: (0, 2), first, last, by: By::Use }
 }
 
-/// A reference to each of these pages.
+/// References each of these pages.
 fn each(conductor: &mut Conductor<Ordered>, at: u64, file: (u64, u64), pages: std::ops::Range<u64>) {
     pages.for_each(|page| conductor.referenced(Nanos(at), Seen { file, first: page, last: page, by: By::Use }));
     conductor.act(Nanos(at));
@@ -97,7 +97,7 @@ fn each(conductor: &mut Conductor<Ordered>, at: u64, file: (u64, u64), pages: st
 
 const OURS: (u64, u64) = (0, 2);
 
-/// Everything that has been ordered is read, until nothing more is ordered. Returns how much was.
+/// Reads everything ordered, until nothing more is ordered. Returns the number of reads.
 fn read_all(conductor: &mut Conductor<Ordered>, at: u64) -> usize {
     let mut read = 0;
     loop {
@@ -123,7 +123,7 @@ fn nothing_is_ordered_before_the_first_references_confirm_the_hints() {
     }
 }
 
-/// Of 5000 pages of a file, by a command that took so long, on a disk without an arm.
+/// 5000 pages of a file, for a command that took `recorded_ms`, on a disk without an arm.
 fn at_once(trust: Trust, recorded_ms: u64) -> Conductor<Ordered> {
     let mut conductor = conductor(0, 5000, trust).at_risk(Nanos(recorded_ms * 1_000_000), false, None);
     conductor.turn(Nanos(0));
@@ -137,7 +137,7 @@ fn hints_of_the_same_command_are_followed_at_once_without_an_arm_and_for_a_share
     let same = at_once(Trust::SameCommand, 100);
     assert!(!same.queues.blocks.is_empty());
     assert_eq!((same.queues.reads_max, same.queues.halvings), (14, 0));
-    // What hints do not name has to be made up for.
+    // After an unhinted reference, hints must make up for it.
     let mut other = at_once(Trust::SameCommand, 100);
     each(&mut other, 1, OTHER, 0..1);
     assert_eq!(other.queues.halvings, HALVINGS_MAX);
@@ -147,7 +147,7 @@ fn hints_of_the_same_command_are_followed_at_once_without_an_arm_and_for_a_share
     assert!(other.queues.halvings < HALVINGS_MAX);
 }
 
-/// How many pages are read each time, when 20 pages are referenced each time.
+/// The number of pages read each time, if 20 pages are referenced each time.
 fn earned(trust: Trust) -> Vec<usize> {
     let mut conductor = conductor(0, 50_000, trust);
     each(&mut conductor, 1, OURS, 0..20);
@@ -164,7 +164,7 @@ fn earned(trust: Trust) -> Vec<usize> {
 fn frames_are_earned_by_what_is_used_and_faster_by_hints_of_the_same_command() {
     // 16 frames, then two more for each of 16 or 20 that were used, and their own.
     assert_eq!(earned(Trust::Earned), [16, 48, 60, 60, 60]);
-    // Hints of the same command earn eight for each, and one for each page that they are right about.
+    // Hints of the same command earn eight frames for each, and one for each page that they are right about.
     assert_eq!(earned(Trust::SameCommand), [84, 200, 200, 200, 200]);
 }
 
@@ -172,11 +172,12 @@ fn frames_are_earned_by_what_is_used_and_faster_by_hints_of_the_same_command() {
 fn metadata_is_read_in_the_order_of_need_and_no_more_than_there_are_frames() {
     let mut same = conductor(3000, 5000, Trust::SameCommand);
     each(&mut same, 1, OURS, 0..20);
-    // Whether it is used is not seen: as many frames of it as there are, 64 and 20 for those references, and once more those.
+    // Whether it is used is not visible: as many frames of it as there are, 64 and 20 for those references, and those
+    // once more.
     assert_eq!(read_all(&mut same, 1), 168);
     assert!(same.queues.read.iter().all(|block| block.0 < 3000));
-    // The command reads metadata itself that hints name, twice: nine frames for each page, and as many once more. What is read beside it
-    // tells nothing. Three pages that have made way for these are in the page cache, and not read again.
+    // The command itself reads hinted metadata, twice: nine frames for each page, and as many once more. Pages read
+    // beside it prove nothing. Three pages that were replaced by these are in the page cache, and are not read again.
     let metadata = |page| Seen { file: (0, 0), first: page, last: page, by: By::Metadata };
     [2000, 2031, 2100, 2000].into_iter().for_each(|page| same.referenced(Nanos(2), metadata(page)));
     same.act(Nanos(2));
@@ -190,7 +191,7 @@ fn metadata_that_the_command_reads_elsewhere_stops_prefetching() {
     let mut halvings = Vec::new();
     for page in [7000, 8000, 9000, 9001] {
         conductor.referenced(Nanos(2), Seen { file: (0, 0), first: page, last: page, by: By::Metadata });
-        // Of a device that hints do not name it says nothing.
+        // Metadata of a device that hints do not name proves nothing.
         conductor.referenced(Nanos(2), Seen { file: (0, 5), first: page, last: page, by: By::Metadata });
         conductor.act(Nanos(2));
         halvings.push(conductor.queues.halvings);
@@ -208,15 +209,15 @@ fn a_file_that_no_hint_names_stops_prefetching_when_its_first_page_comes() {
         conductor.act(Nanos(at));
         (conductor.queues.halvings == HALVINGS_MAX, conductor.held_until().0)
     };
-    // What the command reads itself of what hints name, it need not wait for.
+    // It need not wait for hinted pages that the command reads itself.
     assert_eq!(after(2, Some(coming(OURS))), (false, 0));
     let until = SUSPICION.0 + 3;
     assert_eq!([after(3, Some(coming(OTHER))), after(until - 1, None)], [(true, until); 2]);
-    // Nothing was read of it: it is written.
+    // The file was not read, therefore it is written.
     assert_eq!([after(until, None), after(until, Some(coming(OTHER)))], [(false, until); 2]);
     let others = [10, 11, 12].map(|file| after(until + 1, Some(coming((9, file)))));
     assert_eq!(others, [(true, until + 1 + SUSPICION.0); 3]);
-    // Four were in vain.
+    // Four suspicions were wrong.
     let late = until + 1 + SUSPICION.0;
     assert_eq!(after(late, Some(coming((9, 14)))), (false, late));
 }
@@ -224,7 +225,7 @@ fn a_file_that_no_hint_names_stops_prefetching_when_its_first_page_comes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever the list is right about, and from wherever on it is wrong: what is read in vain is bounded by what was right.
+    /// However long the list is right, and wherever it turns wrong: useless reads are bounded by the right ones.
     #[test]
     fn wrong_from_some_page_on_costs_no_more_than_was_earned(
         right in 0u64..3000,
@@ -247,13 +248,14 @@ proptest! {
         }
         let read = conductor.queues.read.len() as u64;
         let (start, growth) = if same { (64, 8) } else { (16, 2) };
-        // Metadata that has come counts as used once as far as there are frames.
+        // Metadata that has come counts as used once, up to the number of frames.
         prop_assert!(read <= right + 2 * (start + growth * right), "{read} pages for {right} that were right");
         prop_assert_eq!(conductor.queues.halvings, HALVINGS_MAX);
     }
 }
 
-/// A disk reads what is ordered, one block at a time, until `until`, as long as it may. Returns when it has ended.
+/// A disk reads what is ordered, one block at a time, until `until` or until nothing may be read. Returns when it
+/// ended.
 fn read_until(conductor: &mut Conductor<Ordered>, mut now: u64, until: u64, read_ns: u64) -> u64 {
     conductor.act(Nanos(now));
     while now < until && conductor.queues.reads_max > 0 && conductor.queues.halvings < HALVINGS_MAX {
@@ -266,8 +268,8 @@ fn read_until(conductor: &mut Conductor<Ordered>, mut now: u64, until: u64, read
     now.max(until)
 }
 
-/// The command references `pages` with gaps, and the disk reads in them. Returns how many blocks it has read that were not referenced,
-/// and when it is.
+/// The command references `pages` with gaps, and the disk reads in the gaps. Returns how many of the blocks read were
+/// not referenced, and the time.
 fn read_in_vain(
     conductor: &mut Conductor<Ordered>,
     pages: impl Iterator<Item = ((u64, u64), u64)>,
@@ -285,8 +287,8 @@ fn read_in_vain(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Wherever the hints turn wrong, and whatever a read takes: the disk's time that is spent in vain is a share of the command's, and
-    /// one read.
+    /// Wherever the hints turn wrong, and however long a read takes: the disk time wasted is at most a share of the
+    /// command's time, plus one read.
     #[test]
     fn time_in_vain_is_a_share_of_the_commands(
         right in 0u64..600,
@@ -300,7 +302,7 @@ proptest! {
         let trust = if same { Trust::SameCommand } else { Trust::Earned };
         let of_arm = with_arm(2000, trust);
         let mut conductor = of_arm.at_risk(Nanos(recorded_ms * 1_000_000), true, None);
-        // What hints name in another order is right where they are of the same command.
+        // Hints of the same command are right in another order, too.
         let page = |at| if shuffled { at * 7 % right.max(1) } else { at };
         let pages = (0..right).map(|at| (OURS, page(at))).chain((right..right + wrong).map(|at| (OTHER, at)));
         let (unused, now) = read_in_vain(&mut conductor, pages, (gap_ms * 1_000_000, read_ms * 1_000_000));
@@ -315,8 +317,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The same without an arm, where hints of the same command are followed at once: the share of the recorded time, and what right
-    /// hints have gained. A command that is never faster than it was recorded gains nothing.
+    /// The same without an arm, where hints of the same command are followed at once: the limit is the share of the
+    /// recorded time, and what right hints have gained. A command that is never faster than it was recorded gains
+    /// nothing.
     #[test]
     fn time_in_vain_without_an_arm_is_the_share(
         right in 0u64..600,
@@ -331,7 +334,7 @@ proptest! {
         conductor.turn(Nanos(0));
         let pages = (0..right + wrong).map(|at| (if at < right { OURS } else { OTHER }, at));
         let (unused, now) = read_in_vain(&mut conductor, pages, (gap_us * 1000, read_us * 1000));
-        // A read of a page costs what it takes, and at most 26 times 7 us.
+        // A read of a page costs its duration, and at most 26 times 7 us.
         let cost_us = read_us.min(26 * 7);
         let time_us = if same { recorded_ms * 1000 } else { now / 1000 };
         let most_us = time_us as f64 * 0.03 + cost_us as f64;
@@ -363,7 +366,7 @@ fn hints_of_another_command_are_followed_where_the_order_is_theirs() {
     // Few frames: one read in eight.
     let near = halvings_after(Trust::Earned, &[300, 41, 300 + 40, 42]);
     assert_eq!(near, 3);
-    // Named all of them, and nowhere near where the others are.
+    // All are hinted, and far from the others.
     let jumps = [9_000, 7_000, 20_000, 30_000];
     assert_eq!(halvings_after(Trust::Earned, &jumps), HALVINGS_MAX);
     assert_eq!(halvings_after(Trust::SameCommand, &jumps), halvings_after(Trust::SameCommand, &[40]));
@@ -374,7 +377,7 @@ fn pages_beyond_the_end_and_pages_again_say_nothing() {
     let mut conductor = conductor(0, 5000, Trust::SameCommand);
     each(&mut conductor, 1, OURS, 0..100);
     for _ in 0..100 {
-        // As `cat` reads: more than there is.
+        // Like `cat`, it reads beyond the end.
         conductor.referenced(Nanos(2), seen(0, 31));
         conductor.referenced(Nanos(2), seen(1 << 40, (1 << 40) + 31));
     }
@@ -389,7 +392,7 @@ fn of_a_mapped_window_count_the_pages_that_are_there() {
     let used = |conductor: &Conductor<Ordered>, pages: std::ops::Range<u32>| {
         pages.filter(|page| conductor.machine.is_referenced(Block(*page))).collect::<Vec<_>>()
     };
-    // Pages 2 and 3 come for the command; of the next window nothing is known: all of it was there.
+    // Pages 2 and 3 come for the command; nothing is known of the next window: all of it was there.
     mapped.referenced(Nanos(1), Seen { file: (0, 2), first: 2, last: 3, by: By::Coming });
     mapped.referenced(Nanos(2), window(0));
     mapped.referenced(Nanos(3), window(16));

@@ -1,8 +1,8 @@
-//! A disk and the threads that read from it: they find out where files lie, and bring pages into the page cache.
+//! A disk and the threads that read from it: they find the places of files, and bring pages into the page cache.
 //!
-//! A read is a `pread` of a file whose read-ahead is off, in pieces of [`PIECE_PAGES`] at most: what the kernel is asked to read ahead
-//! (readahead(2), POSIX_FADV_WILLNEED) it cuts at the device's read-ahead or its greatest request, and does not say when it is done.
-//! Few are outstanding, so that what the command itself asks for waits for few.
+//! A read is a `pread` of a file whose read-ahead is off, in pieces of at most [`PIECE_PAGES`]: the kernel limits a
+//! read-ahead request (readahead(2), POSIX_FADV_WILLNEED) to the device's read-ahead or its largest request, and does
+//! not report completion. Few reads are in flight, so that the command's own requests wait for few.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,10 +20,10 @@ use super::pieces::{Piece, Placed};
 use super::queue::{depth, Queue, Work};
 use super::system::{advise_random, begin, cached_pages, extents, lower_io_priority, read_over};
 
-/// What a thread has to say.
+/// A message of a thread.
 #[derive(Debug)]
 pub enum Done {
-    /// These blocks have been read, in that time, and so many pages with them that nobody has asked for.
+    /// These blocks have been read, in this time, along with this many pages that nothing asked for.
     Read(Vec<Block>, Duration, u64),
     /// These blocks need not be read: they are in the page cache, in a hole, or cannot be read.
     Unneeded(Vec<Block>, Why),
@@ -34,16 +34,16 @@ pub enum Done {
 pub enum Why {
     /// It is in the page cache.
     Cached,
-    /// It has no place on the device: zeros, or in memory only.
+    /// It has no place on the device: it is a hole or only in memory.
     Hole,
-    /// The file is not there any more, or is not the one that was recorded.
+    /// The file is gone, or is not the one that was recorded.
     Stale,
-    /// The device itself may not be read: its metadata cannot be prefetched.
+    /// The device itself is not readable: its metadata cannot be prefetched.
     Denied,
 }
 
 impl Why {
-    /// Why a file cannot be read that could not be opened.
+    /// Why a file could not be opened.
     fn not_opened(file: &HintedFile) -> Self {
         if file.is_device {
             Why::Denied
@@ -53,23 +53,23 @@ impl Why {
     }
 }
 
-/// What is known of a disk.
+/// The known properties of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskFacts {
-    /// It has an arm, as the system says.
+    /// It has an arm, according to the system.
     pub arm: bool,
-    /// It is a virtual machine's: the system does not know, and says that it has one.
+    /// It belongs to a virtual machine: the system does not know whether it has an arm, and says that it has.
     pub is_virtual: bool,
-    /// Its scheduler puts requests of the idle class behind all others, without starving them.
+    /// Its scheduler puts idle-class requests behind all others, without starving them.
     pub idle_class: bool,
 }
 
 impl DiskFacts {
-    /// Those of the device of that number, as sysfs has them; without a device there is no arm.
+    /// Reads the facts of the device of that number from sysfs; without a device there is no arm.
     #[must_use]
     pub fn of(sys: &Path, major: u64, minor: u64) -> Self {
         let folder = sys.join(format!("dev/block/{major}:{minor}"));
-        // A partition's queue is its disk's.
+        // A partition uses its disk's queue.
         let read = |name: &str| {
             let own = fs::read_to_string(folder.join("queue").join(name));
             own.or_else(|_| fs::read_to_string(folder.join("../queue").join(name))).unwrap_or_default()
@@ -85,7 +85,7 @@ impl DiskFacts {
     }
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct State {
     queue: Queue,
     stopped: bool,
@@ -100,14 +100,14 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// One for the files of `list`.
+    /// A disk for the files of `list`.
     #[must_use]
     pub fn new(facts: DiskFacts, list: Arc<HintList>) -> Self {
         let state = Mutex::new(State { queue: Queue::new(facts.arm), stopped: false });
         Self { state, changed: Condvar::new(), facts, list }
     }
 
-    /// How many threads it wants.
+    /// The number of threads that it wants.
     #[must_use]
     pub fn depth(&self) -> usize {
         depth(self.facts.arm)
@@ -117,7 +117,7 @@ impl Disk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads to be done.
+    /// Orders reads.
     pub fn order(&self, blocks: impl IntoIterator<Item = (Block, u32, u64)>) {
         let mut state = self.lock();
         let mut count = 0;
@@ -129,53 +129,54 @@ impl Disk {
         (0..self.depth().min(count)).for_each(|_| self.changed.notify_one());
     }
 
-    /// The command has read `block` itself: if its read has not begun it is not needed any more.
+    /// The command has read `block` itself; withdraws the read unless it has begun. Returns whether it did.
     pub fn cancel(&self, block: Block) -> bool {
         self.lock().queue.cancel(block)
     }
 
-    /// Holes of `pages` more may be read.
+    /// Allows `pages` more pages of holes.
     pub fn allow_holes(&self, pages: u64) {
         self.lock().queue.allow_holes(pages);
     }
 
-    /// As [`Queue::slow`].
+    /// See [`Queue::slow`].
     pub fn slow(&self, halvings: u32) {
         let may_begin = self.lock().queue.slow(halvings);
         self.wake(may_begin);
     }
 
-    /// As [`Queue::limit`].
+    /// See [`Queue::limit`].
     pub fn limit(&self, reads: usize, pages: u64) {
         let may_begin = self.lock().queue.limit(reads, pages);
         self.wake(may_begin);
     }
 
-    /// Both are set with every turn, and a thread that is woken in vain takes time from the command.
+    /// Wakes threads only if they may start something: both limits are set in every turn, and a useless wake-up takes
+    /// time from the command.
     fn wake(&self, may_begin: bool) {
         if may_begin {
             self.changed.notify_all();
         }
     }
 
-    /// Nothing is begun any more.
+    /// Starts no more reads.
     pub fn stop(&self) {
         self.lock().stopped = true;
         self.changed.notify_all();
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     pub fn is_idle(&self) -> bool {
         self.lock().queue.is_idle()
     }
 
-    /// Whether nothing is under way, nor waits.
+    /// Whether nothing is in flight or waiting.
     pub fn has_nothing_to_do(&self) -> bool {
         let queue = &self.lock().queue;
         queue.is_idle() && queue.is_empty()
     }
 
-    /// What to do next; waits for it. `None` when it has been stopped.
+    /// Waits for the next piece of work. `None` when the disk has been stopped.
     fn next(&self) -> Option<Work> {
         let mut state = self.lock();
         loop {
@@ -190,7 +191,7 @@ impl Disk {
         }
     }
 
-    /// The work of one thread, until the disk is stopped. `tell` wakes whoever listens to `done`.
+    /// The loop of one thread, until the disk is stopped. `tell` wakes the receiver of `done`.
     pub fn serve(&self, done: &Sender<Done>, tell: &dyn Fn()) {
         lower_io_priority(self.facts.idle_class);
         let mut reader = Reader::default();
@@ -207,7 +208,7 @@ impl Disk {
                         let _ = done.send(said);
                     }
                     self.lock().queue.read(metadata);
-                    // In place of a read of a file this thread begins the next one; others wait for metadata.
+                    // After a read of a file, this thread itself starts the next one; others wait for metadata.
                     if metadata {
                         self.changed.notify_all();
                     }
@@ -217,7 +218,7 @@ impl Disk {
         }
     }
 
-    /// Finds out where `blocks` lie, and puts those that are stored among what is to be read. Returns those that are not.
+    /// Finds the places of `blocks`, and queues those that are stored. Returns the others.
     fn place(&self, file: u32, blocks: Vec<(Block, u64)>) -> Vec<Done> {
         let hinted = &self.list.files[file as usize];
         let (mut stored, mut holes, mut gone) = (Vec::new(), Vec::new(), Vec::new());
@@ -246,7 +247,7 @@ impl Disk {
     }
 }
 
-/// The page of the device that holds that page of the file; `None` in a hole.
+/// The page of the device that holds page `page` of the file; `None` in a hole.
 #[must_use]
 pub fn address(extents: &[super::system::Extent], page: u64) -> Option<u64> {
     let at = page * PAGE_BYTES;
@@ -255,7 +256,8 @@ pub fn address(extents: &[super::system::Extent], page: u64) -> Option<u64> {
     Some((extent.physical + (at - extent.logical)) / PAGE_BYTES)
 }
 
-/// Opens a file if it is the one that was recorded, unchanged. Nothing else is opened: a pipe has another end, and some devices act on it.
+/// Opens a file if it is the recorded one, unchanged. Opens nothing else: a pipe has another end, and opening some
+/// devices has effects.
 #[must_use]
 pub fn open_unchanged(hinted: &HintedFile) -> Option<File> {
     let changed = || io::Error::from(io::ErrorKind::NotFound);
@@ -263,7 +265,7 @@ pub fn open_unchanged(hinted: &HintedFile) -> Option<File> {
     opened.ok().inspect(keep_access_time)
 }
 
-/// Reads do not change the file's time of access, where that is allowed.
+/// Keeps reads from changing the file's access time, where that is allowed.
 pub fn keep_access_time(file: &File) {
     let _ = fcntl(file, FcntlArg::F_SETFL(OFlag::O_NOATIME | OFlag::O_NONBLOCK));
 }
@@ -281,10 +283,10 @@ fn is_unchanged(found: &fs::Metadata, hinted: &HintedFile) -> bool {
         && hinted.mtime_ns.is_none_or(|ns| ns == changed_ns)
 }
 
-/// What is read is of no use to us: a thread needs little room for it.
+/// The data itself is not needed, so a thread needs only a small buffer.
 const ROOM_BYTES: usize = 64 << 10;
 
-/// What a thread reads with: the file that it read last, and room.
+/// A thread's tools for reading: the file that it read last, and a buffer.
 #[derive(Default)]
 struct Reader {
     opened: Option<(u32, File)>,
@@ -341,7 +343,7 @@ fn needed(file: &File, piece: &Piece) -> (Vec<Placed>, Vec<Block>) {
     }
 }
 
-/// Reads `length` bytes, or until the file ends; `room` is used again and again. Returns the bytes read.
+/// Reads `length` bytes, or up to the end of the file, reusing `room`. Returns the bytes read.
 fn read_whole(file: &File, room: &mut [u8], offset: u64, length: u64) -> u64 {
     let mut read = 0;
     while read < length {
@@ -367,7 +369,7 @@ mod tests {
         let file = File::open(&path).expect("ours");
         let mut room = vec![0; ROOM_BYTES];
         assert_eq!(read_whole(&file, &mut room, 0, 1 << 20), 200_000);
-        // The last part lies over the ones before it.
+        // The last part overwrites the earlier ones.
         let last = content.len() / ROOM_BYTES * ROOM_BYTES;
         assert_eq!(room[..content.len() - last], content[last..]);
         assert_eq!(read_whole(&file, &mut room, 199_000, 4096), 1000);
@@ -377,7 +379,7 @@ mod tests {
 
     #[test]
     fn only_the_recorded_device_is_opened() {
-        // One that is no disk, and a disk that would be another one.
+        // Not a disk, and a disk with another number.
         for (path, number) in [("/dev/null", device_number(1, 3)), ("/proc/self/exe", 0), ("/dev", device_number(8, 0))]
         {
             let file = HintedFile {

@@ -1,8 +1,10 @@
-//! `--measure N`: the command as it is and as `headstart run` runs it, N times each with empty caches, and what is to be said of both.
+//! `--measure N`: runs the command N times plain and N times under `headstart run`, each with empty caches, and
+//! compares them.
 //!
-//! Times are of the whole command line, start and end of `headstart run` included. Plain and run come in pairs, in an order drawn at
-//! random, so that what else the machine does falls on both. The range of the ratio is that of the median of the pairs: of N sorted ratios
-//! those between which the median lies with a probability of 95 %, by the binomial distribution alone (the sign test).
+//! Times cover the whole command line, including the start and end of `headstart run`. Plain and helped runs come in
+//! pairs, in random order, so that other load on the machine affects both alike. The range of the ratio is the 95 %
+//! confidence interval of the median of the pairs: the N sorted ratios between which the median lies, from the binomial
+//! distribution alone (the sign test).
 
 use std::env;
 use std::ffi::OsString;
@@ -22,43 +24,43 @@ use super::{outputs, say, Problem};
 use crate::record::drop_caches;
 
 const RUNS_MAX: usize = 10_000;
-/// What the order of the pairs is drawn from.
+/// Seed for the order of the pairs.
 const SEED: u64 = 37;
-/// The probability that the median lies outside of its range.
+/// The probability that the median lies outside its range.
 const DOUBT: f64 = 0.05;
-/// Options that are about the measurement and not about the run.
+/// Options of the measurement, not of the run.
 const OWN: [&str; 6] = ["--measure", "--report", "--openmetrics", "--cold", "--forget", "--verbose"];
-/// How a line begins that says why a command is not helped.
+/// Prefix of the line that says why a command is not helped.
 pub const ALONE: &str = "left alone: ";
 
-/// The times of one of both ways.
+/// The times of plain or helped runs.
 #[derive(Debug, Serialize)]
 struct Times {
     median_ns: u64,
     min_ns: u64,
     max_ns: u64,
-    /// In the order in which they were measured.
+    /// In the order of measurement.
     elapsed_ns: Vec<u64>,
 }
 
-/// What `--report` writes.
+/// The content of `--report`.
 #[derive(Debug, Serialize)]
 struct Measured {
     command: Vec<String>,
     plain: Times,
     run: Times,
-    /// Run's time as a share of plain's: the median of the pairs, and its range, if there are pairs enough.
+    /// Helped time as a share of plain time: the median of the pairs, and its range if there are enough pairs.
     ratio: f64,
     ratio_range: Option<[f64; 2]>,
     verdict: &'static str,
-    /// Why the command is not helped, if so.
+    /// Why the command is not helped, if it is not.
     left_alone: Option<String>,
 }
 
-/// Measures the command of `line` so many times.
+/// Measures the command of `line` `runs` times.
 ///
 /// # Errors
-/// An option, caches that may not be emptied, or a command that cannot be started.
+/// An invalid option, caches that may not be dropped, or a command that cannot be started.
 pub fn measure(line: &Line, runs: &str) -> Result<Status, Problem> {
     let count = runs.parse().ok().filter(|count| (1..=RUNS_MAX).contains(count));
     let wrong = || KeyError::new("--measure", format!("\"{runs}\""), format!("a number of runs from 1 to {RUNS_MAX}"));
@@ -74,7 +76,7 @@ pub fn measure(line: &Line, runs: &str) -> Result<Status, Problem> {
         cold(&[&ours[..], &[forget, "--".into()], &line.command].concat(), false)?;
     }
     let run = [&ours[..], &["--".into()], &line.command].concat();
-    // What is said of one run more, which does not count.
+    // The notes come from one extra run, which does not count.
     let said = cold(&[&ours[..], &["-v".into(), "--".into()], &line.command].concat(), true)?.2;
     let left_alone = said.lines().find_map(|line| Some(line.split_once(ALONE)?.1.to_owned()));
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
@@ -106,7 +108,7 @@ pub fn measure(line: &Line, runs: &str) -> Result<Status, Problem> {
     Ok(Status::Code(0))
 }
 
-/// What begins a command line of this program, with the options of the run.
+/// The start of a command line of this program, with the options of the run.
 fn ours(line: &Line) -> Result<Vec<OsString>, Problem> {
     let program = env::current_exe().map_err(|source| Error::Wait { source })?;
     let is_launcher = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("headstart-run"));
@@ -128,7 +130,7 @@ fn is_recorded(line: &Line) -> bool {
     slot.is_some_and(|slot| slot.recorded().is_ok_and(|recorded| recorded.is_some()))
 }
 
-/// Runs these words with empty caches and no output: the time, the exit status, and stderr if it is wanted.
+/// Runs these words with empty caches and no output. Returns the time, the exit status, and stderr if `listens`.
 fn cold(words: &[OsString], listens: bool) -> Result<(u64, i32, String), Problem> {
     drop_caches()?;
     let stderr = if listens { Stdio::piped() } else { Stdio::null() };
@@ -182,7 +184,8 @@ impl Measured {
     }
 }
 
-/// How many of so many sorted values lie outside of the range of their median on each side; `None` if there are too few values for it.
+/// How many of `count` sorted values lie outside the range of the median on each side; `None` if there are too few
+/// values.
 fn outer(count: usize) -> Option<usize> {
     let mut term = 0.5f64.powi(i32::try_from(count).ok()?);
     let (mut below, mut left_out) = (term, None);
@@ -225,8 +228,8 @@ mod tests {
 
     #[test]
     fn the_range_of_a_median_by_hand() {
-        // Of five pairs all are faster by chance once in 16, both ways; of six once in 32. Of eleven the second largest of the sums of
-        // binomial coefficients is (1 + 11) / 2048, the next (1 + 11 + 55) / 2048 = 0.033.
+        // Five pairs are all faster by chance once in 16, both ways; six once in 32. Of eleven the second largest of
+        // the sums of binomial coefficients is (1 + 11) / 2048, the next (1 + 11 + 55) / 2048 = 0.033.
         assert_eq!([1, 5, 6, 8, 9, 11, 12].map(outer), [None, None, Some(0), Some(0), Some(1), Some(1), Some(2)]);
     }
 
@@ -236,7 +239,7 @@ mod tests {
             let plain: Vec<u64> = (1..).map(|at| at * 100).take(run.len()).collect();
             Measured::of(vec!["x".to_owned()], plain, run.to_vec(), None)
         };
-        // Times differ more from pair to pair than within one.
+        // Times differ more between pairs than within a pair.
         let faster = of(&[90, 190, 290, 390, 490, 590]);
         assert_eq!((faster.verdict, faster.plain.median_ns, faster.run.median_ns), ("faster", 350, 340));
         assert_eq!(of(&[110, 210, 310, 410, 510, 610]).verdict, "slower");

@@ -1,7 +1,8 @@
-//! The command `headstart run`, whole: options, the store, the report, and the exit status, which is the command's. The program
-//! `headstart-run` and the Python module are both it.
+//! The whole command `headstart run`: options, the store, the report, and the exit status, which is the command's. Both
+//! the program `headstart-run` and the Python module call it.
 //!
-//! - `options.rs`: the table of options, and lines of them; `outputs.rs`: where the report goes; `measure.rs`: what a run saves.
+//! - `options.rs`: the table of options, and parsing; `outputs.rs`: where the report goes; `measure.rs`: what a run
+//!   saves.
 
 mod measure;
 mod options;
@@ -31,19 +32,21 @@ use headstart_host::Roots;
 use options::Line;
 pub use options::{Kind, OptionRow, COMMAND, OPTIONS};
 
-/// The policy where none is named.
+/// The default policy.
 pub const POLICY: &str = "just-in-time";
-/// Exit statuses: the user's mistake; a fault of ours; a command that cannot be run, and one that is not there, as a shell has them.
+/// Exit statuses: a user's mistake; an internal fault; and, as in a shell, a command that cannot be run and one that
+/// does not exist.
 const MISTAKE: i32 = 2;
 const FAULT: i32 = 70;
 const NOT_STARTED: i32 = 126;
 const NOT_FOUND: i32 = 127;
-/// A command that goes on is recorded for so long at most: a service does not end.
+/// Maximum time for which a command is recorded: a service does not end.
 const RECORD_MAX: Duration = Duration::from_secs(120);
-/// What the kernel does not name is looked for on the file systems for so long: the user waits for it, once.
+/// Maximum time for which file systems are searched for files that the kernel does not name: the user waits for this,
+/// once.
 const WALK_MAX: Duration = Duration::from_secs(1);
 
-/// A line for the user, and the exit status.
+/// A message for the user, and the exit status.
 struct Problem(String, i32);
 
 impl From<String> for Problem {
@@ -76,7 +79,7 @@ impl From<Error> for Problem {
     }
 }
 
-/// The hinted policy of that name.
+/// The hinted policy of this name.
 ///
 /// # Errors
 /// There is none.
@@ -86,9 +89,9 @@ pub fn hinted_policy(name: &str) -> Result<&'static PolicyRow, KeyError> {
     hinted().find(|row| row.name == name).ok_or_else(unknown)
 }
 
-/// Runs `words`, which follow `headstart run`. What there is to say is on stderr; the answer is how this process shall end.
+/// Runs `words`, which follow `headstart run`. Messages go to stderr; returns how this process must end.
 ///
-/// A command that is not helped, recorded or reported on takes the place of this process.
+/// A command that is not helped, recorded or reported on replaces this process.
 #[must_use]
 pub fn main(words: &[OsString]) -> Status {
     attempt(words).unwrap_or_else(|Problem(line, status)| {
@@ -97,13 +100,13 @@ pub fn main(words: &[OsString]) -> Status {
     })
 }
 
-/// Ends this process as the command has ended.
+/// Ends this process in the same way as the command ended.
 #[allow(unsafe_code)]
 pub fn end(status: Status) -> ! {
     if let Status::Signal(signal) = status {
         // SAFETY: no memory of ours is involved but `limit`, which lives.
         unsafe {
-            // The command has left what there is to leave.
+            // The command has dumped core already, if it had to.
             let mut limit = std::mem::zeroed();
             libc::getrlimit(libc::RLIMIT_CORE, &raw mut limit);
             libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, ..limit });
@@ -114,7 +117,7 @@ pub fn end(status: Status) -> ! {
     std::process::exit(status.shell_code())
 }
 
-/// A line on stderr.
+/// Prints a line to stderr.
 pub fn say(line: &str) {
     let line = if line.starts_with("headstart run: ") { line.to_owned() } else { format!("headstart: {line}") };
     let _ = writeln!(io::stderr(), "{}", printable(&line));
@@ -148,7 +151,7 @@ fn attempt(words: &[OsString]) -> Result<Status, Problem> {
         None => stored(&line, settings)?,
     };
     for (name, text) in outputs.into_iter().zip([json, Report::to_openmetrics]) {
-        // The exit status is the command's all the same.
+        // The exit status is the command's even if this fails.
         let written = line.value(name).map(|target| outputs::write(target, &text(&finished.report))).transpose();
         written.err().into_iter().for_each(|problem| say(&problem.to_string()));
     }
@@ -158,7 +161,7 @@ fn attempt(words: &[OsString]) -> Result<Status, Problem> {
     Ok(finished.status)
 }
 
-/// What `-v` says: one line, and notes.
+/// The output of `-v`: one line, and notes.
 fn said(report: &Report) -> Vec<String> {
     let took = format!("{:.2} s", report.elapsed_ns as f64 / 1e9);
     let mut notes = report.notes.clone();
@@ -193,7 +196,7 @@ fn settings(line: &Line) -> Result<Settings, Problem> {
     })
 }
 
-/// The keys that "a.b=value" settings stand for, nested.
+/// The keys of "a.b=value" settings, nested.
 fn keys(settings: &[OsString]) -> Result<Table, Problem> {
     let mut keys = Table::new();
     for setting in settings {
@@ -203,7 +206,7 @@ fn keys(settings: &[OsString]) -> Result<Table, Problem> {
         if value.is_empty() || path.iter().any(|part| part.is_empty()) {
             return Err(format!("--set: \"{setting}\"; allowed: key=value, or table.key=value").into());
         }
-        // A bare word is itself.
+        // A bare word is a string.
         let read = format!("value = {value}").parse::<Table>().ok().and_then(|mut read| read.remove("value"));
         let last = path.pop().unwrap_or_default();
         let mut table = &mut keys;
@@ -217,7 +220,7 @@ fn keys(settings: &[OsString]) -> Result<Table, Problem> {
     Ok(keys)
 }
 
-/// Runs the command with what an earlier run of it has read, or records it.
+/// Runs the command with what an earlier run of it read, or records it.
 fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
     let unrecorded = |problem: headstart_host::PathError| Some(format!("{problem}; this run is not recorded"));
     let store = match Store::of_user() {
@@ -258,7 +261,7 @@ fn stored(line: &Line, settings: Settings) -> Result<Finished, Problem> {
     }
 }
 
-/// Forgets a recording that is of no use.
+/// Removes a useless recording.
 fn anew(slot: &Slot, why: &str) -> String {
     match slot.remove() {
         Ok(()) => format!("the next run is recorded anew: {why}"),
@@ -330,7 +333,7 @@ fn note(summary: &Summary, bytes: u64, path: &Path) -> String {
     )
 }
 
-/// Runs the command as it is: in the place of this process, if nothing is to be reported.
+/// Runs the command without help: in place of this process, if nothing is to be reported.
 fn plain(line: &Line, settings: Settings, why: Option<String>) -> Result<Finished, Problem> {
     if !line.has("--verbose") {
         why.iter().for_each(|why| say(why));
@@ -347,7 +350,7 @@ fn plain(line: &Line, settings: Settings, why: Option<String>) -> Result<Finishe
     Err(Error::Start { program, source }.into())
 }
 
-/// What a panic is to the user.
+/// Reports a panic to the user.
 #[must_use]
 pub fn fault(panic: &str) -> Status {
     say(&format!("internal error: {}; please report it", panic.split_whitespace().collect::<Vec<_>>().join(" ")));

@@ -1,4 +1,5 @@
-//! The options of `headstart run`: one table, from which lines are parsed here and help, man page and completion are made in Python.
+//! The options of `headstart run`: one table, from which lines are parsed here, and from which Python makes help, man
+//! page and completion.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,20 +13,20 @@ use serde::Serialize;
 pub enum Kind {
     /// Nothing.
     Flag,
-    /// A value; the last one counts.
+    /// One value; the last one counts.
     Value,
-    /// A value each time.
+    /// A value each time that it is given.
     Repeated,
 }
 
 /// An option.
 #[derive(Debug, Serialize)]
 pub struct OptionRow {
-    /// Its name, with two dashes.
+    /// The name, with two dashes.
     pub name: &'static str,
-    /// Its letter, with one dash.
+    /// The letter, with one dash.
     pub letter: Option<&'static str>,
-    /// What help calls its value; empty of a flag.
+    /// The name of its value in help; empty for a flag.
     pub metavar: &'static str,
     /// What it does.
     pub help: &'static str,
@@ -41,7 +42,7 @@ const fn flag(name: &'static str, help: &'static str) -> OptionRow {
     OptionRow { name, letter: None, metavar: "", help, kind: Kind::Flag }
 }
 
-/// All of them but `--help`.
+/// All options but `--help`.
 pub const OPTIONS: [OptionRow; 12] = [
     value("--hints", "FILE", "What it reads: from `headstart record`; by default what an earlier run of it has read."),
     value(
@@ -70,10 +71,10 @@ pub const OPTIONS: [OptionRow; 12] = [
     value("--openmetrics", "FILE", "Write the same as OpenMetrics."),
     OptionRow { letter: Some("-v"), ..flag("--verbose", "Say it in one line on stderr.") },
 ];
-/// What stands for the command.
+/// The name of the command in help.
 pub const COMMAND: &str = "CMD...";
 
-/// What a line says: options in the order of the table, each with its values, and the command.
+/// A parsed line: options in the order of the table, each with its values, and the command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Line {
     values: [Vec<OsString>; OPTIONS.len()],
@@ -84,10 +85,11 @@ pub struct Line {
 }
 
 impl Line {
-    /// Reads the words behind `headstart run`. Options end at `--` and at the first word that is none: the rest is the command.
+    /// Parses the words after `headstart run`. Options end at `--` and at the first word that is not an option: the
+    /// rest is the command.
     ///
     /// # Errors
-    /// A word that is no option, a value that is missing or too much, no command.
+    /// An unknown option, a missing or superfluous value, or no command.
     pub fn parse(words: &[OsString]) -> Result<Self, String> {
         let mut line = Self::default();
         let mut words = words.iter();
@@ -143,7 +145,7 @@ impl Line {
     /// The values of an option of the table.
     ///
     /// # Panics
-    /// There is none of that name.
+    /// The table has no option of that name.
     pub fn all(&self, name: &str) -> &[OsString] {
         let at = OPTIONS.iter().position(|row| row.name == name).expect("an option of the table");
         &self.values[at]
@@ -159,10 +161,10 @@ impl Line {
         self.all(name).last().map(OsString::as_os_str)
     }
 
-    /// The value of an option that is text.
+    /// The value of an option, as text.
     ///
     /// # Errors
-    /// It is no UTF-8.
+    /// It is not UTF-8.
     pub fn text(&self, name: &str) -> Result<Option<&str>, KeyError> {
         self.value(name).map(|value| text(name, value)).transpose()
     }
@@ -178,7 +180,7 @@ fn mistake(what: &str) -> String {
     format!("headstart run: {}; see headstart run --help", printable(what))
 }
 
-/// What `--help` prints where there is no Python.
+/// The output of `--help` without Python.
 pub fn help() -> String {
     let mut text = format!("Usage: headstart run [OPTIONS] [--] {COMMAND}\n\nRun CMD while what it is going to read is prefetched into the page cache.\n\nOptions:\n");
     for row in &OPTIONS {

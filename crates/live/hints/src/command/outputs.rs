@@ -1,4 +1,4 @@
-//! Where a run's report goes: checked before anything runs, and written at once.
+//! Where a run's report goes: checked before anything runs, and written atomically.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -15,13 +15,13 @@ use headstart_host::PathError;
 
 const ALLOWED: &str = "a file in a folder that can be written";
 
-/// Stands for standard output.
+/// Means standard output.
 const STDOUT: &str = "-";
 
-/// Refuses what cannot be written.
+/// Refuses a target that cannot be written.
 ///
 /// # Errors
-/// It is a folder, or in a folder that is not there or may not be written.
+/// It is a folder, or is in a folder that does not exist or is not writable.
 pub fn check_target(target: &OsStr, stdout: bool) -> Result<(), PathError> {
     let path = Path::new(target);
     if stdout && target == STDOUT {
@@ -50,10 +50,10 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Refuses two options that name one file.
+/// Refuses two options that name the same file.
 ///
 /// # Errors
-/// Which ones.
+/// Names the options.
 pub fn check_distinct(named: &[(&str, Option<&OsStr>)]) -> Result<(), String> {
     let files: Vec<_> = named.iter().filter_map(|(name, path)| Some((*name, (*path)?))).collect();
     for (at, (name, path)) in files.iter().enumerate() {
@@ -72,16 +72,16 @@ fn same(one: &Path, other: &Path) -> bool {
         && ((identity(one).is_some() && identity(one) == identity(other)) || place(one) == place(other))
 }
 
-/// Writes `text`, which ends with a line's end, to a file or to standard output.
+/// Writes `text`, which ends with a newline, to a file or to standard output.
 ///
 /// # Errors
-/// As the system says; a file is then as it was.
+/// From the system; a file is unchanged then.
 pub fn write(target: &OsStr, text: &str) -> Result<(), PathError> {
     let path = Path::new(target);
     let written = match fs::metadata(path) {
         _ if target == STDOUT => io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()),
         _ if check_output(path).is_err() => check_output(path),
-        // A pipe or a device: there is nothing to put in its place. A pipe that has no reader would be waited for.
+        // A pipe or a device: it cannot be replaced. Opening a pipe without a reader would block.
         Ok(found) if !found.is_file() => {
             let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path);
             opened.and_then(|mut file| {
@@ -90,7 +90,7 @@ pub fn write(target: &OsStr, text: &str) -> Result<(), PathError> {
             })
         }
         Ok(found) => {
-            // What a link names is replaced, not the link.
+            // Replaces the target of a link, not the link.
             let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             replace(&place, text.as_bytes(), found.permissions().mode() & 0o7777, false)
         }
@@ -99,7 +99,7 @@ pub fn write(target: &OsStr, text: &str) -> Result<(), PathError> {
     written.map_err(|error| PathError::new(path, format!("cannot be written: {}", system_says(&error)), ALLOWED))
 }
 
-/// The rights that new files do not have.
+/// The permissions that new files do not get.
 fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
