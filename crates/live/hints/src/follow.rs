@@ -1,11 +1,11 @@
-//! Hints for a host that does its own reads, such as a block server: it says which pages its clients reference, and is told which
-//! pages to read ahead of them.
+//! Hints for a host that does its own reads, such as a block server: the host reports which pages its clients
+//! reference, and receives the pages to read ahead.
 //!
-//! Everything is decided as for a command (`conductor.rs`: when hints are confirmed, how fast they are followed, when to stop): the pages
-//! are those of one file without an inode, and reading is the host's. A read here is of pages that follow one another; the host may
-//! cut it as it likes and says of each page when it has come.
+//! All decisions are those for a command (`conductor.rs`: when hints are confirmed, how fast they are followed, when to
+//! stop), on the pages of one file without an inode; the host does the reading. A read here is a run of consecutive
+//! pages; the host may split it in any way, and reports each page when it arrives.
 //!
-//! Cost: constant for a page, and the policy's. Memory: some 40 bytes a page that hints name.
+//! Cost: constant per page, plus the policy's. Memory: some 40 bytes per hinted page.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -28,29 +28,29 @@ use super::trace::{By, Seen};
 use super::universe::Universe;
 use super::waiting::Waiting;
 
-/// Pages prefetched and not yet used before any has been used: what hints cost that turn wrong at once. A guess.
+/// Pages prefetched and not yet used before any has been used: the cost of hints that turn wrong at once. A guess.
 const FRAMES_MIN: u32 = 256;
-/// Pages more for each that is used.
+/// Additional pages for each page used.
 const GROWTH: u32 = 8;
-/// While reads wait for hints to be confirmed or to prove right again, it is looked at them so often.
+/// Polling interval while reads wait for hints to be confirmed or to prove right again.
 const LOOK_EVERY: Nanos = Nanos(10_000_000);
-/// The one file.
+/// The only file.
 const FILE: (u64, u64) = (0, 0);
 
-/// What a host is going to be asked for.
+/// The requests that a host expects.
 #[derive(Clone)]
 pub struct Expected {
     /// The policy.
     pub row: &'static PolicyRow,
     /// Its keys.
     pub keys: Table,
-    /// Pages, in the order in which they were referenced; one may come again.
+    /// Pages, in order of reference; a page may recur.
     pub pages: Vec<Range<u64>>,
-    /// How long that took; zero where it is not known.
+    /// How long the recorded requests took; zero if unknown.
     pub elapsed: Nanos,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Pages prefetched and not yet used, at most.
+    /// Maximum pages prefetched and not yet used.
     pub budget_pages: u64,
 }
 
@@ -80,7 +80,7 @@ pub struct FollowReport {
     pub stopped: Option<String>,
 }
 
-/// A read that the host has been given.
+/// A read that was handed to the host.
 struct Reading {
     since: Nanos,
     missing: u32,
@@ -88,14 +88,14 @@ struct Reading {
     unneeded: Vec<Block>,
 }
 
-/// Follows clients through their hints.
+/// Follows the clients through their hints.
 pub struct Follower {
     conductor: Conductor<Waiting>,
     row: &'static PolicyRow,
     page_bytes: u64,
     hinted_pages: u64,
     budget_pages: u64,
-    /// By page that the host is to read: which read it is of.
+    /// By page that the host must read: the read that it belongs to.
     reading_of: FxHashMap<u64, (u64, Block)>,
     readings: FxHashMap<u64, Reading>,
     next_reading: u64,
@@ -103,10 +103,10 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Before the first reference.
+    /// The state before the first reference.
     ///
     /// # Errors
-    /// The policy does not work from hints, or one of its keys.
+    /// The policy does not work from hints, or one of its keys is wrong.
     pub fn try_new(expected: Expected) -> Result<Self, KeyError> {
         let Expected { row, keys, pages, elapsed, page_bytes, budget_pages } = expected;
         let file =
@@ -139,18 +139,18 @@ impl Follower {
         })
     }
 
-    /// A client references `pages`, which are not empty.
+    /// A client references `pages`, which must not be empty.
     pub fn referenced(&mut self, now: Nanos, pages: Range<u64>) {
         let seen = Seen { file: FILE, first: pages.start, last: pages.end - 1, by: By::Use };
         self.conductor.referenced(now, seen);
     }
 
-    /// A client has got pages that it referenced: what it takes from here to its next reference is its own time.
+    /// A client has received pages that it referenced: the time from here to its next reference is its own.
     pub fn answered(&mut self, now: Nanos) {
         self.conductor.machine.answered(now);
     }
 
-    /// Appends the pages that are to be read ahead from now on, each run one read. Of each page the host says
+    /// Appends the pages to read ahead from now on, one run per read. For each page the host then calls
     /// [`Follower::arrived`] or [`Follower::unneeded`].
     pub fn act(&mut self, now: Nanos, runs: &mut Vec<Range<u64>>) {
         self.looked = now;
@@ -184,19 +184,19 @@ impl Follower {
         }
     }
 
-    /// When [`Follower::act`] is due though nothing may happen.
+    /// When [`Follower::act`] is due even if nothing happens.
     #[must_use]
     pub fn next_look(&self) -> Option<Nanos> {
         let waits = !self.conductor.queues.stopped && !self.conductor.queues.queues[0].is_empty();
         waits.then(|| self.looked + LOOK_EVERY)
     }
 
-    /// A page has been read, or could not be. Of others than those that were to be read ahead it tells nothing.
+    /// A page has been read, or could not be read. Pages that were not to be read ahead are ignored.
     pub fn arrived(&mut self, now: Nanos, page: u64) {
         self.ended(now, page, true);
     }
 
-    /// A page need not be read: the host has it, or has no room for it.
+    /// A page need not be read: the host has it already, or has no room for it.
     pub fn unneeded(&mut self, now: Nanos, page: u64) {
         self.ended(now, page, false);
     }
@@ -227,7 +227,7 @@ impl Follower {
         Some(why.replace("the command does", "clients do"))
     }
 
-    /// What has come of it so far.
+    /// The statistics so far.
     #[must_use]
     pub fn report(&self) -> FollowReport {
         let mut counted = Report::new(self.row.name);

@@ -1,56 +1,58 @@
-//! When prefetching is to stop: it is not used, cannot be, or cannot help.
+//! When prefetching must stop: because it is not used, not possible, or of no help.
 
 use super::disk::Why;
 use super::head_start::Settled;
 
-/// Pages of stale files, as a share of all that the hints name, from which on the hints as a whole are stale.
+/// Share of pages in stale files, of all hinted pages, above which the hints as a whole are stale.
 const STALE_SHARE: f64 = 0.5;
-/// The same of the first pages that were looked at: opening files that have changed takes as long as opening others.
+/// The same for the first pages examined: opening changed files takes as long as opening others.
 const STALE_FIRST: u64 = 256;
 const STALE_FIRST_SHARE: f64 = 0.875;
-/// Share of pages that were in the page cache long before they are needed, from which on there is nothing to gain.
+/// Share of pages that were in the page cache long before they are needed, above which there is nothing to gain.
 const CACHED_SHARE: f64 = 0.98;
 const CACHED_LOOKED_MIN: u64 = 2048;
-/// Prefetched pages that the command has gone past unused, for each one that it has used.
+/// Prefetched pages that the command has passed unused, per page that it has used.
 const PASSED_PER_USED: u64 = 3;
-/// References that hints name before the hints are confirmed. Commands share libraries: of the last ones, for each that no hint names there
-/// have to be so many that hints name.
+/// Hinted references before the hints are confirmed. Commands share libraries: among the recent references, this many
+/// must be hinted for each that is not.
 const MATCHED_MIN: u64 = 8;
 const MATCHED_PER_FOREIGN: u64 = 3;
-/// What is remembered of them: of so many the half.
+/// Number of recent references; at this number both counts are halved.
 const RECENT: u64 = 16;
-/// References that no hint names before hints that are not confirmed, or whose pages are not used, are given up. While the command is watched, each
-/// of its references takes time: sooner, if not one of so many was named, which shared libraries alone explain.
+/// Unhinted references before hints that are not confirmed, or whose pages are not used, are given up. While the
+/// command is watched, each of its references takes time: hints are given up earlier if so few were hinted that shared
+/// libraries alone explain them.
 const FOREIGN_MAX: u64 = 1024;
 const FOREIGN_FIRST: u64 = 256;
 const FOREIGN_PER_MATCHED: u64 = 8;
 
-/// A reason that says nothing against the hints.
+/// A reason that does not count against the hints.
 pub const ALL_CACHED: &str = "there is nothing to prefetch: the pages are in the page cache";
 
-/// What has been seen so far.
+/// Observations so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Pages that hints name.
+    /// Hinted pages.
     pub hinted: u64,
     /// Pages read into the page cache, and how many of them are metadata.
     pub read: u64,
     pub metadata: u64,
     /// Pages that were there already.
     pub cached: u64,
-    /// Those of them that the command did not reference soon after: it, or the kernel's read-ahead for it, has not just read them.
+    /// Those of them that the command did not reference soon after: neither it nor the kernel's read-ahead for it has
+    /// just read them.
     pub cached_before: u64,
-    /// Pages of holes.
+    /// Pages in holes.
     pub hole: u64,
-    /// Pages of files that have changed or gone.
+    /// Pages of files that have changed or are gone.
     pub stale: u64,
-    /// Pages of a device that may not be read.
+    /// Pages of an unreadable device.
     pub denied: u64,
-    /// References, each of one page or several, that hints name and that are the first to their pages.
+    /// Hinted references, of one or several pages, that are the first to their pages.
     pub matched: u64,
-    /// References that no hint names.
+    /// Unhinted references.
     pub foreign: u64,
-    /// The part of both that has been lately.
+    /// The recent part of both.
     pub recently: (u64, u64),
 }
 
@@ -65,20 +67,20 @@ impl Seen {
         }
     }
 
-    /// Whether the command does what the hints say, as far as can be seen: references to metadata cannot.
+    /// Whether the command follows the hints, as far as is visible: references to metadata are not.
     #[must_use]
     pub fn confirmed(&self) -> bool {
         let (matched, foreign) = self.recently;
         self.matched >= MATCHED_MIN && foreign * MATCHED_PER_FOREIGN <= matched
     }
 
-    /// Whether nothing has been seen that hints do not name.
+    /// Whether no unhinted reference has been seen.
     #[must_use]
     pub fn is_unshaken(&self) -> bool {
         self.foreign == 0
     }
 
-    /// Counts a reference: whether hints name it.
+    /// Counts a reference; `matches`: it is hinted.
     pub fn referenced(&mut self, matches: bool) {
         let (matched, foreign) = &mut self.recently;
         if matches {
@@ -94,20 +96,20 @@ impl Seen {
         }
     }
 
-    /// Pages that have been read or need not be.
+    /// Pages that have been read or need not be read.
     pub fn settled(&self) -> Settled {
         let unneeded = self.cached + self.hole + self.stale + self.denied;
         Settled { of_files: self.read - self.metadata, metadata: self.metadata, unneeded }
     }
 
-    /// Pages of which it is known whether they were there before.
+    /// Pages that are known to have been cached before or not.
     fn looked(&self) -> u64 {
         self.read + self.cached_before + self.hole + self.stale + self.denied
     }
 }
 
-/// Why prefetching stops, if it has to. `confirmed`: it has begun; `passed`: prefetched pages that the command has gone past; `full`: every frame holds a prefetched
-/// page that is not used; `frames_min`: frames of the start.
+/// Why prefetching must stop, if it must. `confirmed`: it has begun; `passed`: prefetched pages that the command has
+/// passed; `full`: every frame holds an unused prefetched page; `frames_min`: frames at the start.
 #[must_use]
 pub fn why_stop(
     seen: &Seen,
@@ -119,7 +121,7 @@ pub fn why_stop(
         return Some("the command does not read what the hints say");
     }
     let looked = seen.looked();
-    // Of all that is hinted: files that cannot be opened are known at once, others when they have been read.
+    // Of all hinted pages: files that cannot be opened are known at once, others only after they were read.
     let all_first = looked >= STALE_FIRST && seen.stale as f64 > looked as f64 * STALE_FIRST_SHARE;
     if all_first || seen.stale as f64 > seen.hinted as f64 * STALE_SHARE {
         return Some("the hints are stale: their files have changed");
@@ -145,7 +147,7 @@ mod tests {
         assert!(!seen.confirmed());
         (0..1000).for_each(|_| seen.referenced(true));
         assert!(seen.confirmed());
-        // Of 16 the half is forgotten.
+        // At 16, half is forgotten.
         let until = (1..).find(|_| {
             seen.referenced(false);
             !seen.confirmed()
@@ -178,7 +180,7 @@ mod tests {
         assert!(why_stop(&cached, (true, 0, 0, false), 512).is_some_and(|why| why.contains("page cache")));
         // The command is faster than its hints.
         assert_eq!(why_stop(&Seen { cached_before: 40, ..cached }, (true, 0, 0, false), 512), None);
-        // 512 pages went by unused: fine with 171 that were used, not with 170.
+        // 512 pages were passed unused: acceptable with 171 used, not with 170.
         let read = Seen { read: 2000, ..none };
         assert_eq!(why_stop(&read, (true, 171, 512, false), 512), None);
         assert!(why_stop(&read, (true, 170, 512, false), 512).is_some_and(|why| why.contains("not used")));

@@ -1,27 +1,30 @@
-//! How long a command waits until it is started, so that a disk with an arm reads ahead of it undisturbed: only where hints are trusted.
+//! How long the start of a command is delayed, so that a disk with an arm can read ahead undisturbed; only if hints are
+//! trusted.
 //!
-//! Each read of the command that comes between those of a sweep costs the arm two ways. While the command waits there is none, but it
-//! does not compute either. So it waits until reading the rest takes no longer than all that it has to compute: then the disk
-//! can be ahead of it until the end. The time for the rest is judged by the pages of files that have come so far; before any has come it is
-//! the time that the recorded command waited for all. Metadata comes first, up to a megabyte with one read, and says nothing about them.
+//! A read of the command in the middle of a sweep costs two seeks. While the command waits, there are none, but it does
+//! not compute either. Therefore it waits until reading the rest takes no longer than all of its computing: then the
+//! disk can stay ahead of it until the end. The time for the rest is estimated from the pages of files that have come
+//! so far; before any has come, it is the time that the recorded command waited for all. Metadata comes first, up to a
+//! megabyte per read, and says nothing about them.
 //!
-//! Bound: it waits no longer than the recorded command waited for its reads. A command that computes for longer than it waits is started
-//! at once.
+//! Bound: the command waits no longer than the recorded command waited for its reads. A command that computes for
+//! longer than it waits is started at once.
 
 use headstart_types::Nanos;
 
 use super::list::HintList;
 
-/// What is to be read before the command is started.
+/// What to read before the command is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadStart {
-    /// What the recorded command waited for its reads, and what it did beside.
+    /// How long the recorded command waited for its reads, and the rest of its time.
     waited: Nanos,
     computed: Nanos,
     pages: u64,
 }
 
-/// The pages that have been read, of files and of metadata, and those that need not be: those in the page cache are known at once.
+/// The number of pages of files and of metadata that have been read, and of those that need not be: cached pages are
+/// known at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Settled {
     pub of_files: u64,
@@ -30,7 +33,8 @@ pub struct Settled {
 }
 
 impl HeadStart {
-    /// Of a command with these hints, which name `pages` pages: where they are trusted, on a disk with an arm.
+    /// The head start of a command with these hints, which name `pages` pages; `None` unless they are trusted and the
+    /// disk has an arm.
     #[must_use]
     pub fn of(trusted: bool, arm: bool, list: &HintList, pages: u64) -> Option<Self> {
         (trusted && arm).then(|| Self::new(list, pages))
@@ -38,12 +42,12 @@ impl HeadStart {
 
     fn new(list: &HintList, pages: u64) -> Self {
         let waits: u64 = list.ranges.iter().fold(0, |sum, range| sum.saturating_add(range.wait_ns));
-        // Those of several processes go on at the same time.
+        // Waits of several processes overlap.
         let waited = Nanos(waits.min(list.elapsed_ns));
         Self { waited, computed: Nanos(list.elapsed_ns - waited.0), pages }
     }
 
-    /// Whether the command is to be started after so long.
+    /// Whether to start the command after this time.
     #[must_use]
     pub fn is_over(&self, spent: Nanos, Settled { of_files, metadata, unneeded }: Settled) -> bool {
         let left = u128::from(self.pages.saturating_sub(of_files + metadata + unneeded));
@@ -80,12 +84,12 @@ mod tests {
         assert!(!is_over(0, 0, 0) && !is_over(79, 0, 9) && is_over(80, 0, 0));
         // Six pages in 30: four more take 20. Five: 30.
         assert!(is_over(30, 6, 0) && !is_over(30, 5, 0));
-        // Of ten pages seven are cached: the one that was read says how long the other two take.
+        // Seven of ten pages are cached: the one that was read tells how long the other two take.
         assert!(is_over(10, 1, 7) && !is_over(11, 1, 7));
         // It computes for longer than it waits; there is nothing to read.
         assert!([of(100, &[50], 10), of(100, &[90], 0)].iter().all(|start| start.is_over(Nanos(0), settled(0, 0, 0))));
         assert!(is_over(0, 0, 10));
-        // Six pages of metadata have come with one read in 9, and four of files are left, each at its place.
+        // Six pages of metadata have come with one read in 9, and four pages of files are left, each at its own place.
         assert!(!start.is_over(Nanos(9), settled(0, 6, 0)) && !start.is_over(Nanos(19), settled(1, 6, 0)));
         assert!(start.is_over(Nanos(19), settled(2, 6, 0)));
     }
@@ -101,7 +105,7 @@ mod tests {
             let (start, settled) = (of(elapsed, &waits, pages), settled(of_files, metadata, unneeded));
             let waited = waits.iter().sum::<u64>().min(elapsed);
             prop_assert!(start.is_over(Nanos(waited), settled));
-            // Who thinks for longer waits no longer.
+            // A command that thinks longer waits no longer.
             let longer = of(elapsed + 1000, &waits, pages);
             prop_assert!(waited == elapsed || !start.is_over(Nanos(7), settled) || longer.is_over(Nanos(7), settled));
         }

@@ -1,39 +1,40 @@
-//! What prefetching gains the command, and what that pays for: measured beside the recorded run.
+//! What prefetching gains for the command, and what may be spent in return, measured against the recorded run.
 //!
-//! Each page that hints name has the time that the recorded run took to come to it from the page before. The pages that the command
-//! references between two looks at its trace add up to its *progress*: the time that the recorded run took for as much. Progress beyond
-//! the time that went by is a gain, where prefetching had a hand in it: where no disk has read for us since the last look, a gain is
-//! never more than the recorded times of the pages that had been prefetched.
+//! Each hinted page has the time that the recorded run took to reach it from the page before. The pages that the
+//! command references between two looks at its trace add up to its *progress*: the time that the recorded run took for
+//! them. Progress beyond the elapsed time is a gain, as far as prefetching contributed: if no disk has read for the
+//! command since the last look, a gain is at most the recorded times of the pages that had been prefetched.
 //!
-//! The *balance* is a share of the recorded time and all gains. What may be spent is the balance less what is at risk: the time that disks
-//! have spent on pages that have not been referenced (`risk.rs`). While it is positive reads go on, as many at a time, and as long
-//! ones, as it can pay for. So right hints pay for more and more, and wrong ones spend what right ones have gained and the share.
+//! The *balance* is a share of the recorded time plus all gains. What may be spent is the balance less what is at risk:
+//! the disk time spent on pages that have not been referenced (`risk.rs`). While it is positive, reads go on, as many
+//! and as long as it can pay for. Thus right hints pay for more and more reads, and wrong ones spend the share and what
+//! right ones have gained.
 //!
-//! Bound: what is spent in vain is at most the share, the gains, and the reads that were under way when the balance was spent. This
-//! holds from the first read on: hints of the same command need not be confirmed before. Less progress than was recorded is no loss: a
-//! processor that is slower today would end the prefetching of right hints. What wrong hints cost beyond the disks' time is not counted:
-//! pages that the kernel's read-around would have brought beside those that hints name.
+//! Bound: at most the share, the gains, and the reads in flight when the balance was spent are wasted. This holds from
+//! the first read on: hints of the same command need not be confirmed first. Less progress than recorded is no loss:
+//! otherwise a processor that is slower today would end the prefetching of right hints. Costs of wrong hints beyond
+//! disk time are not counted: pages that the kernel's read-around would have brought beside the hinted ones.
 //!
-//! This is for disks without an arm. With one, a prefetch costs more than the time of its read: the arm has to go back, and the drive's
-//! buffer begins anew. There `risk.rs` alone sets the limit.
+//! This is for disks without an arm. With an arm, a prefetch costs more than the time of its read: the arm must return,
+//! and the drive's buffer starts anew. There `risk.rs` alone sets the limit.
 //!
-//! References to cached metadata are not seen: a page of metadata counts when the command is seen beyond it in the hints. Wrong metadata
-//! costs what it costs, and is not followed for long.
+//! References to cached metadata are not visible: a page of metadata counts when the command is seen beyond it in the
+//! hints. Wrong metadata costs what it costs, and is not followed for long.
 
 use headstart_types::{Block, Nanos};
 
 use super::machine::Machine;
 
-/// What hints may cost, as a share of the recorded time. Chosen after a scan from 0.01 to 0.05 with some of the forecasts of
-/// docs/hints-study.md, between what right hints gain and what the worst wrong ones cost.
+/// What hints may cost, as a share of the recorded time. Chosen after a scan from 0.01 to 0.05 with some of the
+/// forecasts of docs/hints-study.md, between what right hints gain and what the worst wrong ones cost.
 const LOSS: f64 = 0.03;
 
-/// The account of a command.
+/// The balance of a command.
 #[derive(Debug)]
 pub struct Ledger {
     balance: Nanos,
-    /// Since the last look: whether a disk has read for us, whether a reference was seen, the command's progress, and the part of it on pages
-    /// that were prefetched.
+    /// Since the last look: whether a disk has read for the command, whether a reference was seen, the command's
+    /// progress, and its part on prefetched pages.
     has_read: bool,
     seen: bool,
     progress: Nanos,
@@ -45,7 +46,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// For a command that took `recorded`, whose hints name so many `blocks`.
+    /// For a command that took `recorded`, with `blocks` hinted blocks.
     #[must_use]
     pub fn new(recorded: Nanos, blocks: usize) -> Self {
         Self {
@@ -65,7 +66,7 @@ impl Ledger {
         self.has_read = true;
     }
 
-    /// The command has referenced `block`, which hints name; `near`: about where it is in them.
+    /// The command has referenced a hinted `block`; `near`: it is near that position in the hints.
     pub fn referenced(&mut self, machine: &Machine, block: Block, near: bool) {
         self.seen = true;
         self.count(machine, block);
@@ -79,7 +80,7 @@ impl Ledger {
         }
     }
 
-    /// It has referenced what no hint names.
+    /// The command has made an unhinted reference.
     pub fn elsewhere(&mut self) {
         self.seen = true;
     }
@@ -94,7 +95,7 @@ impl Ledger {
         }
     }
 
-    /// The trace has been looked at.
+    /// Ends a look at the trace.
     pub fn settle(&mut self, now: Nanos) {
         if !std::mem::take(&mut self.seen) {
             return;
@@ -118,7 +119,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A look at which a reference was seen, after so much progress, some of it on pages that were prefetched.
+    /// A look that saw a reference, after `progress_ms`, of which `prefetched_ms` were on prefetched pages.
     fn look(ledger: &mut Ledger, at_ms: u64, progress_ms: u64, prefetched_ms: u64, has_read: bool) -> u64 {
         let time = |ms: u64| Nanos(ms * MS);
         (ledger.seen, ledger.has_read) = (true, has_read);

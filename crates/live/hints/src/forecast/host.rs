@@ -1,11 +1,12 @@
-//! The host: a command's threads, and the readers of prefetches, around simulated disks. Time is virtual.
+//! The host: a command's threads and the readers of prefetches, around simulated disks. Time is virtual.
 //!
 //! ```text
-//! at each instant: requests end -> conductor hears and acts -> the command's threads go on -> readers take what is ordered
+//! at each instant: requests end -> conductor hears and acts -> the command's threads go on -> readers take what is
+//! ordered
 //! ```
 //!
-//! Prefetching is decided by the code of `headstart run` (`crate`): machine, conductor and queues are the same. Only what has
-//! threads there is simulated here.
+//! The code of `headstart run` (`crate`) decides about prefetching: machine, conductor and queues are the same. Only
+//! what has threads there is simulated here.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -29,15 +30,15 @@ use crate::report::Report;
 use crate::trace::{By, Seen};
 use crate::waiting::Waiting;
 
-/// What a reader does.
+/// The state of a busy reader.
 enum Busy {
-    /// It opens a file and asks where it lies, or how much of it is cached, until then.
+    /// Until then, it opens a file and asks where the file lies, or how much of it is cached.
     Opening(Nanos, Work),
-    /// It waits for requests.
+    /// Waits for requests.
     Reading(Reading),
 }
 
-/// A read of a reader.
+/// A read by a reader.
 struct Reading {
     begun: Nanos,
     needed: Vec<Block>,
@@ -46,21 +47,21 @@ struct Reading {
     requests: usize,
 }
 
-/// What prefetches.
+/// The prefetching side.
 pub(super) struct Prefetcher {
     pub conductor: Conductor<Waiting>,
-    /// By hinted file: the file of the recording; by file of the recording its device and inode.
+    /// By hinted file: the file of the recording; by file of the recording: its device and inode.
     pub recorded: Vec<u32>,
     pub identity: Vec<(u64, u64)>,
     /// By disk and reader.
     readers: Vec<Vec<Option<Busy>>>,
-    /// What opening a file takes of the processor that all readers share, and when that is free.
+    /// The processor time that opening a file takes, of a processor that all readers share; and when that is free.
     open: Nanos,
     free_at: Nanos,
-    /// What the command has referenced since the trace was last read, and when it will be read.
+    /// The command's references since the trace was last read, and when it will be read next.
     seen: Vec<Seen>,
     looks_at: Option<Nanos>,
-    /// Something has been heard: the loop looks at once.
+    /// Something was heard: the loop must run at once.
     woken: bool,
 }
 
@@ -90,7 +91,7 @@ impl Prefetcher {
         self.looks_at = Some(self.looks_at.map_or(soon, |at| at.min(soon)));
     }
 
-    /// The loop of `headstart run`, once.
+    /// One pass of the loop of `headstart run`.
     fn look(&mut self, now: Nanos) {
         if !std::mem::take(&mut self.woken) && self.looks_at.is_none_or(|at| at > now) {
             return;
@@ -106,7 +107,7 @@ impl Prefetcher {
         }
     }
 
-    /// When a reader has opened a file, or the trace is read.
+    /// When the next reader has opened its file, or the trace is read.
     fn next_event(&self) -> Option<Nanos> {
         let until = |busy: &Option<Busy>| match busy {
             Some(Busy::Opening(until, _)) => Some(*until),
@@ -115,7 +116,7 @@ impl Prefetcher {
         self.readers.iter().flatten().filter_map(until).chain(self.looks_at).min()
     }
 
-    /// Idle readers take what there is to do, and those that have opened a file go on. Returns whether any did.
+    /// Idle readers take work, and those that have opened a file go on. Returns whether any did.
     fn take(&mut self, now: Nanos, storage: &mut Storage<'_>, places: &Places) -> bool {
         let mut did = false;
         for disk in 0..self.readers.len() {
@@ -167,7 +168,7 @@ impl Prefetcher {
         }
     }
 
-    /// As a thread of `headstart run` does it: what is cached or on its way is left out at both ends.
+    /// Reads like a thread of `headstart run`: leaves out what is cached or on its way at both ends.
     fn read(
         &mut self,
         now: Nanos,
@@ -211,18 +212,18 @@ impl Prefetcher {
     }
 }
 
-/// How far a thread is.
+/// A thread's progress.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
     /// Steps that have ended.
     done: u32,
-    /// Steps of others that have to end before the next one.
+    /// Steps of other threads that must end before the next one.
     unmet: usize,
-    /// Requests that the step under way waits for.
+    /// Requests that the current step waits for.
     requests: usize,
 }
 
-/// What has come of a run.
+/// The result of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ran {
     pub elapsed: Nanos,
@@ -230,13 +231,13 @@ pub(super) struct Ran {
     pub read_bytes: u64,
 }
 
-/// A step that has not ended.
+/// The end of a step that has not ended.
 const NEVER: Nanos = Nanos(u64::MAX);
 
-/// When each page was first asked for and there: by file and page.
+/// By file and page: when it was first requested, and when it was there.
 pub(super) type Times = HashMap<(u32, u64), (Nanos, Nanos), FxBuildHasher>;
 
-/// A command that runs.
+/// A running command.
 pub(super) struct Host<'a> {
     pub program: &'a Program,
     pub places: &'a Places,
@@ -244,13 +245,13 @@ pub(super) struct Host<'a> {
     /// By disk.
     pub kernels: Vec<Kernel>,
     pub prefetcher: Option<Prefetcher>,
-    /// What is to be read before the command is started.
+    /// What to read before the command is started.
     pub head_start: Option<HeadStart>,
     pub times: Times,
 }
 
 impl Host<'_> {
-    /// Runs it to its end; what prefetching has come to goes to `report`.
+    /// Runs the command to its end, and fills in the prefetch statistics of `report`.
     pub fn run(&mut self, report: Option<&mut Report>) -> Ran {
         let steps_first = |steps: &Vec<Step>| Progress { unmet: steps[0].after.len(), ..Progress::default() };
         let mut progress: Vec<_> = self.program.threads.iter().map(steps_first).collect();
@@ -310,7 +311,7 @@ impl Host<'_> {
         Ran { elapsed, requests: self.storage.requests, read_bytes: self.storage.pages * PAGE_BYTES }
     }
 
-    /// The command is started: its threads have their first steps before them.
+    /// Starts the command: each of its threads prepares its first step.
     fn start(&self, now: Nanos, ready: &mut BinaryHeap<Reverse<(Nanos, u32)>>) {
         for (at, steps) in (0u32..).zip(&self.program.threads) {
             if steps[0].after.is_empty() {
@@ -319,13 +320,13 @@ impl Host<'_> {
         }
     }
 
-    /// Whether the head start is.
+    /// Whether the head start is over.
     fn is_over(&self, now: Nanos) -> bool {
         let settled = self.prefetcher.as_ref().map(|prefetcher| prefetcher.conductor.settled()).unwrap_or_default();
         self.head_start.is_none_or(|head_start| head_start.is_over(now, settled))
     }
 
-    /// Begins a step. Returns how many requests it waits for.
+    /// Starts a step. Returns how many requests it waits for.
     fn step(&mut self, now: Nanos, thread: u32, step: u32) -> usize {
         let program = self.program;
         let action = &program.threads[thread as usize][step as usize].action;
@@ -347,7 +348,7 @@ impl Host<'_> {
                     kernel.mapped(thread, pages.file, pages.count);
                     return 0;
                 }
-                // None of them is there: one of them is touched.
+                // If none is there, one of them was touched.
                 let touched = Pages { count: 1, ..*pages };
                 (vec![touched], self.fault(thread, touched))
             }
@@ -371,7 +372,7 @@ impl Host<'_> {
         self.storage.wait(Waiter::Thread(thread), &needed)
     }
 
-    /// A step of the plain command begins, or has ended.
+    /// Notes the start or end of a step of the plain command.
     fn note(&mut self, now: Nanos, action: &Action, has_ended: bool) {
         if self.prefetcher.is_some() {
             return;
@@ -381,7 +382,7 @@ impl Host<'_> {
             Action::Metadata(pages, _) => pages,
         };
         for page in pages.iter().flat_map(|pages| (pages.first..pages.end()).map(|page| (pages.file, page))) {
-            // Of a page that comes again the first time counts.
+            // The first time counts for a page that comes again.
             let times = self.times.entry(page).or_insert((now, NEVER));
             if has_ended && times.1 == NEVER {
                 times.1 = now;
@@ -401,7 +402,7 @@ impl Host<'_> {
         kernel.fault(thread, (pages.file, pages.first), text, &self.storage.cache)
     }
 
-    /// A step has ended. Returns 1 if it was the thread's last.
+    /// Ends a step. Returns 1 if it was the thread's last.
     fn end_step(
         &mut self,
         now: Nanos,
@@ -412,7 +413,7 @@ impl Host<'_> {
         let program = self.program;
         let step = progress[thread as usize].done;
         self.note(now, &program.threads[thread as usize][step as usize].action, true);
-        // A read is seen when it has its pages.
+        // A read becomes visible when it has its pages.
         if let Action::Read(pages) = &program.threads[thread as usize][step as usize].action {
             self.see(now, pages, By::Use);
         }

@@ -1,6 +1,7 @@
-//! The page cache and the kernel's read-ahead, as far as a command sees them: nothing that was read is ever read again.
+//! The page cache and the kernel's read-ahead, as far as a command sees them: pages are never evicted.
 //!
-//! What is read goes by `headstart_policy::readahead::Linux`. What differs: an open file is a thread and a file.
+//! `headstart_policy::readahead::Linux` decides what is read, except that an open file is identified by thread and
+//! file.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -11,14 +12,14 @@ use rustc_hash::FxBuildHasher;
 
 use super::program::Pages;
 
-/// Open files with a state of their own.
+/// Maximum number of open files with a state of their own.
 const FILES: usize = 65_536;
 
-/// The state of a page that is not absent.
+/// The state of a page that is present or coming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Cached,
-    /// With this request.
+    /// Comes with this request.
     Coming(u32),
 }
 
@@ -26,7 +27,7 @@ pub(super) enum State {
 #[derive(Debug, Clone, Default)]
 pub(super) struct PageCache {
     pages: HashMap<(u32, u64), State, FxBuildHasher>,
-    /// By file: its pages; `None` of a device.
+    /// By file: its pages; `None` for a device.
     pages_of: Vec<Option<u64>>,
 }
 
@@ -43,7 +44,7 @@ impl PageCache {
         self.pages.insert((file, page), state);
     }
 
-    /// The requests under way that bring one of these pages.
+    /// The requests in flight that bring one of these pages.
     pub fn coming(&self, pages: &Pages) -> BTreeSet<u32> {
         let each = |page| match self.state(pages.file, page) {
             Some(State::Coming(request)) => Some(request),
@@ -63,7 +64,7 @@ impl Cached for PageCache {
     }
 
     fn frames(&self) -> u32 {
-        // As much memory as there are pages.
+        // Memory is as large as the number of pages.
         u32::MAX
     }
 
@@ -79,11 +80,11 @@ pub(super) struct Kernel {
 
 impl Kernel {
     pub fn new(version: Version, max: u64, request_max: u64) -> Self {
-        // As many marks as there may ever be: pages do not leave the cache.
+        // Room for all marks that may ever be needed: pages do not leave the cache.
         Self { linux: Linux::new(version, max, request_max, FILES, 1 << 22) }
     }
 
-    /// What is read when `thread` reads `pages`: the absent ones, and what is read ahead.
+    /// The pages read when `thread` reads `pages`: the absent ones, and the read-ahead.
     pub fn read(&mut self, thread: u32, pages: &Pages, cache: &PageCache) -> Vec<Pages> {
         let Pages { file, first, count } = *pages;
         let found: Vec<Found> = (first..pages.end())
@@ -94,13 +95,14 @@ impl Kernel {
             })
             .collect();
         let asked = Asked { file, first, count, client: thread, ends_inside: false };
-        // What is demanded and in no window is read by itself, at its place.
+        // A demanded page outside any window is read by itself, at its place.
         let mut runs = vec![Run { file, first, count }];
         self.linux.asked(Nanos::ZERO, &asked, &found, cache, &mut runs);
         joined(runs)
     }
 
-    /// What is read when `thread` touches `page` of a mapped file; `text`: the pages from it on that are mapped to be executed, if it is.
+    /// The pages read when `thread` touches `page` of a mapped file. `text`: the pages from it on that are mapped as
+    /// executable, if it is.
     pub fn fault(
         &mut self,
         thread: u32,
@@ -114,13 +116,13 @@ impl Kernel {
         joined(runs)
     }
 
-    /// `thread` has mapped so many pages at once.
+    /// `thread` has mapped `pages` pages at once.
     pub fn mapped(&mut self, thread: u32, file: u32, pages: u32) {
         self.linux.mapped(file, thread, pages);
     }
 }
 
-/// The pages of these runs of one file, one after another.
+/// Merges these runs of one file into contiguous ones.
 fn joined(mut runs: Vec<Run>) -> Vec<Pages> {
     runs.sort_unstable_by_key(|run| (run.first, run.end()));
     let mut joined: Vec<Pages> = Vec::new();

@@ -1,4 +1,4 @@
-//! What hints would save: a recorded command played on simulated disks, plain and as `headstart run` prefetches for it.
+//! What hints would save: replays a recorded command on simulated disks, plain and prefetched as by `headstart run`.
 //!
 //! ```text
 //! recording -> program (threads, think times) -+
@@ -7,12 +7,12 @@
 //! ```
 //!
 //! - `program.rs`: what the command does; `places.rs`: where its pages lie;
-//! - `memory.rs`, `storage.rs`: page cache and read-ahead of the kernel, over simulated drives;
-//! - `system.rs`: the recorded system, in the terms of the simulator; `study.rs`: what all runs share;
-//! - `host.rs`: the command, and the readers of prefetches, in virtual time; what decides is the code of [`crate`].
+//! - `memory.rs`, `storage.rs`: the kernel's page cache and read-ahead, over simulated drives;
+//! - `system.rs`: the recorded system in the simulator's terms; `study.rs`: what all runs share;
+//! - `host.rs`: the command and the readers of prefetches, in virtual time; the code of [`crate`] decides.
 //!
-//! Known limits: think times are those of the recording; threads that wait for one another are known only where one ends; writes,
-//! direct I/O and other programs are left out.
+//! Known limits: think times are those of the recording; waits of one thread for another are known only if the other
+//! one ends; writes, direct I/O and other programs are left out.
 
 mod host;
 mod memory;
@@ -45,40 +45,40 @@ use study::Study;
 pub use places::DiskFound;
 pub use report::{DiskUsed, Forecast, Recommendation, Row, BENEFIT_MIN};
 
-/// The smallest budget of those that are tried.
+/// The smallest budget tried.
 const BUDGET_BYTES_MIN: u64 = 8 << 20;
-/// References to pages that are played at most: 64 GiB of pages.
+/// Maximum references to pages that are replayed: 64 GiB of pages.
 const PAGES_MAX: u64 = 1 << 24;
-/// Budgets that are tried where none are given: up to 16 GiB.
+/// Maximum number of budgets tried by default: up to 16 GiB.
 const BUDGETS_MAX: usize = 12;
 
-/// What it takes to open a file, and to ask where it lies or what of it is cached: 40 to 55 us were measured (ext4, Linux 6.18, inodes
-/// cached as pages).
+/// Time to open a file and to ask where it lies or what of it is cached: 40 to 55 us were measured (ext4, Linux 6.18,
+/// inodes cached as pages).
 pub const OPEN: Nanos = Nanos(50_000);
 
-/// What is asked.
+/// The parameters of a forecast.
 #[derive(Clone)]
 pub struct Settings {
-    /// The device that the recorded run has waited for most, by name or path of a profile, and keys laid over it; `None`: by its waits
-    /// and what the system says.
+    /// The device that the recorded run waited for most: name or path of a profile, and keys that override it; `None`:
+    /// guessed from its waits and from what the system says.
     pub device: Option<(String, Table)>,
-    /// What orders its queue; `None`: as the kernel's scheduler is set.
+    /// The scheduler of its queue; `None`: the kernel's current one.
     pub scheduler: Option<String>,
     /// Hinted policies; empty: all that work with `headstart run`.
     pub policies: Vec<&'static PolicyRow>,
-    /// Bytes prefetched and not yet used, at most; empty: from 8 MiB up to what the hints need, doubling.
+    /// Maximum bytes prefetched and not yet used; empty: from 8 MiB up to what the hints need, doubling.
     pub budgets: Vec<u64>,
-    /// The kernel's read-ahead; `None`: as it is set.
+    /// The kernel's read-ahead; `None`: its current setting.
     pub read_ahead_bytes: Option<u64>,
-    /// As `headstart run --trust`.
+    /// Like `headstart run --trust`.
     pub trusted: bool,
-    /// What is prefetched, where that is not what the recording says: an older recording, or a wrong one.
+    /// The hints to prefetch from if they are not the recording itself: an older recording, or a wrong one.
     pub hints: Option<Recording>,
-    /// Every page is in the page cache at first: what remains is thinking.
+    /// Every page is in the page cache at the start: only thinking remains.
     pub cached: bool,
-    /// What a thread that prefetches takes of the processor to open a file; zero where that does not matter.
+    /// Processor time that a prefetching thread needs to open a file; zero if that does not matter.
     pub open: Nanos,
-    /// Where the system shows itself.
+    /// Where the system's virtual file systems are.
     pub roots: Roots,
 }
 
@@ -102,11 +102,11 @@ pub enum Error {
     Pages(u64),
 }
 
-/// Forecasts the command of `recording`. `between` is called between runs; false ends it early, and what has been run by then
-/// is forecast.
+/// Forecasts the command of `recording`. Calls `between` between runs; if it returns false, the forecast ends early
+/// with the runs so far.
 ///
 /// # Errors
-/// The device, the scheduler or a policy is not as it should be, or the recording is of no use.
+/// The device, the scheduler or a policy is invalid, or the recording is unusable.
 pub fn forecast(
     recording: &Recording,
     settings: &Settings,
@@ -163,10 +163,10 @@ pub fn forecast(
     ))
 }
 
-/// The recording without pages beyond the ends of its files: as large as those were, or as they are if that is less.
+/// The recording without pages beyond the ends of its files, by the smaller of the recorded and the current size.
 ///
 /// # Errors
-/// It has no reads, or too many pages.
+/// The recording has no reads, or too many pages.
 fn within_files(recording: &Recording) -> Result<Recording, Error> {
     let mut recording = recording.clone();
     let now =
@@ -182,10 +182,10 @@ fn within_files(recording: &Recording) -> Result<Recording, Error> {
     }
 }
 
-/// The recording as it would be of the simulated devices: what is prefetched on them has been recorded on them.
+/// The recording as if made on the simulated devices: what is prefetched on them was recorded on them.
 ///
 /// # Errors
-/// As [`forecast`].
+/// See [`forecast`].
 pub fn as_simulated(recording: &Recording, settings: &Settings) -> Result<Recording, Error> {
     let recording = &within_files(recording)?;
     let list = HintList::try_from(recording)?;
@@ -206,7 +206,7 @@ fn timed(recording: &Recording, times: &Times, elapsed_ns: u64) -> Recording {
     timed
 }
 
-/// All files of both, and which of them each of the second is.
+/// The union of both lists, and the index of each file of the second in it.
 fn joined(files: &[RecordedFile], more: &[RecordedFile]) -> (Vec<RecordedFile>, Vec<u32>) {
     let identity = |file: &RecordedFile| (file.major, file.minor, file.inode, file.kind == FileKind::Device);
     let (mut all, mut place) = (files.to_vec(), BTreeMap::new());
@@ -221,13 +221,13 @@ fn joined(files: &[RecordedFile], more: &[RecordedFile]) -> (Vec<RecordedFile>, 
     (all, of_more)
 }
 
-/// The files that [`HintList`] has, in its order: without those that cannot be read ahead.
+/// The files of [`HintList`], in its order: without those that cannot be read ahead.
 fn hinted(hints: &Recording) -> impl Iterator<Item = u32> + '_ {
     let is_hinted = |file: &RecordedFile| file.kind != FileKind::Other && !file.path.as_os_str().is_empty();
     (0u32..).zip(&hints.files).filter(move |(_, file)| is_hinted(file)).map(|(at, _)| at)
 }
 
-/// Doubling from the least up to what the hints need.
+/// From the smallest up to what the hints need, doubling.
 fn budgets(settings: &Settings, hinted_bytes: u64) -> Vec<u64> {
     if !settings.budgets.is_empty() {
         return settings.budgets.clone();

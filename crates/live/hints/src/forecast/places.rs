@@ -1,4 +1,4 @@
-//! Where the pages of a recording lie now: by the file system's maps, else one file after another.
+//! Where the pages of a recording lie now: according to the file system's maps, otherwise one file after another.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -16,46 +16,46 @@ use crate::disk::{address, keep_access_time, DiskFacts};
 use crate::list::PAGE_BYTES;
 use crate::system::{extents, Extent};
 
-/// Pages of a chunk that stays together where places are beyond the end of the drive: 16 MiB.
+/// Pages of a chunk, which stays together if places beyond the end of the drive must be moved: 16 MiB.
 const CHUNK_PAGES: u64 = 4096;
 
 /// Where a file lies.
 #[derive(Debug)]
 enum Place {
-    /// It is the device.
+    /// The device itself.
     Device,
-    /// As the file system says.
+    /// The extents that the file system reports.
     Mapped(Vec<Extent>),
-    /// In one piece, from this page on.
+    /// Contiguous, from this page on.
     Whole(u64),
 }
 
 /// A device that holds files of the recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiskFound {
-    /// Its name, as in /dev; empty if there is none.
+    /// Its name in /dev; empty if there is none.
     pub name: String,
-    /// Its number, as traces have it.
+    /// Its number in traces.
     pub number: u64,
-    /// It has an arm, as the system says, which does not know of a virtual machine's.
+    /// It has an arm, according to the system, which does not know this of a virtual machine's disk.
     pub arm: bool,
-    /// It is a virtual machine's.
+    /// It belongs to a virtual machine.
     pub is_virtual: bool,
     /// The kernel's read-ahead.
     pub read_ahead_bytes: u64,
-    /// A request's size at most.
+    /// Maximum size of a request.
     pub request_bytes_max: u64,
-    /// The kernel's scheduler; empty where it is not known.
+    /// The kernel's scheduler; empty if unknown.
     pub scheduler: String,
-    /// What a read that waited for it has waited, the median; `None` if none did.
+    /// The median wait of the reads that waited for it; `None` if none did.
     pub waited_ns: Option<u64>,
-    /// What all of them have waited together.
+    /// The sum of these waits.
     pub waited_all_ns: u64,
-    /// Pages that the command has read from it, or where nothing was read from a device, referenced.
+    /// Pages that the command read from it, or, if nothing was read from any device, referenced.
     pub pages: u64,
-    /// Where a partition begins, in pages of its disk.
+    /// Start of a partition, in pages of its disk.
     start: u64,
-    /// Where chunks are moved to, if the drive is smaller than the places.
+    /// Where chunks are moved to if the drive is smaller than the places.
     moved: BTreeMap<u64, u64>,
 }
 
@@ -64,7 +64,7 @@ impl DiskFound {
         let (major, minor) = (number >> 20, number & 0xf_ffff);
         let folder = sys.join(format!("dev/block/{major}:{minor}"));
         let read = |name: &str| fs::read_to_string(folder.join(name)).ok().map(|text| text.trim().to_owned());
-        // A partition's queue is its disk's.
+        // A partition uses its disk's queue.
         let queue = |name: &str| read(&format!("queue/{name}")).or_else(|| read(&format!("../queue/{name}")));
         let kib = |name: &str, default: u64| queue(name).and_then(|text| text.parse().ok()).unwrap_or(default) << 10;
         let scheduler = queue("scheduler").unwrap_or_default();
@@ -88,7 +88,7 @@ impl DiskFound {
         }
     }
 
-    /// For users.
+    /// The name for users.
     pub(super) fn shown(&self) -> String {
         if self.name.is_empty() {
             "a device without a name".to_owned()
@@ -102,24 +102,25 @@ impl DiskFound {
 #[derive(Debug)]
 pub(super) struct Places {
     files: Vec<Place>,
-    /// By file: its disk; its pages, `None` where it is the device.
+    /// By file: its disk; its pages, or `None` if it is the device.
     pub disk_of: Vec<usize>,
     pub pages_of: Vec<Option<u64>>,
-    /// By file: the pages that are mapped to be executed.
+    /// By file: the pages that are mapped as executable.
     text_of: Vec<Vec<Range<u64>>>,
     pub disks: Vec<DiskFound>,
-    /// Files that are not as they were, and files whose places are not known.
+    /// Files that have changed, and the number of files whose places are unknown.
     pub changed: Vec<bool>,
     pub unplaced: usize,
-    /// How many files are the command's own; the others are named by its hints alone.
+    /// The number of files of the command itself; the others are named only by its hints.
     own: usize,
-    /// Pages of metadata that the command reads, and that its hints name: of which file, first, end.
+    /// Pages of metadata that the command reads, and those that its hints name: file, first, end.
     metadata: [Vec<(u32, u64, u64)>; 2],
 }
 
 impl Places {
-    /// Of the command's `own` files and those that only its hints name, which change no place of the former. `hinted`: pages of metadata that
-    /// the hints name, of which file, first, end. The caller guarantees that pages have 4096 bytes.
+    /// Places the command's `own` files, and those that only its hints name, which do not change the places of the
+    /// former. `hinted`: pages of metadata that the hints name: file, first, end. The caller guarantees that pages have
+    /// 4096 bytes.
     pub fn new(recording: &Recording, own: usize, hinted: Vec<(u32, u64, u64)>, sys: &Path) -> Self {
         let count = recording.files.len();
         let mut places = Self {
@@ -159,7 +160,7 @@ impl Places {
             let is_faulted = faulted.contains(&(places.text_of.len() as u32));
             places.text_of.push(opened.filter(|_| is_faulted).map_or_else(Vec::new, |opened| text(&opened)));
         }
-        // What came from a device counts; where nothing did, all.
+        // Only what came from a device counts, or everything if nothing did.
         let all = recording.references().all(|read| read.hit);
         let mut seen: HashSet<(u32, u64), FxBuildHasher> = HashSet::default();
         for read in recording.references().filter(|read| all || !read.hit) {
@@ -178,7 +179,7 @@ impl Places {
         places
     }
 
-    /// Places the files whose places are not known behind those that are known, in order of their inodes: the command's own, then the others.
+    /// Places the files of unknown place behind the others, in inode order: first the command's own, then the rest.
     fn place_rest(&mut self, recording: &Recording) {
         let mut next: Vec<u64> = vec![0; self.disks.len()];
         for read in recording.references() {
@@ -221,13 +222,14 @@ impl Places {
         Some(disk.moved.get(&chunk).map_or(at, |chunk| chunk * CHUNK_PAGES + rest))
     }
 
-    /// The pages from `page` on that are mapped to be executed, if it is.
+    /// The pages from `page` on that are mapped as executable, if `page` is.
     pub fn text(&self, file: u32, page: u64) -> Option<Range<u64>> {
         self.text_of[file as usize].iter().find(|text| text.contains(&page)).map(|text| page..text.end)
     }
 
-    /// Moves chunks together where places are beyond the end of a drive of so many pages. Says whether it had to. The command's own chunks
-    /// move by themselves; what only its hints name takes the room that they leave.
+    /// Moves chunks together if places are beyond the end of a drive of `capacity` pages. Returns whether that was
+    /// necessary. The command's own chunks move independently of the hints; chunks that only its hints name take the
+    /// room that is left.
     pub fn fit(&mut self, disk: usize, capacity: Option<u64>) -> bool {
         let is_beyond = |end: u64| capacity.is_some_and(|capacity| end > capacity);
         let [(own, own_end), (all, end)] = [false, true].map(|with_hints| self.chunks(disk, with_hints));
@@ -245,7 +247,8 @@ impl Places {
         is_beyond(end)
     }
 
-    /// The chunks of `disk` that hold the command's own files and metadata, and those of its hints, and where they end.
+    /// The chunks of `disk` that hold the command's own files and metadata, with `with_hints` also those of its hints;
+    /// and where they end.
     fn chunks(&self, disk: usize, with_hints: bool) -> (BTreeSet<u64>, u64) {
         let (mut chunks, mut last) = (BTreeSet::new(), 0);
         let start = self.disks[disk].start;
@@ -272,7 +275,7 @@ impl Places {
     }
 }
 
-/// The file, if it is there and has a path.
+/// The file, if it exists and has a path.
 fn opened(file: &RecordedFile) -> Option<File> {
     if file.kind != FileKind::Regular || file.path.as_os_str().is_empty() {
         return None;
@@ -280,7 +283,7 @@ fn opened(file: &RecordedFile) -> Option<File> {
     open_regular(&file.path).ok().inspect(keep_access_time)
 }
 
-/// The extents of a file, if the file system says.
+/// The extents of a file, if the file system reports them.
 fn mapped(opened: &File) -> Option<Vec<Extent>> {
     extents(opened, opened.metadata().ok()?.len()).filter(|extents| extents.iter().any(|extent| extent.stored))
 }

@@ -1,23 +1,24 @@
-//! From a recording to a command that can be played: what each of its threads reads, and what lies between.
+//! Turns a recording into a command that can be replayed: what each of its threads reads, and the time between.
 //!
-//! A think time is the gap between the end of one read and the start of the next, less waits. Threads that begin, begin a while after
-//! something that another one has read: that is taken for the fork. A thread in whose gap others have ended has waited for
-//! them: that is taken for the join. A thread that goes on right after something that another one has done, which was waiting for
-//! disks for most of the gap, has waited for that (a pipe, a socket, a lock). What else threads wait for is part of their think times.
+//! A think time is the gap between the end of a read and the start of the next, less waits. A thread that starts does
+//! so a while after a read of another thread, which is taken for the fork. A thread in whose gap others have ended has
+//! waited for them, which is taken for the join. A thread that goes on right after a step of another one, which was
+//! waiting for disks for most of the gap, has waited for that step (a pipe, a socket, a lock). All other waits of
+//! threads are part of their think times.
 
 use std::collections::BTreeMap;
 
 use headstart_trace::hints::{FileKind, Read, ReadKind, Recording};
 use headstart_types::Nanos;
 
-/// Metadata that one call of the file system reads comes within this time. A guess: some thirty pages are added in it.
+/// One call of the file system reads its metadata within this time. A guess: some thirty pages are added in it.
 const TOGETHER_NS: u64 = 200_000;
-/// Gaps in which a thread may have waited for another one: shorter ones change little.
+/// The shortest gap in which a thread may have waited for another one: shorter gaps change little.
 const GAP_MIN_NS: u64 = 5_000_000;
-/// A thread that another one wakes goes on within this time. A guess: a busy machine takes longer, and a thread that computes goes on by
-/// chance as soon.
+/// A thread that another one wakes goes on within this time. A guess: a busy machine takes longer, and a computing
+/// thread may go on as soon by chance.
 const WOKEN_WITHIN_NS: u64 = 1_000_000;
-/// Share of the gap that the other one has waited for devices.
+/// Share of the gap for which the other thread must have waited for devices.
 const WAITED_SHARE: f64 = 0.5;
 
 /// Pages of a file of the recording: `first..first + count`.
@@ -41,7 +42,7 @@ pub(super) enum Action {
     Read(Pages),
     /// A page of a mapped file is touched that is not mapped.
     Fault(Pages),
-    /// What is cached of these pages is mapped.
+    /// The cached ones of these pages are mapped.
     Map(Pages),
     /// The file system reads for itself; whether the thread waits for it.
     Metadata(Vec<Pages>, bool),
@@ -50,25 +51,25 @@ pub(super) enum Action {
 /// A thread's read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Beside the thread's own last step these have ended: threads, and which of their steps.
+    /// Steps of other threads that must have ended, beside the thread's own last step: thread, step.
     pub after: Vec<(u32, u32)>,
-    /// From then on.
+    /// Think time from then on.
     pub think: Nanos,
     pub action: Action,
 }
 
-/// A command.
+/// A command that can be replayed.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     /// By thread, in order of the first step.
     pub threads: Vec<Vec<Step>>,
-    /// From the end of the last step to that of the command.
+    /// From the end of the last step to the end of the command.
     pub tail: Nanos,
     /// By step: the steps that wait for it.
     pub dependents: BTreeMap<(u32, u32), Vec<(u32, u32)>>,
 }
 
-/// A step as it was recorded.
+/// A recorded step.
 struct Seen {
     thread: u32,
     begun_ns: u64,
@@ -101,13 +102,13 @@ impl Program {
     }
 }
 
-/// What threads have done by now: what a step waits for.
+/// The progress of threads so far, which tells what a step waits for.
 struct Ties {
     /// The last step of each thread, by end.
     finals: Vec<(u64, u32, u32)>,
     /// By end and thread, the step.
     by_end: BTreeMap<(u64, u32), u32>,
-    /// By thread, at the end of each step: what the thread has waited for devices.
+    /// By thread, at the end of each step: how long the thread has waited for devices in all.
     waited: Vec<Vec<(u64, u64)>>,
 }
 
@@ -124,7 +125,8 @@ impl Ties {
         Self { finals, by_end: BTreeMap::new(), waited: vec![Vec::new(); last.len()] }
     }
 
-    /// What a step of `thread` that has begun then comes after, beside the last one of its own, and from when on the thread has thought.
+    /// The steps that a step of `thread` comes after, beside its own last one, and the time from which the thread has
+    /// thought.
     fn before(&self, thread: u32, begun_ns: u64) -> (Vec<(u32, u32)>, u64) {
         let Some(own_ns) = self.waited[thread as usize].last().map(|(ended_ns, _)| *ended_ns) else {
             let fork = self.by_end.range(..=(begun_ns, u32::MAX)).next_back();
@@ -144,7 +146,7 @@ impl Ties {
         (after, from_ns)
     }
 
-    /// What has ended a gap of `thread`, if something else than itself has: when, which thread, which step.
+    /// What ended a gap of `thread`, if another thread did: when, which thread, which step.
     fn woken(&self, thread: u32, from_ns: u64, begun_ns: u64) -> Option<(u64, u32, u32)> {
         let gap_ns = begun_ns.saturating_sub(from_ns);
         if gap_ns < GAP_MIN_NS {
@@ -156,7 +158,7 @@ impl Ties {
         (waited_ns as f64 >= gap_ns as f64 * WAITED_SHARE).then_some((*at_ns, *of, *step))
     }
 
-    /// What `thread` had waited for devices by then.
+    /// How long `thread` had waited for devices by then.
     fn waited_ns(&self, thread: u32, by_ns: u64) -> u64 {
         let all = &self.waited[thread as usize];
         let ended = all.partition_point(|(ended_ns, _)| *ended_ns <= by_ns);
@@ -171,7 +173,7 @@ impl Ties {
     }
 }
 
-/// The steps of all threads by time; threads are numbered by their first one.
+/// The steps of all threads by time; threads are numbered by their first step.
 fn steps(recording: &Recording) -> Vec<Seen> {
     let mut number_of: BTreeMap<u32, u32> = BTreeMap::new();
     let mut seen: Vec<Seen> = Vec::new();
@@ -209,7 +211,7 @@ fn pages_of(read: &Read) -> Pages {
     Pages { file: read.file, first: read.start, count: read.pages }
 }
 
-/// Adds pages to what is read together: neighbours leave as one request.
+/// Adds pages to those that are read together: neighbours become one request.
 fn join(all: &mut Vec<Pages>, more: Pages) {
     match all.last_mut().filter(|last| last.file == more.file) {
         Some(last) if last.end() == more.first => last.count += more.count,
@@ -218,7 +220,7 @@ fn join(all: &mut Vec<Pages>, more: Pages) {
     }
 }
 
-/// ext4 first looks for the page of the inode that it wants, then submits the pages around it, and that one last
+/// ext4 first looks for the page of the inode that it wants, then submits the pages around it, and that page last
 /// (Linux 6.18, fs/ext4/inode.c, `__ext4_get_inode_loc`).
 fn as_submitted(mut action: Action) -> Action {
     if let Action::Metadata(pages, true) = &mut action {
@@ -240,7 +242,7 @@ mod tests {
         let group = [pages(1759, 1), pages(1728, 31), pages(1760, 1)];
         let last = Action::Metadata(vec![group[1], group[2], group[0]], true);
         assert_eq!(of(&group, true), last);
-        // One request, one that nobody waits for, and a run that is read from its start.
+        // A single request, one without a waiter, and a run that is read from its start.
         for (all, waits) in [(&group[..1], true), (&group, false), (&[pages(8, 4), pages(20, 1)], true)] {
             assert_eq!(of(all, waits), Action::Metadata(all.to_vec(), waits));
         }

@@ -1,4 +1,4 @@
-//! What a forecast says.
+//! The report of a forecast.
 
 use headstart_trace::hints::Recording;
 use headstart_types::Nanos;
@@ -10,12 +10,12 @@ use crate::report::Report;
 
 /// Version of these fields.
 const SCHEMA: u32 = 1;
-/// Share of the plain time that has to be saved for prefetching to be worth it.
+/// Minimum share of the plain time that prefetching must save to be worth it.
 pub const BENEFIT_MIN: f64 = 0.05;
-/// A smaller budget is recommended where it takes at most this much longer than the best.
+/// A smaller budget is recommended if it takes at most this many times as long as the best one.
 const AS_GOOD: f64 = 1.01;
 
-/// The policy of `headstart run` where none is named.
+/// The default policy of `headstart run`.
 const DEFAULT_POLICY: &str = "just-in-time";
 
 /// A run of the command.
@@ -169,7 +169,8 @@ impl Forecast {
     }
 }
 
-/// The smallest budget of those that are as good as the best, if it is worth it; the policy of `headstart run` if that is among them.
+/// The smallest budget that is about as good as the best, if it is worth it; with the default policy of `headstart run`
+/// if possible.
 fn recommended(rows: &[Row]) -> Option<Recommendation> {
     let best = rows.iter().map(|row| row.elapsed_ns).min()?;
     let as_good = rows.iter().filter(|row| row.elapsed_ns as f64 <= best as f64 * AS_GOOD && row.gain >= BENEFIT_MIN);

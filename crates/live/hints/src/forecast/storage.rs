@@ -1,4 +1,4 @@
-//! The simulated disks under the page cache: what is absent is requested, in pieces that lie together, and waited for.
+//! The simulated disks under the page cache: absent pages are requested, in contiguous pieces, and waited for.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,15 +15,15 @@ use headstart_emulate::ClockedDrive;
 /// Sectors of a page.
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
-/// From the end of a request of a drive with an arm until the host goes on with it, and where it took so long that the processors have gone
-/// to sleep meanwhile. Measured on the emulated IBM (FUSE, a loop device, a virtual machine): the time between the end of a request and the
-/// next one, less what the program thinks. A drive's buffer holds what comes next after so long, and not at once. Models without
-/// an arm have it in their own times.
+/// Time from the end of a request of a drive with an arm until the host goes on with it, and the same if the request
+/// took so long that the processors went to sleep. Measured on the emulated IBM (FUSE, a loop device, a virtual
+/// machine): the time between the end of a request and the next one, less the program's think time. After this time,
+/// and not at once, a drive's buffer holds the following data. Models without an arm include it in their own times.
 const HEARD: Nanos = Nanos(30_000);
 const WOKEN: Nanos = Nanos(120_000);
 const SLEEPS_AFTER: Nanos = Nanos(1_000_000);
 
-/// What waits for requests.
+/// What waits for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
     Thread(u32),
@@ -31,7 +31,7 @@ pub(super) enum Waiter {
     Reader(usize, usize),
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 struct Under {
     pages: Pages,
@@ -43,31 +43,31 @@ pub(super) struct Storage<'a> {
     pub cache: PageCache,
     places: &'a Places,
     drives: Vec<ClockedDrive>,
-    /// By disk: it has an arm.
+    /// By disk: whether it has an arm.
     arms: Vec<bool>,
     under: Vec<Under>,
     /// Requests that have ended: when the host goes on with them, and their tags.
     ended: BinaryHeap<Reverse<(Nanos, u64)>>,
-    /// Requests, and pages that they bring.
+    /// Number of requests, and of the pages that they bring.
     pub requests: u64,
     pub pages: u64,
 }
 
 impl<'a> Storage<'a> {
-    /// Drives, and whether each has an arm.
+    /// `drives`: each with whether it has an arm.
     pub fn new(cache: PageCache, places: &'a Places, drives: Vec<(Drive, bool)>) -> Self {
         let (drives, arms): (Vec<_>, _) =
             drives.into_iter().map(|(drive, arm)| (ClockedDrive::new(drive), arm)).unzip();
         Self { cache, places, drives, arms, under: Vec::new(), ended: BinaryHeap::new(), requests: 0, pages: 0 }
     }
 
-    /// When a request ends next, the host goes on with one, or a scheduler wants to be asked.
+    /// When the next request ends, the host goes on with one, or a scheduler wants to be called.
     pub fn next_event(&self) -> Option<Nanos> {
         let ended = self.ended.peek().map(|Reverse((at, _))| *at);
         self.drives.iter().filter_map(ClockedDrive::next_event).chain(ended).min()
     }
 
-    /// Lets what ends up to `now` end; those that waited for what the host goes on with are given to `each`, once for each request.
+    /// Completes requests up to `now`; calls `each` for the waiters of what the host goes on with, once per request.
     pub fn advance(&mut self, now: Nanos, each: &mut dyn FnMut(Waiter)) {
         let ended = &mut self.ended;
         for (drive, arm) in self.drives.iter_mut().zip(&self.arms) {
@@ -83,7 +83,7 @@ impl<'a> Storage<'a> {
         }
     }
 
-    /// Requests what is absent of `pages`.
+    /// Requests the absent ones of `pages`.
     pub fn fetch(&mut self, now: Nanos, pages: &Pages) {
         let disk = self.places.disk_of[pages.file as usize];
         let most = self.places.disks[disk].request_bytes_max / PAGE_BYTES;
@@ -93,7 +93,7 @@ impl<'a> Storage<'a> {
                 continue;
             }
             let Some(at) = self.places.page(pages.file, page) else {
-                // Of a hole zeros are made.
+                // A hole needs no request.
                 self.cache.set(pages.file, page, State::Cached);
                 continue;
             };
@@ -128,7 +128,7 @@ impl<'a> Storage<'a> {
         self.drives[disk].submit(now, request, |finished| ended.push(heard(arm, &finished)));
     }
 
-    /// `waiter` waits for all requests that bring `pages`. Returns how many there are.
+    /// Makes `waiter` wait for all requests that bring `pages`. Returns their number.
     pub fn wait(&mut self, waiter: Waiter, pages: &[Pages]) -> usize {
         let requests: std::collections::BTreeSet<u32> =
             pages.iter().flat_map(|pages| self.cache.coming(pages)).collect();

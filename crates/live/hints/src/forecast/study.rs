@@ -30,7 +30,7 @@ fn is_of(hints: &About, about: &About) -> bool {
     (&hints.command, &hints.folder) == (&about.command, &about.folder)
 }
 
-/// A drive of the forecast, before it is used.
+/// A drive of the forecast, not yet used.
 struct Template {
     device: Box<dyn Device>,
     name: String,
@@ -47,7 +47,8 @@ pub(super) struct Study<'a> {
     /// The disk that the forecast is about.
     pub main: usize,
     pub list: HintList,
-    /// By hinted file: its disk among those of the hints, and the file of the recording; by disk of the hints: that of the places.
+    /// By hinted file: its disk among those of the hints, and its file in the recording; by disk of the hints: the disk
+    /// of the places.
     pub disk_of_hint: Vec<Disk>,
     recorded: Vec<u32>,
     disks: Vec<usize>,
@@ -60,7 +61,7 @@ pub(super) struct Study<'a> {
 }
 
 impl<'a> Study<'a> {
-    /// `own`: how many of the files are the command's; the others are named by its hints alone.
+    /// `own`: the number of files of the command itself; only its hints name the others.
     pub fn try_new(
         recording: &'a Recording,
         own: usize,
@@ -133,7 +134,7 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// The policies that are asked for; a policy that is not asked for by name need not work.
+    /// The policies to try; one that was not requested by name may fail to work.
     pub fn policies(&self, settings: &Settings) -> Result<Vec<&'static PolicyRow>, Error> {
         let tried = |row: &&'static PolicyRow| self.machine(row, BUDGET_BYTES_MIN, &HintList::default());
         if settings.policies.is_empty() {
@@ -148,7 +149,7 @@ impl<'a> Study<'a> {
         self.disks.iter().map(|disk| self.templates[*disk].arm).collect()
     }
 
-    /// Whether the disk that most of what is hinted lies on has an arm.
+    /// Whether the disk that holds most of the hinted data has an arm.
     fn has_arm(&self) -> bool {
         self.arms()[main_disk(&self.list.ranges, &self.disk_of_hint, self.disks.len())]
     }
@@ -161,12 +162,12 @@ impl<'a> Study<'a> {
         Machine::try_new(setting, universe).map_err(|error| error.within("policy"))
     }
 
-    /// By disk: whether what is read in order is left to the kernel.
+    /// By disk: whether sequential reads are left to the kernel.
     pub fn in_order_left(&self) -> Vec<bool> {
         self.arms().into_iter().map(|arm| !arm && self.trust != Trust::Whole).collect()
     }
 
-    /// The kernel's read-ahead on each disk; `only`: that many bytes on each.
+    /// The kernel's read-ahead on each disk; `only`: this many bytes on each.
     fn kernels(&self, only: Option<u64>) -> Vec<Kernel> {
         let each = |disk: &DiskFound| {
             let bytes = only.or(self.read_ahead_bytes).unwrap_or(disk.read_ahead_bytes);
@@ -175,8 +176,8 @@ impl<'a> Study<'a> {
         self.places.disks.iter().map(each).collect()
     }
 
-    /// What is in the page cache at first: everything, or what the recorded run has found there. Where that was not cold, the disk
-    /// that the forecast is about is taken to be.
+    /// The initial page cache: everything, or what the recorded run found there. If that run was not cold, the disk
+    /// that the forecast is about is assumed to be.
     fn cache(&self, all: bool) -> PageCache {
         let mut cache = PageCache::new(self.places.pages_of.clone());
         let mut seen = BTreeSet::new();
@@ -211,7 +212,7 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// Without prefetching, with a read-ahead of so many bytes, or as it is set.
+    /// A run without prefetching, with the given read-ahead or the current setting.
     pub fn plain(&self, read_ahead_bytes: Option<u64>) -> Result<(Row, Times), Error> {
         let mut host = Host { kernels: self.kernels(read_ahead_bytes), ..self.host(false, None)? };
         let name = if read_ahead_bytes == Some(0) { "demand" } else { "linux" };
@@ -243,7 +244,7 @@ impl<'a> Study<'a> {
         Ok(Row::hinted(report, budget_bytes, ran, plain))
     }
 
-    /// No prefetching is faster: thinking, and each disk delivers what is absent at its rate.
+    /// No prefetching is faster: think time, with each disk delivering the absent pages at its full rate.
     pub fn lower_bound(&self, compute: Nanos) -> Nanos {
         let cache = self.cache(self.cached);
         let mut absent = vec![BTreeSet::new(); self.templates.len()];

@@ -1,25 +1,25 @@
-//! The recorded system in the terms of the simulator: its devices, schedulers and read-ahead.
+//! The recorded system in the simulator's terms: its devices, schedulers and read-ahead.
 
 use super::DiskFound;
 use crate::list::ARM_WAIT_NS_MIN;
 
-/// Reads that wait less than this in the median wait for no SATA disk.
+/// Reads with a median wait below this do not wait for a SATA disk.
 const SATA_WAIT_NS_MIN: u64 = 100_000;
 
-/// A device of its kind, by what reads have waited and by what the system says.
+/// Guesses the kind of device from the waits of reads and from what the system says.
 pub(super) fn guess(found: &DiskFound) -> &'static str {
     match found.waited_ns {
         Some(..SATA_WAIT_NS_MIN) => "nvme",
         Some(..ARM_WAIT_NS_MIN) => "sata-ssd",
         Some(_) => "seagate-exos-x20",
-        // What the system says of a virtual machine's disk tells nothing by itself.
+        // For a virtual machine's disk, what the system says proves nothing by itself.
         None if found.arm && !found.is_virtual => "seagate-exos-x20",
         _ if found.name.starts_with("nvme") => "nvme",
         _ => "sata-ssd",
     }
 }
 
-/// The scheduler of ours that does what the kernel's does.
+/// Our scheduler that corresponds to the kernel's.
 pub(super) fn ours(kernels: &str) -> &'static str {
     match kernels {
         "mq-deadline" => "deadline",

@@ -1,5 +1,5 @@
-//! Which pages of a program or library are mapped to be executed: since Linux 6.17, the kernel reads ahead of a fault there, and
-//! around a fault elsewhere.
+//! Which pages of a program or library are mapped as executable: since Linux 6.17, the kernel reads ahead of a fault
+//! there, and around a fault elsewhere.
 
 use std::fs::File;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use object::{Endianness, ReadCache, ReadRef};
 
 use crate::list::PAGE_BYTES;
 
-/// The pages of each segment that is loaded to be executed, by the headers of an ELF file; none of any other file.
+/// The pages of each segment that is loaded as executable, from the headers of an ELF file; none for any other file.
 pub(super) fn text(file: &File) -> Vec<Range<u64>> {
     let data = &ReadCache::new(file);
     segments::<FileHeader64<Endianness>, _>(data)
@@ -40,7 +40,7 @@ mod tests {
     fn they_are_those_of_this_very_program() {
         let program = std::env::current_exe().expect("it has a name");
         let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
-        // Addresses, what is allowed, where in the file, device, inode, path.
+        // Addresses, permissions, offset in the file, device, inode, path.
         let mapped = |line: &str| {
             let words: Vec<&str> = line.split_whitespace().collect();
             let is_text = words[1].contains('x') && words.last().is_some_and(|path| program.ends_with(path));
