@@ -1,4 +1,4 @@
-//! Hints, live: a command runs while what a recorded run of it has read is prefetched into the page cache.
+//! Live hints: runs a command while what a recorded run of it read is prefetched into the page cache.
 //!
 //! ```text
 //! command --- tracefs ---> references ---> machine (level + hinted policy) ---> orders ---> disks' threads ---> page cache
@@ -6,15 +6,18 @@
 //!                                             +------------------- has been read ----------------+
 //! ```
 //!
-//! - `list.rs`, `recorded.rs`: what a recording says; `universe.rs`: its pages as the machine's blocks;
+//! - `list.rs`, `recorded.rs`: the content of a recording; `universe.rs`: its pages as the machine's blocks;
 //! - `machine.rs`: the machine around a command that is only watched;
-//! - `disk.rs`, `queue.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `threads.rs`: who reads; `system.rs`: the system
-//!   calls for that;
+//! - `disk.rs`, `queue.rs`, `pieces.rs`: where files lie, what is read next, and reading it; `threads.rs`: the reading
+//!   threads; `system.rs`: the system calls for that;
 //! - `trace.rs`: what the command references;
-//! - `worth.rs`: whether a command is helped at all; `plan.rs`: how far hints are trusted; `pace.rs`: how fast they are followed; `head_start.rs`: when the command is started; `risk.rs`, `proof.rs`, `ledger.rs`: how much may be in vain; `guard.rs`: when to stop; `budget.rs`: how much; `report.rs`: what has come of it;
-//! - `conductor.rs`: what connects them, and `run.rs`: the loop around it;
-//! - `follow.rs`: the same for a host that does its own reads, a block server; `waiting.rs`: what such a host is to read;
-//! - `command/`: the command `headstart run`; `store.rs`: what earlier runs have read.
+//! - `worth.rs`: whether a command is helped at all; `plan.rs`: how far hints are trusted; `pace.rs`: how fast they are
+//!   followed; `head_start.rs`: when the command is started; `risk.rs`, `proof.rs`, `ledger.rs`: how much may be
+//!   wasted; `guard.rs`: when to stop; `budget.rs`: how much memory may be used; `report.rs`: the statistics;
+//! - `conductor.rs`: connects them; `run.rs`: the loop around it;
+//! - `follow.rs`: the same for a host that does its own reads, such as a block server; `waiting.rs`: the reads for such
+//!   a host;
+//! - `command/`: the command `headstart run`; `store.rs`: the recordings of earlier runs.
 
 mod budget;
 pub mod command;
@@ -90,7 +93,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether there is no such program.
+    /// Whether the program does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound)

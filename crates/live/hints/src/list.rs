@@ -1,4 +1,4 @@
-//! What a recording says, as `run` needs it: files, and ranges of their pages in the order in which they were read.
+//! The content of a recording that `run` needs: files, and ranges of their pages in the order in which they were read.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,35 +8,36 @@ use headstart_types::{Disk, Nanos};
 /// Bytes of a page: the unit of everything here.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// A file as it was when its reads were recorded.
+/// A file as it was when it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HintedFile {
-    /// Where it was.
+    /// Its path then.
     pub path: PathBuf,
-    /// Device and inode by which the kernel's traces name its pages. Those of a block device have the inode that is its number.
+    /// Device and inode, which identify its pages in the kernel's traces. The inode of a block device is its device
+    /// number.
     pub identity: (u64, u64),
-    /// A block device: its pages are metadata of the file system on it.
+    /// A block device, whose pages are metadata of its file system.
     pub is_device: bool,
-    /// Bytes; of a regular file.
+    /// Size of a regular file.
     pub size: Option<u64>,
-    /// Time of the last change in ns since 1970; of a regular file.
+    /// Modification time of a regular file, in ns since 1970.
     pub mtime_ns: Option<i128>,
-    /// Pages of it that came from the device in the recorded run, with those that were read ahead.
+    /// Pages of it that came from the device in the recorded run, read-ahead included.
     pub came_pages: u64,
 }
 
-/// Pages of one file, read one after another.
+/// Pages of one file that are read in sequence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HintedRange {
-    /// Which file.
+    /// Index of the file.
     pub file: u32,
     /// First page.
     pub first: u64,
-    /// How many.
+    /// Number of pages.
     pub count: u32,
-    /// When the recorded command had them, in ns since its start; zero where that is not known.
+    /// When the recorded command had received them, in ns since its start; zero if unknown.
     pub done_ns: u64,
-    /// How long it waited for the device; zero if it did not, or that is not known.
+    /// How long it waited for the device; zero if it did not, or if unknown.
     pub wait_ns: u64,
     /// They were in the page cache.
     pub hit: bool,
@@ -47,24 +48,24 @@ pub struct HintedRange {
 pub struct HintList {
     /// The files.
     pub files: Vec<HintedFile>,
-    /// What was read, in order; a page may come again.
+    /// What was read, in order; a page may recur.
     pub ranges: Vec<HintedRange>,
-    /// How long the recorded run took in ns; zero where it is not known.
+    /// Duration of the recorded run in ns; zero if unknown.
     pub elapsed_ns: u64,
-    /// The recorded command and its arguments; empty where that is not known.
+    /// The recorded command and its arguments; empty if unknown.
     pub command: Vec<OsString>,
     /// The folder in which it ran.
     pub folder: PathBuf,
 }
 
 impl HintList {
-    /// Whether it was recorded of this very command, in the same folder.
+    /// Whether it was recorded from this command, in the same folder.
     #[must_use]
     pub fn is_of(&self, command: &[OsString], folder: &Path) -> bool {
         !command.is_empty() && self.command == command && self.folder == folder
     }
 
-    /// How many pages it names, each counted once.
+    /// The number of distinct pages.
     #[must_use]
     pub fn pages(&self) -> u64 {
         let ends = |range: &HintedRange| (range.file, range.first, range.first.saturating_add(range.count.into()));
@@ -80,8 +81,8 @@ impl HintList {
     }
 }
 
-/// Which of the disks the recorded command has waited for most; of several, which has most of the pages that `ranges` name. A disk whose
-/// pages were cached does not matter, however many they are.
+/// The disk that the recorded command waited for most; among equals, the one with most of the pages in `ranges`. A disk
+/// whose pages were cached does not matter, however many they are.
 #[must_use]
 pub fn main_disk(ranges: &[HintedRange], of_file: &[Disk], disks: usize) -> usize {
     let mut weights = vec![(0, 0); disks];
@@ -93,16 +94,16 @@ pub fn main_disk(ranges: &[HintedRange], of_file: &[Disk], disks: usize) -> usiz
     (0..disks).rev().max_by_key(|disk| weights[*disk]).unwrap_or(0)
 }
 
-/// Reads that wait less than this in the median, beside the transfer, wait for no arm, whatever the system says: virtual disks call
-/// themselves rotational, and a network volume or a loop device over a hard disk do not.
+/// Reads with a median wait below this, beside the transfer, do not wait for an arm, whatever the system says: virtual
+/// disks claim to be rotational, and a network volume or a loop device over a hard disk does not.
 pub const ARM_WAIT_NS_MIN: u64 = 1_500_000;
-/// What an arm's disk takes to transfer a page, at least: 200 MB/s.
+/// Minimum time in which a disk with an arm transfers a page: 200 MB/s.
 const ARM_PAGE_NS: u64 = 20_000;
-/// Fewer waits tell nothing.
+/// With fewer waits there is no verdict.
 const WAITS_MIN: usize = 8;
 
-/// Whether the recorded command has waited for `disk` as one waits for an arm; `None` where it has waited too seldom. A read that
-/// continues the one before tells nothing: a drive has read ahead.
+/// Whether the recorded command has waited for `disk` as for one with an arm; `None` if it has waited too rarely. A
+/// read that continues the previous one does not count, since drives read ahead.
 #[must_use]
 pub fn waited_for_arm(list: &HintList, of_file: &[Disk], disk: Disk) -> Option<bool> {
     let is_here = |file: u32| of_file[file as usize] == disk;
@@ -122,16 +123,18 @@ pub fn waited_for_arm(list: &HintList, of_file: &[Disk], disk: Disk) -> Option<b
     Some(*waits.select_nth_unstable(middle).1 >= least)
 }
 
-/// What a read waits at least that waits for an arm, if `waits` of them have brought `pages`.
+/// The minimum wait of a read that waits for an arm, if `waits` of them have brought `pages`.
 #[must_use]
 pub fn arm_wait_ns(pages: u64, waits: u64) -> u64 {
     ARM_WAIT_NS_MIN + pages / waits.max(1) * ARM_PAGE_NS
 }
 
-/// What a request costs a disk without an arm, in pages: it could transfer so many meanwhile. A guess, of 100 us and 1 GB/s.
+/// The cost of a request to a disk without an arm, in pages that it could transfer in that time. A guess, from 100 us
+/// and 1 GB/s.
 pub const REQUEST_PAGES: u64 = 25;
 
-/// What the recorded reads have waited for each page, a request being [`REQUEST_PAGES`]: the median; `None` where none waited.
+/// The median wait of the recorded reads per page, with a request counted as [`REQUEST_PAGES`]; `None` if no read
+/// waited.
 #[must_use]
 pub fn waited_for_page(ranges: &[HintedRange]) -> Option<Nanos> {
     let waited = ranges.iter().filter(|range| range.wait_ns > 0);
@@ -140,7 +143,7 @@ pub fn waited_for_page(ranges: &[HintedRange]) -> Option<Nanos> {
     (!waits.is_empty()).then(|| Nanos(*waits.select_nth_unstable(middle).1))
 }
 
-/// By file its disk, and the disks' numbers; at least one.
+/// By file: its disk; and the device numbers of the disks, at least one.
 #[must_use]
 pub fn disks_of(files: &[HintedFile]) -> (Vec<Disk>, Vec<u64>) {
     let mut numbers: Vec<u64> = Vec::new();
@@ -159,7 +162,7 @@ pub fn disks_of(files: &[HintedFile]) -> (Vec<Disk>, Vec<u64>) {
     (of_file, numbers)
 }
 
-/// The kernel's number of a device as its traces have it: major and minor number.
+/// The kernel's number of a device in its traces, from its major and minor number.
 #[must_use]
 pub fn device_number(major: u64, minor: u64) -> u64 {
     (major << 20) | minor
@@ -189,7 +192,7 @@ mod tests {
             mtime_ns: None,
             came_pages,
         };
-        // Every second page, unless they are to follow each other.
+        // Every second page, unless `step` is 1.
         let waited = |waits_us: &[u64], came_pages, step| {
             let range = |(at, wait_us): (usize, &u64)| HintedRange {
                 file: 1,
@@ -207,7 +210,7 @@ mod tests {
         assert_eq!(waited(&[0, 100, 200, 100, 9000, 2000, 8000, 100, 7000], 9, 2), [None, Some(true)]);
         assert_eq!(waited(&[5000; 7], 7, 2)[1], None, "too few");
         assert_eq!(waited(&[5000; 9], 9, 1)[1], None, "one read and eight that continue it");
-        // 8 MiB for each at 1 GB/s; an arm's disk takes 41 ms and more for them.
+        // 8 MiB each at 1 GB/s; a disk with an arm takes at least 41 ms for them.
         assert_eq!([8_000, 50_000].map(|us| waited(&[us; 8], 8 * 2048, 2)[1]), [Some(false), Some(true)]);
     }
 
@@ -219,7 +222,7 @@ mod tests {
         };
         assert_eq!(pages(&[]), 0);
         assert_eq!(pages(&[(1, 5, 5), (0, 0, 4), (1, 8, 4), (1, 5, 1), (2, 0, 1), (0, 9, 1)]), 4 + 1 + 7 + 1);
-        // Within another range, and behind one that is within it.
+        // Within another range, and after a range that lies within another one.
         assert_eq!(pages(&[(3, 0, 10), (3, 2, 1), (3, 5, 2), (3, 9, 2)]), 11);
     }
 }

@@ -1,14 +1,18 @@
-//! The machine around a command that is only watched: one level, whose frames are the bytes prefetched and not yet used, under a hinted
-//! policy (`headstart_engine`). References come as the kernel traces them; fetches that the policy wants go to the disks' threads.
+//! The machine around a command that is only watched: one level, whose frames are the bytes prefetched and not yet
+//! used, under a hinted policy (`headstart_engine`). References come from the kernel's trace; the policy's fetches go
+//! to the disks' threads.
 //!
-//! Three things differ from a process that the machine plays itself:
+//! Three things differ from a process that the machine simulates itself:
 //!
-//! - A reference has happened when it is seen: what it missed has been fetched by the kernel. A demand fetch ends at once.
-//! - A command and its children read in an order that is nearly the recorded one. The hints are therefore shared, as those of several
-//!   processes (`headstart_policy::hinted`), and a position that others have overtaken by [`SLACK`] references is skipped.
-//! - Trust grows: the level starts with few frames, and gets `growth` for each prefetched page that is used, up to the budget. When
-//!   `used` pages are, at most `frames_min + growth * used` others are prefetched. Pages that the command finds in the page cache
-//!   prove nothing: programs share libraries. `growth` is 0 where frames come with [`Machine::allow`], as for commands.
+//! - A reference becomes visible after it has happened: the kernel has already fetched its misses. A demand fetch ends
+//!   at once.
+//! - A command and its children read nearly in the recorded order. The hints are therefore shared, as among several
+//!   processes (`headstart_policy::hinted`), and a position that others have overtaken by [`SLACK`] references is
+//!   skipped.
+//! - Trust grows: the level starts with few frames, and gets `growth` for each prefetched page that is used, up to the
+//!   budget. When `used` pages are used, at most `frames_min + growth * used` others are prefetched. Pages that the
+//!   command finds in the page cache prove nothing: programs share libraries. `growth` is 0 if frames come through
+//!   [`Machine::allow`], as for commands.
 
 use std::sync::Arc;
 
@@ -22,40 +26,40 @@ use toml::Table;
 
 use super::universe::Universe;
 
-/// References beyond a position before it is skipped.
+/// References beyond a position after which it is skipped.
 const SLACK: u32 = 256;
-/// A policy divides think times by the processes that share its hints; these stand for all.
+/// A policy divides think times by the number of processes that share its hints; this stands for that number.
 const PROCESSES: u64 = 2;
 
-/// What the machine is built from, beside the pages.
+/// The parameters of a machine, beside the pages.
 #[derive(Clone)]
 pub struct Setting {
     /// The policy.
     pub row: &'static PolicyRow,
     /// Its keys.
     pub keys: Table,
-    /// Frames at the start, at least 1.
+    /// Frames at the start; at least 1.
     pub frames_min: u32,
-    /// Frames at most: the budget.
+    /// Maximum number of frames: the budget.
     pub frames_max: u32,
     /// Frames gained for each prefetched page that is used.
     pub growth: u32,
-    /// How many disks there are.
+    /// The number of disks.
     pub disks: usize,
-    /// What a disk typically takes for a page.
+    /// Typical time of a disk for a page.
     pub service: Nanos,
-    /// The part of it that goes by the page's size.
+    /// The part of it that depends on the page's size.
     pub transfer: Nanos,
-    /// Reads that a disk serves at a time.
+    /// Reads that a disk serves at the same time.
     pub concurrency: u32,
     /// Mean time between two references of the recorded run.
     pub think: Nanos,
 }
 
-/// Whether the position of a block is over, and by what.
+/// Whether the position of a block is over, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
-    /// It is to come.
+    /// Not over.
     No,
     /// The command has referenced the block.
     Seen,
@@ -68,21 +72,21 @@ enum Over {
 /// A machine for one command.
 pub struct Machine {
     system: System<Mailbox, Universe, NoSupply>,
-    /// By block: whether it has been referenced; whether a disk has read it; whether it was answered, read or not; whether it was
-    /// referenced while it was ordered and had not come; whether its position is over.
+    /// By block: whether it has been referenced; whether a disk has read it; whether it was answered, read or not;
+    /// whether it was referenced while ordered but not there; whether its position is over.
     referenced: Vec<bool>,
     read: Vec<bool>,
     answered: Vec<bool>,
     late: Vec<bool>,
     over: Vec<Over>,
-    /// Blocks that are late and that no disk has read: so far, or because the command itself had.
+    /// Late blocks that no disk has read, either so far or because the command itself had.
     late_unread: u64,
-    /// The lowest position that is not over, and how many references have been seen beyond it.
+    /// The lowest position that is not over, and the number of references seen beyond it.
     lowest: u32,
     beyond: u32,
     frames_max: u32,
     growth: u32,
-    /// Frames earned and not added yet.
+    /// Frames earned but not added yet.
     earned: u64,
     /// Blocks that a disk has read, whose positions were skipped, and that are still unused.
     passed_unused: u64,
@@ -90,10 +94,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// At time zero.
+    /// The state at time zero.
     ///
     /// # Errors
-    /// A key of the policy, or one that does not work with shared hints.
+    /// A key of the policy is wrong, or does not work with shared hints.
     pub fn try_new(setting: Setting, universe: Universe) -> Result<Self, KeyError> {
         let blocks: Arc<[Block]> = (0..universe.blocks() as u32).map(Block).collect();
         let references = blocks.len() as Position;
@@ -123,7 +127,8 @@ impl Machine {
         let policy = setting.row.build(&setting.row.keys.read(setting.keys)?, &context)?;
         let frames = setting.frames_min.min(setting.frames_max);
         let mut level = Level::new(policy, frames, &[], &disk_of, setting.disks);
-        // What is demanded is there; a prefetch that left in the same order would count as there too, and no disk would read it.
+        // A demanded page is there already. A prefetch ordered along with it would count as there, too, and no disk
+        // would read it.
         level.separate_prefetches();
         let pages = disk_of.len();
         let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::of_prefetches(), universe, super::PAGE_BYTES);
@@ -147,13 +152,13 @@ impl Machine {
         })
     }
 
-    /// Where blocks lie.
+    /// The places of blocks.
     #[must_use]
     pub fn universe(&self) -> &Universe {
         &self.system.stack.space
     }
 
-    /// Frames by now.
+    /// The current number of frames.
     #[must_use]
     pub fn frames(&self) -> u32 {
         self.level().frames()
@@ -163,7 +168,7 @@ impl Machine {
         &self.system.stack.tiers[0].level
     }
 
-    /// What the level has counted.
+    /// The counters of the level.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         self.level().counts()
@@ -181,13 +186,13 @@ impl Machine {
         self.counts().prefetches_late - self.late_unread
     }
 
-    /// Pages read for the command that it has gone past without using them.
+    /// Pages read for the command that it has passed without using them.
     #[must_use]
     pub fn passed_unused(&self) -> u64 {
         self.passed_unused
     }
 
-    /// Whether it has all frames that it may have.
+    /// Whether it has the maximum number of frames.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.frames() == self.frames_max
@@ -199,7 +204,7 @@ impl Machine {
         self.lowest as usize == self.over.len()
     }
 
-    /// Whether the level has no frame for another prefetch but those of unused ones.
+    /// Whether all frames of the level hold unused prefetches.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let counts = self.counts();
@@ -219,30 +224,30 @@ impl Machine {
         self.read[block.index()]
     }
 
-    /// Whether `block` is about where the command is in its hints: as near as none is skipped for.
+    /// Whether `block` is near the command's position in its hints: closer than where positions are skipped.
     #[must_use]
     pub fn is_near(&self, block: Block) -> bool {
         (self.lowest..self.lowest.saturating_add(SLACK)).contains(&block.0)
     }
 
-    /// So many pages that hints name prove them right, though the command has had to read them itself.
+    /// Counts `pages` hinted pages as proof, though the command had to read them itself.
     pub fn earn(&mut self, pages: u64) {
         self.earned = self.earned.saturating_add(pages.saturating_mul(self.growth.into()));
     }
 
-    /// So many frames are earned by themselves.
+    /// Adds `frames` earned frames.
     pub fn add_frames(&mut self, frames: u64) {
         self.earned = self.earned.saturating_add(frames);
     }
 
-    /// At least so many pages can be prefetched beside those that are unused.
+    /// Makes room for at least `pages` more prefetches beside the unused ones.
     pub fn allow(&mut self, pages: u64) {
         let counts = self.counts();
         let frames = counts.prefetches - counts.prefetches_used + pages;
         self.add_frames(frames.saturating_sub(u64::from(self.frames()) + self.earned));
     }
 
-    /// The command has referenced `block`, for the first time.
+    /// The command has referenced `block` for the first time.
     pub fn observe(&mut self, now: Nanos, block: Block) {
         if std::mem::replace(&mut self.referenced[block.index()], true) {
             return;
@@ -264,12 +269,13 @@ impl Machine {
         }
     }
 
-    /// What was referenced is there: the time until the next reference is spent in thought, not in waiting.
+    /// The referenced page is there: the time until the next reference is think time, not waiting.
     pub fn answered(&mut self, now: Nanos) {
         self.last_reference = self.last_reference.max(now);
     }
 
-    /// `block` is metadata that has come, and counts as referenced: whether it is cannot be seen. This says nothing about others.
+    /// `block` is metadata that has come, and counts as referenced: its reference would not be visible. This proves
+    /// nothing about others.
     pub fn assume_used(&mut self, now: Nanos, block: Block) {
         let over = &mut self.over[block.index()];
         if *over == Over::No {
@@ -288,14 +294,14 @@ impl Machine {
         self.system.observe(now, 0, &ask);
     }
 
-    /// Skips what has been overtaken.
+    /// Skips overtaken positions.
     fn advance(&mut self, now: Nanos) {
         while let Some(over) = self.over.get_mut(self.lowest as usize) {
             if *over != Over::No {
                 self.beyond -= u32::from(*over == Over::Seen);
             } else if self.beyond > SLACK {
                 *over = Over::Skipped;
-                // It costs nothing that a page was ordered, or in the page cache already.
+                // A page that was only ordered, or was already in the page cache, costs nothing.
                 self.passed_unused += u64::from(self.read[self.lowest as usize]);
                 self.system.skip(now, 0, self.lowest, Block(self.lowest));
             } else {
@@ -305,7 +311,7 @@ impl Machine {
         }
     }
 
-    /// `block` has been fetched, at the cost of `service`; `None`: it needed no fetch.
+    /// `block` has been fetched, which took `service`; `None`: no fetch was needed.
     pub fn fetched(&mut self, block: Block, service: Option<Nanos>) {
         if service.is_some() {
             let passed = self.over[block.index()] == Over::Skipped && !self.referenced[block.index()];
@@ -318,8 +324,8 @@ impl Machine {
         self.system.stack.devices.end(0, what, block);
     }
 
-    /// Lets everything happen that happens now; the prefetches that the policy wants go to `orders`, each block once: one that has left the
-    /// level for what the command referenced elsewhere is still in the kernel's page cache.
+    /// Handles all events that are due. Appends the policy's prefetches to `orders`, each block once: one that was
+    /// evicted from the level for references elsewhere is still in the kernel's page cache.
     pub fn turn(&mut self, now: Nanos, orders: &mut Vec<Block>) {
         loop {
             self.grow();
@@ -338,7 +344,7 @@ impl Machine {
         }
     }
 
-    /// Adds the frames that have been earned since it last did.
+    /// Adds the frames earned since the last call.
     fn grow(&mut self) {
         let earned = std::mem::take(&mut self.earned);
         let room = self.frames_max.saturating_sub(self.level().frames());

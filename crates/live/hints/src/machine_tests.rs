@@ -1,4 +1,5 @@
-//! The machine against commands that read in the recorded order, in another, or something else, with disks that are fast or slow.
+//! The machine with commands that read in the recorded order, in another order, or something else, on fast and slow
+//! disks.
 
 use headstart_policy::registry::{policy, POLICIES};
 use headstart_policy::BlockMap;
@@ -10,7 +11,7 @@ use super::list::{HintList, HintedFile, HintedRange};
 use super::machine::{Machine, Setting};
 use super::universe::Universe;
 
-/// One file of so many pages, the first `metadata` of which are those of a device.
+/// One file of `pages` pages, the first `metadata` of which belong to a device.
 fn universe(metadata: u32, pages: u32) -> Universe {
     let file = |is_device: bool| HintedFile {
         path: "/x".into(),
@@ -21,7 +22,7 @@ fn universe(metadata: u32, pages: u32) -> Universe {
         came_pages: 0,
     };
     let range = |file, count| HintedRange { file, count, ..HintedRange::default() };
-    // Data first in the recording, and some of it again: each page is numbered once, in the order of need.
+    // Data first in the recording, and a part of it again: each page is numbered once, in the order of need.
     let ranges = vec![range(1, pages - metadata), range(0, metadata), range(1, 1)];
     Universe::new(
         &HintList { files: vec![file(true), file(false)], ranges, ..HintList::default() },
@@ -80,7 +81,7 @@ fn frames_that_are_allowed_are_used_though_nothing_has_been() {
             ordered += orders.len();
             orders.drain(..).for_each(|block| machine.fetched(block, Some(Nanos(5))));
         }
-        // Not more than fixed horizon looks ahead: the command has not begun.
+        // At most as far as fixed horizon looks ahead: the command has not begun.
         assert!(machine.frames() == 110 && ordered >= 60, "{name}: {ordered}");
     }
 }
@@ -96,7 +97,7 @@ fn trust_grows_with_use_up_to_the_budget() {
     assert!(orders.is_empty() && machine.is_full(), "nothing has been used");
     machine.observe(Nanos(11), Block(0));
     machine.turn(Nanos(11), &mut orders);
-    // One page used: four frames more, and its own.
+    // One page used: four more frames, and its own.
     assert_eq!((machine.frames(), orders.len()), (14, 5));
     (1..50).for_each(|block| machine.observe(Nanos(12), Block(block)));
     orders.drain(..).for_each(|block| machine.fetched(block, Some(Nanos(5))));
@@ -123,7 +124,7 @@ fn what_the_command_has_read_itself_in_the_meantime_is_not_used() {
     let mut orders = Vec::new();
     machine.turn(Nanos(1), &mut orders);
     assert_eq!(orders.len(), 4);
-    // The command comes to three pages before the disk does; it has read two of them itself when the disk looks.
+    // The command reaches three pages before the disk does; when the disk looks, it has read two of them itself.
     (0..2).for_each(|block| machine.observe(Nanos(2), Block(block)));
     machine.fetched(Block(2), None);
     machine.observe(Nanos(2), Block(2));
@@ -140,7 +141,7 @@ fn what_the_command_has_read_itself_in_the_meantime_is_not_used() {
 fn a_block_that_is_assumed_used_and_then_referenced_is_overtaken_once() {
     let mut machine = machine("aggressive", 20, (4, 20));
     (10..20).for_each(|block| machine.assume_used(Nanos(1), Block(block)));
-    // The command reads each of them itself as well.
+    // The command also reads each of them itself.
     (10..20).chain(0..10).for_each(|block| machine.observe(Nanos(2), Block(block)));
     assert!(machine.is_over() && machine.passed_unused() == 0);
 }
@@ -152,7 +153,7 @@ fn what_has_been_overtaken_is_skipped() {
     machine.turn(Nanos(1), &mut orders);
     let first = orders.len();
     orders.drain(..).for_each(|block| machine.fetched(block, Some(Nanos(1))));
-    // The command begins at page 500.
+    // The command starts at page 500.
     (500..1000).for_each(|block| machine.observe(Nanos(2), Block(block)));
     machine.turn(Nanos(3), &mut orders);
     assert_eq!(machine.passed_unused(), first as u64, "all that had been prefetched");
@@ -166,14 +167,15 @@ fn what_is_ordered_and_overtaken_is_unused_only_if_it_has_been_read() {
     let mut orders = Vec::new();
     machine.turn(Nanos(1), &mut orders);
     assert!(orders.len() > 60, "{orders:?}");
-    // Of the first pages some are there already, some come at once, some when the command is past them, some never.
+    // Of the first pages, some are there already, some come at once, some after the command has passed them, and some
+    // never.
     (0..20).for_each(|block| machine.fetched(Block(block), None));
     (20..30).for_each(|block| machine.fetched(Block(block), Some(Nanos(1))));
     (500..1000).for_each(|block| machine.observe(Nanos(2), Block(block)));
     assert_eq!(machine.passed_unused(), 10);
     (30..35).for_each(|block| machine.fetched(Block(block), Some(Nanos(1))));
     assert_eq!(machine.passed_unused(), 15);
-    // The command comes back.
+    // The command returns.
     [5, 25, 33, 50].iter().for_each(|block| machine.observe(Nanos(3), Block(*block)));
     machine.fetched(Block(50), Some(Nanos(1)));
     assert_eq!(machine.passed_unused(), 13);
@@ -204,7 +206,7 @@ proptest! {
                 for (index, block) in orders.drain(..done).enumerate() {
                     machine.fetched(block, (index % 7 != 3).then_some(Nanos(3)));
                 }
-                // Mostly in order, now and then anywhere, sometimes over others.
+                // Mostly in order, sometimes anywhere, sometimes ahead.
                 let block = match kind {
                     0 => u32::from(*jump) % pages,
                     1 => (at + u32::from(*jump) % 300) % pages,
@@ -214,7 +216,7 @@ proptest! {
                 machine.observe(Nanos(now), Block(block));
                 let counts = machine.counts();
                 let unused = counts.prefetches - counts.prefetches_used;
-                // Those that were skipped make way, and count as evicted unused from then on.
+                // Skipped pages may be evicted; from then on they count as evicted unused.
                 prop_assert!(unused <= u64::from(machine.frames()) + counts.evictions, "{name}");
                 prop_assert!(machine.frames() <= frames.1.max(frames.0));
                 let read = (0..pages).filter(|block| machine.has_read(Block(*block))).count() as u64;

@@ -1,30 +1,32 @@
-//! How much is read at a time for hints: as a sender's window in TCP, grown by what proves right and cut by what proves wrong.
+//! How much is read at a time for hints: like a TCP sender's window, it grows with right hints and shrinks with wrong
+//! ones.
 //!
-//! A read that is under way delays a read of the command by its own time, on a disk with an arm by some 6 ms. That is all that
-//! wrong hints cost, as the command waits for nothing else of ours. So the reads under way are what has to be limited:
+//! A read in flight delays a read of the command by its own duration, some 6 ms on a disk with an arm. That is all that
+//! wrong hints cost, as the command waits for nothing else here. Therefore the reads in flight must be limited:
 //!
-//! - After a reference of the command that no hint names, which is *wrong*, nothing is begun; each one that hints name is *right* and
-//!   allows one read, then twice as many, up to the disk's depth `d`. Thus hints are followed where four references or more are right for
-//!   each that is wrong. On a disk with an arm they begin to gain near there: a read in the order of places takes some 4.5 ms of the
-//!   7.5 ms of one in the command's own, so that one in vain undoes the gain of one and a half.
-//! - What is under way when hints turn wrong delays the command's reads from then on by at most `d` reads, 8 with an arm, whatever the
-//!   length of the list and the place where it turns wrong. Where none at all has come for a while one read is begun again: a command
-//!   that computes is not delayed.
-//! - A read of the command is seen when it has its pages, and behind a sweep of the arm it may wait for as long as the scheduler lets it.
-//!   Pages that come into the page cache are seen before: those of a file that no hint names stop everything for [`SUSPICION`], until
-//!   it is known whether they are read or written.
-//! - A reference that hints of another command name far from where the command is in them is wrong, too: the two have modules in common
-//!   that they load in different orders, and what the other loaded next this one does not.
-//! - A page that the command reads itself while it waits to be prefetched is right: prefetches are on their way through the list in the
-//!   disk's order, which costs the first references some time and saves more.
-//! - Of hints of another command the reads are no more than the frames have earned (`machine.rs`), one for each [`FRAMES_PER_READ`]: little
-//!   is known at first.
-//! - Reads are cut as much smaller as there are fewer, so that a read of the command waits for little.
-//! - References to cached metadata are not seen, but those that the command has to read itself are. A command that goes elsewhere
-//!   is noticed when it reads the first directory or inode there, before it has opened a file.
+//! - After an unhinted reference of the command, which is *wrong*, nothing is started. Each hinted one is *right* and
+//!   allows one read, then twice as many, up to the disk's depth `d`. Thus hints are followed if four references or
+//!   more are right for each wrong one. Near there they begin to gain on a disk with an arm: a read in address order
+//!   takes some 4.5 ms of the 7.5 ms of one in the command's own order, so that a useless read undoes the gain of one
+//!   and a half.
+//! - The reads in flight when hints turn wrong delay the command's later reads by at most `d` reads, 8 with an arm,
+//!   whatever the length of the list and the place where it turns wrong. If no reference has come for a while, one read
+//!   is started again: a command that computes is not delayed.
+//! - A read of the command becomes visible when it has its pages, and during a sweep of the arm it may wait for as long
+//!   as the scheduler permits. Pages entering the page cache are visible earlier: those of a file that no hint names
+//!   stop everything for [`SUSPICION`], until it is known whether they are read or written.
+//! - If hints are of another command, a hinted reference far from the command's position in them is wrong, too: the two
+//!   commands load common modules in different orders, and what the other one loaded next this one does not.
+//! - A page that the command itself reads while it waits to be prefetched is right: prefetches pass through the list in
+//!   the disk's order, which costs the first references some time and saves more.
+//! - For hints of another command, there are no more reads than the frames have earned (`machine.rs`), one per
+//!   [`FRAMES_PER_READ`]: little is known at first.
+//! - The fewer the reads, the smaller they are cut, so that a read of the command waits for little.
+//! - References to cached metadata are not visible, but those that the command has to read itself are. A command that
+//!   goes elsewhere is noticed when it reads the first directory or inode there, before it opens a file.
 //!
-//! The bytes are limited by frames, which follow from the disk's time (`risk.rs`, `ledger.rs`). A server gives `frames_min + growth * used`
-//! in place of that (`follow.rs`).
+//! Bytes are limited by frames, which follow from disk time (`risk.rs`, `ledger.rs`). A server gives `frames_min +
+//! growth * used` instead (`follow.rs`).
 
 use std::collections::HashSet;
 
@@ -33,20 +35,20 @@ use rustc_hash::FxBuildHasher;
 
 use super::queue::HALVINGS_MAX;
 
-/// So long nothing is begun when pages come of a file that no hint names: an arm serves a read of the command and the few that are under
-/// way in less.
+/// How long nothing is started after pages of an unhinted file have come: an arm serves a read of the command and the
+/// few in flight in less.
 pub const SUSPICION: Nanos = Nanos(50_000_000);
-/// Files that are suspected before one has proved to be read, and for each one that has.
+/// Suspicions allowed before one has proved right, and per suspicion that has.
 const SUSPECTED_MIN: u64 = 4;
 const SUSPECTED_PER_FOUNDED: u64 = 2;
-/// Files that are remembered.
+/// Maximum number of files remembered.
 const SUSPECTED_MAX: usize = 1 << 16;
 
-/// Frames that earn a read, of eight.
+/// Frames that earn one of eight reads.
 const FRAMES_PER_READ: u32 = 256;
 const READS: u32 = 8;
 
-/// By what the command has referenced lately.
+/// The pace, from the command's recent references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     halvings: u32,
@@ -55,15 +57,15 @@ pub struct Pace {
 impl Pace {
     /// One read in eight: nothing is known.
     pub const SLOWEST: Self = Self { halvings: HALVINGS_MAX - 1 };
-    /// All of them.
+    /// All reads.
     pub const FULL: Self = Self { halvings: 0 };
 
-    /// Hints name what the command has referenced.
+    /// A reference was hinted.
     pub fn right(&mut self) {
         self.halvings = self.halvings.saturating_sub(1);
     }
 
-    /// No hint does.
+    /// A reference was not hinted.
     pub fn wrong(&mut self) {
         self.halvings = HALVINGS_MAX;
     }
@@ -73,7 +75,7 @@ impl Pace {
         self.halvings = self.halvings.min(Self::SLOWEST.halvings);
     }
 
-    /// How often the reads under way are halved when there are so many frames; [`HALVINGS_MAX`]: there are none.
+    /// How often the limit of reads in flight is halved with `frames` frames; [`HALVINGS_MAX`]: no reads.
     #[must_use]
     pub fn halvings(self, frames: u32) -> u32 {
         let is_earned = |halvings: &u32| frames >= (READS * FRAMES_PER_READ) >> halvings;
@@ -81,7 +83,8 @@ impl Pace {
     }
 }
 
-/// Files that no hint names, of which pages have come: read by the command, which is then known when it has them, or written.
+/// Unhinted files of which pages have come: either the command reads them, which is known once it has the pages, or
+/// they are written.
 #[derive(Debug, Default)]
 pub struct Suspicions {
     open: HashSet<(u64, u64), FxBuildHasher>,
@@ -90,7 +93,8 @@ pub struct Suspicions {
 }
 
 impl Suspicions {
-    /// Pages of `file` have come. Whether it is to be taken for read: once, and not where files proved to be written before.
+    /// Pages of `file` have come. Returns whether to assume that it is read: once per file, and not if too many such
+    /// files proved to be written.
     pub fn open(&mut self, file: (u64, u64)) -> bool {
         let is_new = self.open.len() < SUSPECTED_MAX && self.open.insert(file);
         self.all += u64::from(is_new);

@@ -1,42 +1,43 @@
-//! The reads that a disk has been given and has not begun, and which of them goes next.
+//! The reads that a disk has been given and has not started, and their order.
 //!
-//! A disk with an arm takes them in the order of their addresses, from where it last was upward and then again from the start; one
-//! without takes them in the order in which they are needed. Neighbours in a file are one read, also where they are not needed one after
-//! another, and across holes that cost less to read than to leave out. Metadata goes first: the places of files are read from it.
+//! A disk with an arm takes them in address order, from its last position upward and then again from the start; one
+//! without takes them in the order of need. Neighbours in a file become one read, even if they are not needed in
+//! sequence, and across holes that are cheaper to read than to leave out. Metadata goes first: the places of files are
+//! read from it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use headstart_types::Block;
 
-/// A page to be read, and where it is.
+/// A page to be read, and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
     /// The block.
     pub block: Block,
     /// Its file.
     pub file: u32,
-    /// Which of the file's pages.
+    /// Its page number in the file.
     pub page: u64,
-    /// Its page of the device; the same as `page` where that is not known.
+    /// Its page number on the device; equal to `page` if unknown.
     pub address: u64,
 }
 
 /// One read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Its pages, ascending in one file; between them may be holes.
+    /// Its pages, ascending in one file, possibly with holes between them.
     pub pages: Vec<Placed>,
 }
 
 impl Piece {
-    /// First page of the file.
+    /// First page in the file.
     #[must_use]
     pub fn first(&self) -> u64 {
         self.pages[0].page
     }
 
-    /// Pages, holes included.
+    /// Number of pages, holes included.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.pages[self.pages.len() - 1].page - self.first() + 1
@@ -46,20 +47,20 @@ impl Piece {
 /// How reads are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// In the order of addresses: there is an arm.
+    /// In address order: there is an arm.
     pub by_address: bool,
-    /// Pages of a hole at most.
+    /// Maximum pages of a hole.
     pub hole_max: u64,
-    /// Pages of a read at most.
+    /// Maximum pages of a read.
     pub pages_max: u64,
 }
 
-/// Reads in order.
+/// Waiting reads, in order.
 #[derive(Debug, Default)]
 pub struct Pieces {
-    /// By address, or by block; and by block, so that two of one address are two.
+    /// By address or block; the block also separates two pages of one address.
     waiting: BTreeMap<(u64, u32), Placed>,
-    /// The keys of the same, by file and page.
+    /// The keys of the same pages, by file and page.
     by_page: BTreeMap<(u32, u64), (u64, u32)>,
     head: (u64, u32),
 }
@@ -76,19 +77,19 @@ impl Pieces {
         self.by_page.insert((placed.file, placed.page), key);
     }
 
-    /// How many pages wait.
+    /// The number of waiting pages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Takes a page out that is not to be read any more.
+    /// Removes a page that is not to be read any more.
     pub fn cancel(&mut self, cut: Cut, placed: &Placed) -> bool {
         self.by_page.remove(&(placed.file, placed.page));
         self.waiting.remove(&Self::key(cut, placed)).is_some()
     }
 
-    /// The next read. Holes of `holes_left` pages at most are read with it.
+    /// The next read, including at most `holes_left` pages of holes.
     pub fn next(&mut self, cut: Cut, holes_left: u64) -> Option<Piece> {
         let from = self.waiting.range((Bound::Included(self.head), Bound::Unbounded)).next();
         let (key, first) = from.or_else(|| self.waiting.iter().next())?;
@@ -117,7 +118,7 @@ impl Pieces {
     }
 }
 
-/// A read while it grows.
+/// A growing read.
 struct Run {
     first: Placed,
     last: Placed,
@@ -126,12 +127,12 @@ struct Run {
 }
 
 impl Run {
-    /// Takes in the next page of the file in either direction, if it can be of the same read.
+    /// Adds the next page of the file in either direction, if it fits into the same read.
     fn extend(&mut self, cut: Cut, holes_left: u64, next: Placed) -> bool {
         let (low, high) = if next.page > self.last.page { (self.last, next) } else { (next, self.first) };
         let hole = high.page - low.page - 1;
         let count = self.last.page.max(next.page) - self.first.page.min(next.page) + 1;
-        // Where they are apart on the disk they are two reads whatever their pages are.
+        // Pages that are not adjacent on the disk need two reads, even if they are adjacent in the file.
         let apart = high.address.wrapping_sub(low.address) != high.page - low.page;
         if apart || hole > cut.hole_max || self.holes + hole > holes_left || count > cut.pages_max {
             return false;

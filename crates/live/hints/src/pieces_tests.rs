@@ -1,4 +1,4 @@
-//! The order of reads, by hand.
+//! The order of reads, worked out by hand.
 
 use headstart_types::Block;
 
@@ -31,7 +31,7 @@ fn of(cut: Cut, pages: &[Placed]) -> Pieces {
 fn an_arm_goes_by_address_and_reads_over_holes() {
     let pages = [placed(0, 1, 0, 500), placed(1, 0, 7, 107), placed(2, 0, 0, 100), placed(3, 0, 2, 102)];
     let mut pieces = of(ARM, &pages);
-    // Page 7 lies behind a hole of four pages.
+    // Page 7 comes after a hole of four pages.
     assert_eq!(reads(&mut pieces, ARM, 100), [(0, 0, 8), (1, 0, 1)]);
     assert_eq!(reads(&mut of(ARM, &pages), ARM, 1), [(0, 0, 3), (0, 7, 1), (1, 0, 1)], "one page of holes is left");
 }
@@ -47,7 +47,7 @@ fn without_an_arm_neighbours_are_one_read_whenever_they_are_needed() {
     let pages = [placed(0, 0, 20, 120), placed(1, 1, 0, 500), placed(2, 0, 18, 118), placed(3, 0, 19, 119)];
     let later = [placed(4, 0, 23, 123), placed(5, 0, 22, 122), placed(6, 0, 15, 115), placed(7, 0, 17, 917)];
     let pages = [&pages[..], &later[..]].concat();
-    // Before page 18 is one that lies elsewhere; between 20 and 22 is a hole of a page.
+    // The page before page 18 lies elsewhere; between 20 and 22 is a hole of one page.
     assert_eq!(reads(&mut of(FLASH, &pages), FLASH, 100), [(0, 18, 6), (1, 0, 1), (0, 15, 1), (0, 17, 1)]);
     let wide: Vec<_> = (0..40).map(|at| placed(at, 0, u64::from(40 - at), u64::from(40 - at))).collect();
     assert_eq!(reads(&mut of(FLASH, &wide), FLASH, 0), [(0, 25, 16), (0, 9, 16), (0, 1, 8)], "downward");

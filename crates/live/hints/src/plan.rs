@@ -1,4 +1,4 @@
-//! From hints and a policy to the setting of a machine.
+//! Turns hints and a policy into the setting of a machine.
 
 use headstart_policy::registry::{PolicyRow, POLICIES};
 use headstart_types::{KeyError, Nanos};
@@ -7,21 +7,22 @@ use toml::Table;
 use super::list::{HintList, PAGE_BYTES};
 use super::machine::Setting;
 
-/// Frames before anything has been used, where hints were recorded of another command and of this very one; then by what may be at
-/// risk (`risk.rs`).
+/// Frames before anything has been used, for hints of another command and of the same one; later the disk time at risk
+/// decides (`risk.rs`).
 const FRAMES_MIN: u32 = 4;
 const FRAMES_MIN_SAME: u32 = 16;
-/// Where a policy has these keys and they are not given: batches as large as an arm can sort, and horizons as far as it needs.
+/// Defaults of these keys, for policies that have them: batches as large as an arm can sort, and horizons as far as it
+/// needs.
 const ARM_BATCH: i64 = 1 << 16;
 const FLASH_BATCH: i64 = 1024;
 const HORIZON: i64 = 4096;
-/// What a disk typically takes for a page.
+/// Typical time of a disk for a page.
 const ARM_SERVICE: Nanos = Nanos(8_000_000);
 const FLASH_SERVICE: Nanos = Nanos(100_000);
-/// The part of it that goes by the page's size: 80 MB/s, and 1 GB/s.
+/// The part of it that depends on the page's size: 80 MB/s, and 1 GB/s.
 const ARM_TRANSFER: Nanos = Nanos(50_000);
 const FLASH_TRANSFER: Nanos = Nanos(4_000);
-/// Reads that a disk without an arm serves at a time.
+/// Reads that a disk without an arm serves at the same time.
 const FLASH_CONCURRENCY: u32 = 16;
 
 /// How far hints are trusted before they have proved right.
@@ -29,27 +30,27 @@ const FLASH_CONCURRENCY: u32 = 16;
 pub enum Trust {
     /// Few frames at first, more for each prefetched page that is used.
     Earned,
-    /// They were recorded of this very command: more frames at first, and on disks without an arm from the start (`ledger.rs`).
+    /// Recorded from the same command: more frames at first, and on disks without an arm from the start (`ledger.rs`).
     SameCommand,
     /// The whole budget from the start.
     Whole,
 }
 
-/// How a policy is to prefetch from hints.
+/// How to prefetch from hints with a policy.
 #[derive(Clone)]
 pub struct Plan {
     /// The policy.
     pub row: &'static PolicyRow,
     /// Its keys.
     pub keys: Table,
-    /// Bytes prefetched and not yet used, at most.
+    /// Maximum bytes prefetched and not yet used.
     pub budget_bytes: u64,
     /// How far the hints are trusted.
     pub trust: Trust,
 }
 
 impl Plan {
-    /// What the machine is built from, on `disks` disks of which one has an `arm`.
+    /// The parameters of the machine, on `disks` disks, one of which has an arm if `arm`.
     ///
     /// # Errors
     /// The policy does not work from hints.

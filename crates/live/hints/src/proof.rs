@@ -1,21 +1,22 @@
 //! How far the hints of a command have proved right in this run.
 //!
-//! Pages of files have ranks: 0, 1, 2, ... in the order in which hints name them. References to metadata are not seen, so it has none.
-//! The command has referenced `n` of the pages. Had it left out none, their ranks would be `0..n`, and their mean `(n - 1) / 2`. Hence
-//! `n / (2 * mean + 1)` is the share of the pages that it has referenced as far as it has come: 1 where it has left out none, a tenth where
-//! every tenth hint is right. A page from far ahead changes little.
+//! Pages of files have ranks: 0, 1, 2, ... in the order of the hints. Metadata has none, as references to it are not
+//! visible. The command has referenced `n` of the pages. If it had skipped none, their ranks would be `0..n`, with a
+//! mean of `(n - 1) / 2`. Hence `n / (2 * mean + 1)` is the share of the pages up to its position that it has
+//! referenced: 1 if it has skipped none, a tenth if every tenth hint is right. A page from far ahead changes little.
 
 use headstart_types::Block;
 
-/// Share of right hints from which on they prove anything.
+/// Share of right hints above which they prove anything.
 const RIGHT_MIN: f64 = 0.75;
-/// Share of the pages after which nothing more is to be proved. A tenth of hints that are right at first proves less than the half.
+/// Share of the pages after which there is nothing more to prove. A tenth of the hints that is right at first proves
+/// less than half.
 const ENOUGH: f64 = 0.25;
 
-/// What a command has referenced of its hints.
+/// The hinted references of a command.
 #[derive(Debug)]
 pub struct Proof {
-    /// By block its rank; `None` of metadata.
+    /// By block: its rank; `None` for metadata.
     ranks: Vec<Option<u32>>,
     pages: u32,
     seen: u64,
@@ -23,7 +24,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Before the first reference; by block, whether it is metadata.
+    /// The state before the first reference; `is_metadata`: by block, whether it is metadata.
     #[must_use]
     pub fn new(is_metadata: impl Iterator<Item = bool>) -> Self {
         let mut pages = 0;
@@ -43,7 +44,7 @@ impl Proof {
         }
     }
 
-    /// From 0, nothing has been proved, to 1, enough has.
+    /// From 0, nothing proved, to 1, enough proved.
     #[must_use]
     pub fn part(&self) -> f64 {
         let (seen, ranks) = (self.seen as f64, self.ranks_seen as f64);
@@ -59,7 +60,7 @@ impl Proof {
 mod tests {
     use super::*;
 
-    /// What `blocks` prove of 1,000, of which each tenth is metadata.
+    /// The proof from `blocks` of 1,000 blocks, every tenth of which is metadata.
     fn part(blocks: impl Iterator<Item = u32>) -> f64 {
         let mut proof = Proof::new((0..1000).map(|block| block % 10 == 9));
         blocks.for_each(|block| proof.referenced(Block(block)));
@@ -79,7 +80,7 @@ mod tests {
         assert!(part((0..1000).step_by(10)).abs() < 1e-9);
         assert!(part((0..1000).step_by(2)).abs() < 1e-9);
         assert!(part(500..1000).abs() < 1e-9, "its place is not the start");
-        // One in ten is left out; one from the end comes early.
+        // One in ten is skipped; one from the end comes early.
         assert!(part((0..500).filter(|block| block % 10 != 0)) > 0.99);
         assert!(part((0..250).chain([998])) > 0.99);
     }

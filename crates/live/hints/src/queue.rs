@@ -1,8 +1,8 @@
-//! What a disk has been asked to read and has not begun, and what it does next. No thread, no file: `disk.rs` has these; a forecast
-//! (`crate::forecast`) has simulated ones.
+//! The reads ordered from a disk and not started, and what it does next. It has no thread and no file: `disk.rs` has
+//! real ones, a forecast (`crate::forecast`) simulated ones.
 //!
-//! Metadata first, and nothing else while it is read: opening files needs it. Then files are placed; an arm's order is known when all of
-//! them are. Then their pages, piece by piece.
+//! Metadata is read first, and nothing else meanwhile: opening files needs it. Then files are placed; an arm's order is
+//! known once all of them are. Then their pages are read, piece by piece.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use rustc_hash::FxBuildHasher;
 
 use super::pieces::{Cut, Piece, Pieces, Placed};
 
-/// Pages of a read at most: 1 MiB.
+/// Maximum pages of a read: 1 MiB.
 pub const PIECE_PAGES: u64 = 256;
-/// Of an arm: reading a hole of 128 KiB takes about 2 ms, less than half a turn.
+/// With an arm: reading a hole of 128 KiB takes about 2 ms, less than half a turn.
 const ARM_HOLE_PAGES: u64 = 32;
 /// Without an arm: a hole of 16 KiB costs less than a request.
 const FLASH_HOLE_PAGES: u64 = 4;
-/// Reads outstanding. The command's own come between them, each at the cost of two seeks: an arm that has but one or two reads to choose
-/// from spends its time on the way between both.
+/// Maximum reads in flight. The command's own reads interrupt them, each at the cost of two seeks: an arm with only one
+/// or two reads to choose from spends its time moving between both.
 const ARM_DEPTH: usize = 8;
 const FLASH_DEPTH: usize = 16;
-/// From so many halvings on (`pace.rs`) nothing is begun.
+/// From this many halvings on (`pace.rs`) nothing is started.
 pub const HALVINGS_MAX: u32 = 4;
-/// Without an arm: pages that wait for their reads before no further file is opened.
+/// Without an arm: pages waiting to be read at which no further file is opened.
 const PLACED_ENOUGH: usize = 256;
 
-/// How many reads a disk serves at a time.
+/// The number of reads that a disk serves at the same time.
 #[must_use]
 pub fn depth(arm: bool) -> usize {
     if arm {
@@ -36,39 +36,39 @@ pub fn depth(arm: bool) -> usize {
     }
 }
 
-/// What to do next.
+/// A piece of work.
 #[derive(Debug)]
 pub enum Work {
-    /// Find out where these pages of a file lie, and say so with [`Queue::place`].
+    /// Find the places of these pages of a file, and report them with [`Queue::place`].
     Place(u32, Vec<(Block, u64)>),
-    /// Read a piece; `true`: of metadata. Its end is to be said with [`Queue::read`].
+    /// Read a piece; `true`: of metadata. Report its end with [`Queue::read`].
     Read(Piece, bool),
 }
 
-/// Reads that wait.
+/// The waiting reads of a disk.
 #[derive(Debug)]
 pub struct Queue {
     arm: bool,
-    /// What is under way, and how often its limit has been halved.
+    /// Work in flight, and how often its limit has been halved.
     active: usize,
     halvings: u32,
     metadata: Pieces,
-    /// Reads of metadata under way, and files that are being placed.
+    /// Reads of metadata in flight, and files that are being placed.
     metadata_active: usize,
     placing: usize,
     /// Blocks and pages of files whose places are not known yet.
     unplaced: BTreeMap<u32, Vec<(Block, u64)>>,
     data: Pieces,
-    /// Where waiting blocks are.
+    /// The places of waiting blocks.
     placed: hashbrown::HashMap<Block, Placed, FxBuildHasher>,
     holes_left: u64,
-    /// Reads under way at most, and pages of each.
+    /// Maximum reads in flight, and maximum pages of each.
     reads_max: usize,
     pages_max: u64,
 }
 
 impl Queue {
-    /// Of a disk with an arm or without one.
+    /// For a disk with or without an arm.
     #[must_use]
     pub fn new(arm: bool) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Queue {
         Cut { by_address: self.arm, hole_max, pages_max: self.pages_max.min(PIECE_PAGES >> self.halvings) }
     }
 
-    /// A page to be read: of metadata, `page` is its place.
+    /// Adds a page to be read; for metadata, `page` is its place.
     pub fn add(&mut self, block: Block, file: u32, page: u64, is_metadata: bool) {
         if is_metadata {
             let cut = Cut { by_address: true, ..self.cut() };
@@ -102,39 +102,39 @@ impl Queue {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether nothing is waiting.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.unplaced.is_empty() && self.data.len() == 0 && self.metadata.len() == 0
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.active == 0
     }
 
-    /// `block` is not to be read any more; false if its read has begun or it has no place yet.
+    /// Withdraws `block`; false if its read has begun or it has no place yet.
     pub fn cancel(&mut self, block: Block) -> bool {
         let Some(placed) = self.placed.remove(&block) else { return false };
         let cut = self.cut();
         self.data.cancel(cut, &placed)
     }
 
-    /// Holes of `pages` more may be read.
+    /// Allows `pages` more pages of holes.
     pub fn allow_holes(&mut self, pages: u64) {
         self.holes_left += pages;
     }
 
-    /// From now on only the `halvings`-th half of what may be under way is, in pieces as much smaller; from [`HALVINGS_MAX`] on
-    /// nothing is begun. Returns whether something may begin that could not before.
+    /// Halves the limit of work in flight `halvings` times, and the size of pieces likewise; from [`HALVINGS_MAX`] on
+    /// nothing is started. Returns whether something may start that could not before.
     pub fn slow(&mut self, halvings: u32) -> bool {
         let was_held = self.is_held();
         let is_more = std::mem::replace(&mut self.halvings, halvings) > halvings;
         was_held && is_more && !self.is_empty()
     }
 
-    /// From now on at most so many reads are under way, of so many pages each. Returns as [`slow`](Self::slow).
+    /// Limits the reads in flight, and the pages of each. Returns the same as [`slow`](Self::slow).
     pub fn limit(&mut self, reads: usize, pages: u64) -> bool {
         self.pages_max = pages;
         let was_held = !self.may_read();
@@ -142,7 +142,7 @@ impl Queue {
         was_held && is_more && !self.is_empty()
     }
 
-    /// Whether nothing is begun until something that is under way ends, or more may be.
+    /// Whether nothing may start until work in flight ends or a limit is raised.
     fn is_held(&self) -> bool {
         self.halvings >= HALVINGS_MAX || self.active >= depth(self.arm) >> self.halvings
     }
@@ -162,13 +162,13 @@ impl Queue {
         }
     }
 
-    /// A read has ended, of metadata or not.
+    /// A read has ended; `metadata`: whether it was one of metadata.
     pub fn read(&mut self, metadata: bool) {
         self.active -= 1;
         self.metadata_active -= usize::from(metadata);
     }
 
-    /// What to do next; `None`: nothing, until something of this has changed.
+    /// The next piece of work; `None`: nothing until the state changes.
     pub fn choose(&mut self) -> Option<Work> {
         if self.is_held() {
             return None;
@@ -191,7 +191,7 @@ impl Queue {
         if self.metadata_active > 0 {
             return None;
         }
-        // An arm's order is the better the more places are known; half of its threads read on meanwhile.
+        // An arm's order improves with the number of known places; half of its threads go on reading meanwhile.
         let places = if self.arm {
             self.data.len() == 0 || self.placing < ARM_DEPTH / 2
         } else {

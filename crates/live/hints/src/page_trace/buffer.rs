@@ -1,8 +1,8 @@
-//! Pages of the kernel's ring buffer, as `trace_pipe_raw` gives them, and the fields of events in them.
+//! Pages of the kernel's ring buffer, as read from `trace_pipe_raw`, and the fields of events in them.
 //!
-//! A page has a head (time of its first event, bytes in use) and events; an event has a word of 5 bits for the kind or the
-//! length and 27 bits for the time since the one before. `events/header_page`, `events/header_event` and each event's `format` say
-//! so (kernel's Documentation/trace/ftrace.rst, include/linux/ring_buffer.h).
+//! A page has a header (time of its first event, bytes in use) and events; an event starts with a word of 5 bits for
+//! the type or length and 27 bits for the time since the previous one. `events/header_page`, `events/header_event` and
+//! each event's `format` describe this (kernel's Documentation/trace/ftrace.rst, include/linux/ring_buffer.h).
 
 /// A field of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// The field of that name in a description such as "field:dev_t s_dev; offset:32; size:4; signed:0;".
+    /// The named field in a description such as "field:dev_t s_dev; offset:32; size:4; signed:0;".
     pub fn find(format: &str, name: &str) -> Option<Self> {
         format.lines().find_map(|line| {
             let mut parts = line.trim().strip_prefix("field:").or(line.trim().strip_prefix("field: "))?.split(';');
@@ -25,12 +25,12 @@ impl Field {
         })
     }
 
-    /// Its bytes; none where the event is too short.
+    /// Its bytes; none if the event is too short.
     pub fn bytes<'a>(&self, event: &'a [u8]) -> &'a [u8] {
         event.get(self.offset..self.offset + self.size).unwrap_or_default()
     }
 
-    /// Its value as a number in the machine's order.
+    /// Its value as a number in native byte order.
     pub fn number(&self, event: &[u8]) -> u64 {
         match *self.bytes(event) {
             [a] => a.into(),
@@ -41,24 +41,24 @@ impl Field {
     }
 }
 
-/// How pages are laid out.
+/// The layout of pages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pages {
     time: Field,
     used: Field,
-    /// Where events begin.
+    /// Offset of the first event.
     data: usize,
     /// Bytes of a page.
     pub bytes: usize,
 }
 
-/// Bits of the word that counts used bytes which say something else: that events are missing.
+/// The bits of the count of used bytes that hold the count; others say that events are missing.
 const USED: u64 = 0x3fff_ffff;
-/// Kinds beyond lengths.
+/// Types beyond lengths.
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// Bits of a time that a stamp leaves out.
+/// Bits of a time that a time stamp holds.
 const STAMP_BITS: u32 = 59;
 
 impl Pages {
@@ -69,7 +69,7 @@ impl Pages {
         Some(Self { time, used, data: data.offset, bytes: data.offset + data.size })
     }
 
-    /// Gives `each` the events of a page with their times.
+    /// Calls `each` for the events of a page, with their times.
     pub fn events(&self, page: &[u8], mut each: impl FnMut(u64, &[u8])) {
         let used = (self.used.number(page) & USED) as usize;
         let mut time = self.time.number(page);
@@ -92,7 +92,7 @@ impl Pages {
                     time += u64::from(step);
                     let mut length = 4 * kind as usize;
                     if kind == 0 || kind == PADDING {
-                        // It stands in front, and counts itself.
+                        // The length is the first word, and includes itself.
                         let Some(stated) = word(rest) else { return };
                         length = (stated as usize).max(4);
                     }

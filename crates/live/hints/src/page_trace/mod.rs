@@ -1,7 +1,8 @@
-//! A private kernel trace of one command: an instance of tracefs that follows its processes and holds which pages they read.
+//! A private kernel trace of one command: a tracefs instance that follows its processes and records which pages they
+//! read.
 //!
-//! It is read in its binary form (`buffer.rs`): the kernel takes ten times as long to write text. The command is `headstart record`, which
-//! needs times and waits, or `headstart run`, which needs references only.
+//! It is read in binary form (`buffer.rs`): writing text takes the kernel ten times as long. The command belongs to
+//! `headstart record`, which needs times and waits, or to `headstart run`, which needs references only.
 
 mod buffer;
 
@@ -21,32 +22,32 @@ use headstart_host::tracefs::{begin, next_name, open_pipe, root, Tracefs};
 use headstart_host::PathError;
 use headstart_host::Roots;
 
-/// The events of the page cache; since Linux 6.12 all of them.
+/// The page-cache events, all of which exist since Linux 6.12.
 const READS: [&str; 4] = [ADDED, "mm_filemap_get_pages", "mm_filemap_fault", "mm_filemap_map_pages"];
 const ADDED: &str = "mm_filemap_add_to_page_cache";
 const SWITCH: &str = "sched_switch";
-/// The bit of a task's state that says that only a wake-up ends its sleep.
+/// The bit of a task's state that means uninterruptible sleep.
 const UNINTERRUPTIBLE: u64 = 2;
-/// What is needed, for errors.
+/// The requirements, for errors.
 const ALLOWED: &str = "root, Linux 6.12 or later with filemap tracepoints, and its tracefs: mount -t tracefs tracefs ";
 
-/// What is wrong with a tracefs in which the kernel is removing an instance.
+/// The error of a tracefs in which the kernel is removing an instance.
 pub(crate) const BUSY: &str = "is busy: the kernel is removing a trace";
 
-/// A range of pages of an inode, as events name them: device number as the kernel packs it, and inode.
+/// An inode in events: the device number as the kernel packs it, and the inode number.
 pub(crate) type Inode = (u32, u64);
 
 /// What a trace is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A recording, with times and switches of tasks; the kernel's buffer for each processor has so many KiB.
+    /// A recording, with times and task switches; the kernel's buffer of each processor has this many KiB.
     Record(u64),
-    /// What a command references, as it does. The kernel's buffers are as they come, 1.4 MB for each processor, and hold some 30,000 events:
-    /// another size costs 10 ms.
+    /// The references of a command while it runs. The kernel's buffers keep their default size, 1.4 MB per processor,
+    /// which holds some 30,000 events: another size costs 10 ms.
     Run,
 }
 
-/// What an event says, in the kernel's numbers.
+/// The content of an event, in the kernel's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Raw {
     Add(Inode, u64, u64),
@@ -57,7 +58,7 @@ pub(crate) enum Raw {
     Wake,
 }
 
-/// An event of a task, or of one that has not been seen yet with its name.
+/// An event of a task, with the task's name if it comes from a switch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawEvent {
     pub time_ns: u64,
@@ -67,14 +68,15 @@ pub(crate) struct RawEvent {
     pub name: Option<[u8; 16]>,
 }
 
-/// Where the fields of the events are.
+/// The fields of the events.
 #[derive(Debug)]
 struct Formats {
     id: Field,
     pid: Field,
-    /// The number of each of [`READS`], and: device, inode, index, and what is the last index or the order.
+    /// For each of [`READS`]: its id, and the fields device, inode, index, and last index or order.
     reads: [(u64, [Field; 4]); 4],
-    /// Of recordings. Its number, and: number, name and state of the task that leaves; number and name of the one that comes.
+    /// For recordings: its id, and number, name and state of the task that leaves, number and name of the task that
+    /// comes.
     switch: Option<(u64, [Field; 5])>,
 }
 
@@ -131,7 +133,7 @@ impl Formats {
     }
 }
 
-/// The numbers of a list such as "0-3,8"; none where it cannot be understood.
+/// Parses a list such as "0-3,8"; empty if it cannot be parsed.
 fn numbers(list: &str) -> Vec<RangeInclusive<u32>> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -140,19 +142,20 @@ fn numbers(list: &str) -> Vec<RangeInclusive<u32>> {
     list.trim().split(',').map(range).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The text of `events/header_page`, which the kernel gives at the first read only.
+/// The text of `events/header_page`, which the kernel returns only at the first read.
 fn header_page(events: &Path) -> String {
     let mut text = vec![0; 4096];
     let read = File::open(events.join("header_page")).and_then(|mut file| file.read(&mut text)).unwrap_or(0);
     String::from_utf8_lossy(&text[..read]).into_owned()
 }
 
-/// The instance. Dropping it removes it, or clears the one that is kept; a later command does for a killed process.
+/// The instance. Dropping it removes it, or clears it if it is the one that is kept; after a killed process, a later
+/// command does so.
 #[derive(Debug)]
 pub(crate) struct PageTrace {
     formats: Formats,
     pages: Pages,
-    /// One of each processor.
+    /// One per processor.
     pipes: Vec<File>,
     page: Vec<u8>,
     /// For the command to start with.
@@ -161,10 +164,11 @@ pub(crate) struct PageTrace {
 }
 
 impl PageTrace {
-    /// Makes it; it follows no process yet. Where the kernel is removing another one, it waits for that for so long at most.
+    /// Creates it; it follows no process yet. If the kernel is still removing another one, waits for that for up to
+    /// `patience`.
     ///
     /// # Errors
-    /// There is no tracefs, it lacks these events, or it may not be used. Then nothing is left.
+    /// There is no tracefs, or it lacks these events or may not be used. Nothing is left behind then.
     pub fn new(roots: &Roots, purpose: Purpose, patience: Duration) -> Result<Self, PathError> {
         let root = &root(roots);
         let allowed = format!("{ALLOWED}{}", roots.tracing.display());
@@ -184,7 +188,7 @@ impl PageTrace {
             |source: io::Error| PathError::new(&Tracefs::folder_of(roots, &name), system_says(&source), &*allowed);
         let kept = if purpose == Purpose::Run { Tracefs::kept(roots) } else { None };
         let tracefs = kept.map_or_else(|| Tracefs::create(roots, &name), Ok).map_err(refused)?;
-        // From here on it goes with this.
+        // From here on, dropping this removes the instance.
         let page = vec![0; pages.bytes];
         let mut instance = Self { formats, pages, pipes: Vec::new(), page, switches: None, tracefs };
         let online = fs::read_to_string(roots.sys.join("devices/system/cpu/online")).unwrap_or_default();
@@ -196,7 +200,7 @@ impl PageTrace {
         if let Purpose::Record(buffer_kib) = purpose {
             self.tracefs.set("buffer_size_kb", &buffer_kib.to_string())?;
             self.tracefs.set("trace_clock", "mono")?;
-            // What has happened first is kept: the start of a command says more than its end.
+            // The oldest events are kept: the start of a command matters more than its end.
             self.tracefs.set("options/overwrite", "0")?;
         }
         self.switches = Some(self.tracefs.follow(starting)?);
@@ -204,7 +208,8 @@ impl PageTrace {
             .map(|cpu| cpu.map(|cpu| cpu.path()))
             .collect::<Result<_, _>>()?;
         cpus.sort();
-        // A virtual machine may be ready for hundreds that it does not have, and each is looked at again and again.
+        // A virtual machine may be prepared for hundreds of processors that it does not have, and each would be polled
+        // again and again.
         let number = |cpu: &Path| cpu.file_name()?.to_str()?.strip_prefix("cpu")?.parse::<u32>().ok();
         let is_online = |cpu: &u32| online.is_empty() || online.iter().any(|range| range.contains(cpu));
         for cpu in cpus.iter().filter(|cpu| number(cpu).as_ref().is_none_or(is_online)) {
@@ -218,15 +223,15 @@ impl PageTrace {
         self.tracefs.set(&format!("events/{system}/{event}/enable"), if on { "1" } else { "0" })
     }
 
-    /// From now on it does not say which pages come into the page cache.
+    /// Stops tracing pages that enter the page cache.
     pub fn uses_only(&self) {
         let _ = self.enable("filemap", ADDED, false);
     }
 
-    /// As [`Tracefs::leave`]. `is_last`: this process ends now.
+    /// See [`Tracefs::leave`]. `is_last`: this process ends now.
     pub fn leave(self, is_last: bool) {
         let Self { pipes, switches, tracefs, .. } = self;
-        // While they are open it cannot be removed.
+        // While they are open, the instance cannot be removed.
         drop((pipes, switches));
         tracefs.leave(is_last);
     }
@@ -236,7 +241,7 @@ impl PageTrace {
         self.pipes.iter().map(AsRawFd::as_raw_fd)
     }
 
-    /// Gives `each` what has happened since the last time, one processor after another.
+    /// Calls `each` for the events since the last call, one processor after another.
     pub fn take(&mut self, mut each: impl FnMut(RawEvent)) -> io::Result<()> {
         let Self { formats, pages, pipes, page, .. } = self;
         for pipe in pipes {
@@ -253,7 +258,7 @@ impl PageTrace {
         Ok(())
     }
 
-    /// How many events did not find room.
+    /// The number of dropped events.
     pub fn lost(&self) -> u64 {
         let count = |text: String| -> u64 {
             let value = |line: &str, name: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok();
