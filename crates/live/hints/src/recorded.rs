@@ -1,4 +1,4 @@
-//! From a recording (`headstart_trace::hints`) to what is prefetched.
+//! Turns a recording (`headstart_trace::hints`) into what is prefetched.
 
 use headstart_trace::hints::{FileKind, RecordedFile, Recording};
 
@@ -8,7 +8,7 @@ use super::Error;
 impl TryFrom<&Recording> for HintList {
     type Error = Error;
 
-    /// What the command itself has referenced, in order, without files whose paths are not known.
+    /// The command's own references, in order, without files of unknown path.
     fn try_from(recording: &Recording) -> Result<Self, Error> {
         if recording.about.page_bytes != PAGE_BYTES {
             return Err(Error::Pages(recording.about.page_bytes));
@@ -42,7 +42,7 @@ impl TryFrom<&Recording> for HintList {
     }
 }
 
-/// `None` if it cannot be read ahead: its path is not known, or it is a directory that is cached as a file is.
+/// `None` if it cannot be read ahead: its path is unknown, or it is a directory, cached like a file.
 fn hinted(file: &RecordedFile, came_pages: u64) -> Option<HintedFile> {
     if file.path.as_os_str().is_empty() {
         return None;
@@ -128,7 +128,7 @@ mod tests {
             (universe.blocks(), [100, 511, 512, 777, 2000, 778].map(|page| universe.is_left_to_kernel(0, page)))
         };
         assert_eq!(blocks(&[false]), (780, [false; 6]));
-        // What comes after another place is a stretch of its own.
+        // Reads after one of another place form a separate stretch.
         assert_eq!(blocks(&[true]), (514, [false, false, true, true, false, false]));
     }
 

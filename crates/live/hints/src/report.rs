@@ -1,4 +1,4 @@
-//! What a run reports.
+//! The report of a run.
 
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ impl Report {
         }
     }
 
-    /// In one line.
+    /// The report in one line.
     #[must_use]
     pub fn line(&self) -> String {
         let mb = |bytes: u64| bytes as f64 / 1e6;
@@ -88,7 +88,7 @@ impl Report {
         )
     }
 
-    /// As text for metrics collectors.
+    /// The report as text for metrics collectors.
     #[must_use]
     pub fn to_openmetrics(&self) -> String {
         let mut metrics = OpenMetrics::new("headstart_run_", &[("policy", self.policy)]);

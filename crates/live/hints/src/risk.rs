@@ -1,27 +1,29 @@
-//! How much of a disk's time prefetching may have at risk: spent on pages that are read and not seen to be used yet.
-//! Without an arm, hints of the same command may have more at risk by what they have gained (`ledger.rs`).
+//! How much disk time prefetching may have at risk: spent on pages that were read but not yet seen to be used. Without
+//! an arm, hints of the same command may have more at risk by what they have gained (`ledger.rs`).
 //!
-//! A read in vain delays the command by at most the time that the disk spends on it. This time is what has to be limited, not
-//! bytes: a page among thousands that lie together takes a twentieth of a millisecond, one that is alone some 5 ms.
+//! A useless read delays the command by at most the time that the disk spends on it. Therefore this time must be
+//! limited, not bytes: a page among thousands of adjacent ones takes a twentieth of a millisecond, a single one some 5
+//! ms.
 //!
-//! - A read that ends puts the time that the disk has spent on it *at risk*: since its last read of ours ended, or since this one began.
-//!   Reads of the command that came between are part of it: prefetching delays them. Without an arm it is never more than the read
-//!   takes where it waits for no other one, by the waits of the recorded run: a read behind a long one of the command's takes long,
-//!   and delays nothing by that.
-//! - A page that the command references is proved right, and its share is at risk no longer. Cached metadata is not seen when it is
-//!   referenced: it is proved when the command is seen beyond it in the hints.
-//! - What is at risk, with what is under way, stays below a share of the command's time: of the time by now, and where the hints are of
-//!   this very command of the time that it took when it was recorded, if that is longer. What was read in vain stays at risk for ever.
-//! - The share is [`FLASH_SHARE`] without an arm. With one it is [`ARM_SHARE`]; where the hints are of this very command it grows to
-//!   [`ARM_SHARE_PROVED`] with what has proved right in this run (`proof.rs`).
+//! - A read that ends puts the time that the disk spent on it *at risk*: since the disk's last prefetch ended, or since
+//!   this one began. Reads of the command in between are included: prefetching delays them. Without an arm, it is at
+//!   most the time of the read when it waits for no other one, from the waits of the recorded run: a read behind a long
+//!   one of the command takes long without delaying anything.
+//! - A page that the command references is proved right, and its share is no longer at risk. References to cached
+//!   metadata are not visible: metadata is proved when the command is seen beyond it in the hints.
+//! - What is at risk, including reads in flight, stays below a share of the command's time: the time so far, or, for
+//!   hints of the same command, its recorded time if that is longer. Useless reads stay at risk for ever.
+//! - The share is [`FLASH_SHARE`] without an arm. With one it is [`ARM_SHARE`]; for hints of the same command it grows
+//!   to [`ARM_SHARE_PROVED`] with what has proved right in this run (`proof.rs`).
 //!
-//! Thus hints that turn wrong, wherever and however often, take at most that share of the disk's time, and one read: each is counted
-//! when it has ended. The command may lose more than that where prefetching disturbs it otherwise: a drive's buffer serves
-//! reads in sequence, and with prefetching between two of them each is a seek; and the kernel's read-ahead would have brought pages beside
-//! those that hints name, which are used later. It may also lose more where wrong metadata stands between what is right.
+//! Thus hints that turn wrong, wherever and however often, take at most that share of the disk's time plus one read, as
+//! each read is counted when it has ended. The command may lose more if prefetching disturbs it in other ways: a
+//! drive's buffer serves sequential reads, and with prefetches between them each becomes a seek; and the kernel's
+//! read-ahead would have brought pages beside the hinted ones, which are used later. It may also lose more if wrong
+//! metadata stands between right hints.
 //!
-//! Frames are limited by it too: what is ordered is read in the order of places, near ones and far ones alike, and is proved late
-//! where more is ordered than can be paid for.
+//! Frames are limited by it, too: orders are read in address order, near and far ones alike, and are proved late if
+//! more is ordered than can be paid for.
 
 use std::collections::BTreeSet;
 
@@ -33,67 +35,68 @@ use super::list::REQUEST_PAGES;
 use super::proof::Proof;
 use super::queue::PIECE_PAGES;
 
-/// Of the command's time, with an arm, at first and later. Calibrated on the emulated IBM: where the share does not grow, in forecasts of
-/// nine commands, 0.12 costs right hints 5 points more than 0.16; where it does, first shares from 0.03 to 0.16 are the same to them. In forecasts
-/// of eight commands and 120 wrong lists, 0.5 in place of 0.35 gains nothing more with right hints, and wrong ones cost up to 1.5 of the
-/// plain time in place of 1.25.
+/// Shares of the command's time, with an arm, at first and later. Calibrated on the emulated IBM: where the share does
+/// not grow, in forecasts of nine commands, 0.12 costs right hints 5 points more than 0.16; where it does, first shares
+/// from 0.03 to 0.16 are the same to them. In forecasts of eight commands and 120 wrong lists, 0.5 in place of 0.35
+/// gains nothing more with right hints, and wrong ones cost up to 1.5 of the plain time in place of 1.25.
 const ARM_SHARE: f64 = 0.16;
 const ARM_SHARE_PROVED: f64 = 0.35;
-/// Without an arm: what wrong hints may cost.
+/// Without an arm: the share that wrong hints may cost.
 const FLASH_SHARE: f64 = 0.03;
-/// What a read in the order of places takes (`pace.rs`), and how many pages it has; so many are assumed before any has been measured.
+/// Assumed time of a read in address order (`pace.rs`) and its pages, and the number of such reads assumed before any
+/// was measured.
 const ARM_READ: Nanos = Nanos(4_500_000);
 const ARM_PAGES: u64 = 2;
 /// Pages of a read without an arm.
 const FLASH_PAGES: u64 = 4;
 const TYPICALS: u64 = 2;
-/// Without an arm: what a page of a read takes at least, 1 GB/s, and what it is taken to take where the recording does not say.
+/// Without an arm: minimum time per page of a read, 1 GB/s, and the time assumed if the recording does not tell.
 const PAGE_MIN: Nanos = Nanos(4_000);
 const PAGE_UNKNOWN: Nanos = Nanos(7_000);
 
-/// What is at risk.
+/// The disk time at risk.
 #[derive(Debug, Default)]
 pub struct Risk {
-    /// How long the command took when it was recorded; `None` if it was another one.
+    /// Duration of the recorded command; `None` if it was another one.
     recorded: Option<Nanos>,
-    /// By block: its share of the time, as long as it is not proved right.
+    /// By block: its share of the time, until it is proved right.
     unproved: HashMap<Block, Nanos, FxBuildHasher>,
     metadata: BTreeSet<Block>,
     at_risk: Nanos,
     /// By disk: when its last read ended.
     ended: Vec<Nanos>,
-    /// What all reads took, how many there were, and their pages.
+    /// The time of all reads, their number, and their pages.
     took: Nanos,
     reads: u64,
     pages: u64,
     arm: bool,
     proof: Option<Proof>,
-    /// Without an arm: what each page of a read takes the disk, at most; a request counts as [`REQUEST_PAGES`] more.
+    /// Without an arm: maximum disk time per page of a read; a request counts as [`REQUEST_PAGES`] more.
     page: Nanos,
 }
 
 impl Risk {
-    /// For a command that took `recorded`, `None` if the hints are another command's; of disks with an arm, or without one, where the
-    /// recorded command has `waited` so long for each page.
+    /// For a command that took `recorded`, `None` if the hints are another command's; for disks with or without an arm,
+    /// on which the recorded command has `waited` so long for each page.
     #[must_use]
     pub fn new(recorded: Option<Nanos>, arm: bool, waited: Option<Nanos>) -> Self {
         let page = waited.map_or(PAGE_UNKNOWN, |waited| waited.max(PAGE_MIN));
         Self { recorded, arm, page, ..Self::default() }
     }
 
-    /// The same, where more may be at risk as hints prove right.
+    /// Lets the limit grow as hints prove right.
     #[must_use]
     pub fn with(self, proof: Proof) -> Self {
         Self { proof: Some(proof), ..self }
     }
 
-    /// What a read of so many pages takes a disk without an arm, when it waits for no other one.
+    /// The time of a disk without an arm for a read of `pages` pages that waits for no other one.
     fn service(&self, pages: u64) -> Nanos {
         Nanos(self.page.0 * (pages + REQUEST_PAGES))
     }
 
-    /// A read of `blocks` has ended on a disk, which began `took` ago. Each comes with whether it is metadata, and whether the command
-    /// has referenced it meanwhile.
+    /// A read of `blocks` has ended on a disk, and began `took` ago. Each block comes with whether it is metadata, and
+    /// whether the command has referenced it meanwhile.
     pub fn read(&mut self, now: Nanos, disk: usize, took: Nanos, blocks: impl Iterator<Item = (Block, bool, bool)>) {
         if self.ended.len() <= disk {
             self.ended.resize(disk + 1, Nanos::ZERO);
@@ -103,7 +106,7 @@ impl Risk {
         let pages = blocks.len() as u64;
         let mut spent = now.saturating_sub(before.max(now.saturating_sub(took)));
         if !self.arm {
-            // Behind reads of the command it waits longer, but delays them by no more than its own service.
+            // Behind reads of the command it waits longer, but delays them by no more than its own service time.
             spent = spent.min(self.service(pages));
         }
         self.took += spent;
@@ -121,7 +124,7 @@ impl Risk {
         }
     }
 
-    /// The command has referenced `block` for the first time; `near`: about where it is in the hints.
+    /// The command has referenced `block` for the first time; `near`: it is near that position in the hints.
     pub fn referenced(&mut self, block: Block, near: bool) {
         self.proof.iter_mut().for_each(|proof| proof.referenced(block));
         self.prove(block);
@@ -137,7 +140,7 @@ impl Risk {
         }
     }
 
-    /// What may come to be at risk beside what is.
+    /// The time that may be put at risk in addition.
     #[must_use]
     pub fn left(&self, now: Nanos) -> Nanos {
         let time = self.recorded.map_or(now, |recorded| now.max(recorded));
@@ -151,13 +154,13 @@ impl Risk {
         ARM_SHARE + (ARM_SHARE_PROVED - ARM_SHARE) * self.proof.as_ref().map_or(0.0, Proof::part)
     }
 
-    /// What has been spent on pages that have not proved right.
+    /// Time spent on pages that have not proved right.
     #[must_use]
     pub fn at_risk(&self) -> Nanos {
         self.at_risk
     }
 
-    /// What a read takes and how many pages it has, before any has been measured.
+    /// The time of a read and its pages, assumed before any was measured.
     fn typical(&self) -> (Nanos, u64) {
         if self.arm {
             (ARM_READ, ARM_PAGES)
@@ -166,14 +169,14 @@ impl Risk {
         }
     }
 
-    /// How many reads `left` pays for.
+    /// The number of reads that `left` pays for.
     #[must_use]
     pub fn reads_in(&self, left: Nanos) -> usize {
         let each = (self.took.0 + TYPICALS * self.typical().0 .0) / (self.reads + TYPICALS);
         usize::try_from(left.0 / each.max(1)).unwrap_or(usize::MAX)
     }
 
-    /// How many pages a read may have that `left` pays for.
+    /// The maximum pages of a read that `left` pays for.
     #[must_use]
     pub fn longest_in(&self, left: Nanos) -> u64 {
         if self.arm {
@@ -182,8 +185,8 @@ impl Risk {
         (left.0 / self.page.0.max(1)).saturating_sub(REQUEST_PAGES).clamp(FLASH_PAGES, PIECE_PAGES)
     }
 
-    /// How many pages `left` pays for: without an arm if they are one read, as they are read in the order of need, and no
-    /// more than it pays for.
+    /// The number of pages that `left` pays for: without an arm as a single read, since pages are read in the order of
+    /// need, and no more than it pays for.
     #[must_use]
     pub fn pages_in(&self, left: Nanos) -> u64 {
         if !self.arm {
@@ -213,10 +216,10 @@ mod tests {
 
     #[test]
     fn time_is_at_risk_until_it_is_proved_by_hand() {
-        // 16 % of a second; a read is taken for 4.5 ms, a page for the half of it.
+        // 16 % of a second; a read is assumed to take 4.5 ms, a page half of it.
         let mut risk = Risk::new(Some(Nanos(1000 * MS)), true, None);
         assert_eq!(most(&risk), (160 / 9 * 2 + 1, 71));
-        // Two reads at once: the second has the disk's time since the first had ended, 10 ms. The mean of four is 9.75 ms.
+        // Two reads at once: the second has had the disk since the first ended, 10 ms. The mean of four is 9.75 ms.
         read(&mut risk, 30, 20, &[0, 1], false);
         read(&mut risk, 40, 30, &[2, 3, 4, 5], false);
         assert_eq!(risk.at_risk, Nanos(30 * MS));
@@ -225,14 +228,14 @@ mod tests {
         assert_eq!(risk.at_risk, Nanos(20 * MS));
         // Twice the time, twice the limit.
         assert_eq!(risk.left(Nanos(2000 * MS)), Nanos(300 * MS));
-        // It has been referenced meanwhile.
+        // The command has referenced it meanwhile.
         risk.read(Nanos(50 * MS), 0, Nanos(10 * MS), [(Block(9), false, true)].into_iter());
         assert_eq!(risk.at_risk, Nanos(20 * MS));
-        // Twelve of a hundred pages, in order, are about the half of a quarter.
+        // Twelve of a hundred pages, in order, are about half of a quarter.
         let mut proved = Risk::new(Some(Nanos(1000 * MS)), true, None).with(Proof::new((0..100).map(|_| false)));
         (0..12).for_each(|block| proved.referenced(Block(block), true));
         assert!((251_199_999..=251_200_000).contains(&proved.left(Nanos(0)).0));
-        // Another command's hints.
+        // Hints of another command.
         assert_eq!(Risk::new(None, true, None).left(Nanos(500 * MS)), Nanos(80 * MS));
         // Nothing is left.
         read(&mut risk, 300, 250, &[6], false);

@@ -1,4 +1,4 @@
-//! A command run with its hints: the command, its trace, the machine and the disks' threads, and the loop between them.
+//! Runs a command with its hints: the command, its trace, the machine, the disks' threads, and the loop between them.
 
 use std::env;
 use std::ffi::OsString;
@@ -34,44 +34,46 @@ use headstart_host::child::{self, Started, Status};
 use headstart_host::tracefs::sweep_beside;
 use headstart_host::Roots;
 
-/// After so long without a reference to a page of the hints, and as long as the recorded run took, the command is no longer watched.
+/// The command is no longer watched after this long without a reference to a hinted page, and as long as the recorded
+/// run took.
 const IDLE: Duration = Duration::from_secs(20);
-/// How often the trace is read when nothing is prefetched any more: what is used still counts.
+/// How often the trace is read when nothing is prefetched any more, since used pages still count.
 const IDLE_LOOK_MS: i32 = 100;
-/// Why nothing is prefetched in a small control group.
+/// The reason in a small control group.
 const NO_ROOM: &str = "the command may not fit into the memory of its control group";
-/// Why nothing is prefetched where there is no room for a thread.
+/// The reason if threads cannot be created.
 const NO_THREAD: &str = "the system gives no thread";
-/// Why nothing is prefetched where the trace would make the command wait.
+/// The reason if the trace would make the command wait.
 const BUSY: &str = "the kernel is still removing the trace of another run";
-/// What the command waits for that at most, as a share of its recorded time, and at least.
+/// The command's maximum wait for this, as a share of its recorded time, and the minimum of that limit.
 const PATIENCE_SHARE: u64 = 50;
 const PATIENCE_MIN: Duration = Duration::from_millis(2);
-/// The same where hints are trusted: without a trace nothing would be said of what was used.
+/// The limit if hints are trusted: without a trace, used pages would not be reported.
 const PATIENCE_TRUSTED: Duration = Duration::from_secs(1);
 
-/// What is to be run, and how.
+/// What to run, and how.
 #[derive(Clone)]
 pub struct Settings {
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// What it is going to read.
+    /// The expected reads.
     pub list: HintList,
     /// The policy.
     pub row: &'static PolicyRow,
     /// Its keys.
     pub keys: Table,
-    /// Bytes prefetched and not yet used, at most; 0: by the [`Room`] that there is, which the command does not wait for.
+    /// Maximum bytes prefetched and not yet used; 0: determined from the available [`Room`], without delaying the
+    /// command.
     pub budget_bytes: u64,
-    /// The hints have proved right: the whole budget is there from the start.
+    /// The hints have proved right: the whole budget is available from the start.
     pub trusted: bool,
     /// Whether the disks have arms; `None`: as the system says.
     pub arm: Option<bool>,
-    /// Where the system shows itself.
+    /// Where the system's virtual file systems are.
     pub roots: Roots,
 }
 
-/// What has come of a run.
+/// The result of a run.
 pub(super) struct Finished {
     pub status: Status,
     pub report: Report,
@@ -82,20 +84,21 @@ pub(super) struct Finished {
 /// Runs the command.
 ///
 /// # Errors
-/// It cannot be started, or a key of the policy is wrong; then nothing has been started.
+/// The command cannot be started, or a key of the policy is wrong; nothing has been started then.
 pub fn run(settings: Settings) -> Result<(Status, Report), Error> {
     run_whole(settings).map(|Finished { status, report, .. }| (status, report))
 }
 
-/// As [`run`].
+/// See [`run`].
 ///
 /// # Errors
-/// As [`run`].
+/// See [`run`].
 pub(super) fn run_whole(mut settings: Settings) -> Result<Finished, Error> {
-    // A wrong key is found before the command is started.
+    // Finds a wrong key before the command is started.
     check(&settings)?;
     let list = std::mem::take(&mut settings.list);
-    // The command is started beside all else: it waits for the trace alone, and of trusted hints for their head start.
+    // The command is started in parallel to everything else: it waits only for the trace, and for the head start of
+    // trusted hints.
     let (traced, is_traced) = channel();
     let (go, may_go) = channel();
     let starting = thread::Builder::new().spawn({
@@ -126,7 +129,7 @@ pub(super) fn run_whole(mut settings: Settings) -> Result<Finished, Error> {
         return left_alone(ended(starting)?, &settings, &list, why);
     }
     let host = Host::new(settings, list, untraced.map(|why| why.text)).map(|mut host| {
-        // Of hints that are followed at once the first reads are under way when the command begins.
+        // If hints are followed at once, the first reads are in flight when the command begins.
         host.conductor.turn(Nanos::ZERO);
         host.give_head_start();
         host
@@ -138,7 +141,7 @@ pub(super) fn run_whole(mut settings: Settings) -> Result<Finished, Error> {
             host.conductor.queues.stop();
             Err(problem)
         }
-        // The command is not left alone for that.
+        // Even then the command must be waited for.
         (Err(problem), running) => {
             let _ = running.map(|mut running| running.child.wait());
             Err(problem)
@@ -146,7 +149,7 @@ pub(super) fn run_whole(mut settings: Settings) -> Result<Finished, Error> {
     }
 }
 
-/// How long a command waits for its trace, which the kernel makes in some ms unless it is removing another one.
+/// Maximum wait of a command for its trace, which the kernel creates in some ms unless it is removing another one.
 fn patience(recorded_ns: u64) -> Duration {
     Duration::from_nanos(recorded_ns / PATIENCE_SHARE).max(PATIENCE_MIN)
 }
@@ -158,15 +161,15 @@ struct Untraced {
     is_busy: bool,
 }
 
-/// A command that has been started.
+/// A started command.
 struct Running {
     child: Started,
     started: Instant,
     trace: Option<Trace>,
 }
 
-/// Makes the trace if there are `roots` for it, says why there is none if so, and starts the command when it may; no sender of that:
-/// there is a reason not to.
+/// Creates the trace if there are `roots` for it, reports why there is none otherwise, and starts the command once it
+/// may. If `may_go` is closed, the command must not be started.
 fn start(
     wanted: Option<(&Roots, Duration)>,
     command: &[OsString],
@@ -192,12 +195,12 @@ fn start(
     Ok(Running { child, started, trace: trace.and_then(Result::ok) })
 }
 
-/// What has come of starting the command.
+/// The result of starting the command.
 fn ended(starting: JoinHandle<Result<Running, Error>>) -> Result<Running, Error> {
     starting.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Waits for a command that has no memory to spare, in as little as possible.
+/// Waits for a command that has no memory to spare, using as little as possible.
 fn left_alone(running: Running, settings: &Settings, list: &HintList, why: &str) -> Result<Finished, Error> {
     let Running { mut child, started, trace } = running;
     trace.into_iter().for_each(|trace| trace.leave(false));
@@ -209,10 +212,10 @@ fn left_alone(running: Running, settings: &Settings, list: &HintList, why: &str)
     Ok(Finished { status, report, unfit: None })
 }
 
-/// Refuses what is wrong in `settings` whatever the hints are.
+/// Checks `settings` independently of the hints.
 ///
 /// # Errors
-/// The policy or one of its keys.
+/// The policy or one of its keys is wrong.
 pub(super) fn check(settings: &Settings) -> Result<(), Error> {
     let nothing = HintList::default();
     let setting = plan(settings, Trust::Whole).setting(&nothing, 1, settings.arm.unwrap_or(false))?;
@@ -220,13 +223,13 @@ pub(super) fn check(settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-/// How it is to be prefetched.
+/// How to prefetch for the command.
 fn plan(settings: &Settings, trust: Trust) -> Plan {
     let Settings { row, keys, budget_bytes, .. } = settings;
     Plan { row, keys: keys.clone(), budget_bytes: *budget_bytes, trust }
 }
 
-/// By file its disk, and what is known of each.
+/// By file: its disk; and the facts of each disk.
 pub(super) fn facts_of(settings: &Settings, list: &HintList) -> (Vec<DiskNumber>, Vec<DiskFacts>) {
     let (of_file, numbers) = disks_of(&list.files);
     let facts = (0u32..).zip(&numbers).map(|(at, number)| {
@@ -238,33 +241,33 @@ pub(super) fn facts_of(settings: &Settings, list: &HintList) -> (Vec<DiskNumber>
     (of_file, facts)
 }
 
-/// Takes what has woken the loop: `wake` is readable no more. The number does not matter.
+/// Resets the file that woke the loop, so that it is no longer readable. The number does not matter.
 fn take(mut wake: &File) {
     let _ = wake.read(&mut [0; 8]);
 }
 
-/// What the loop works with.
+/// The state of the loop.
 struct Host {
     conductor: Conductor<Disks>,
     done: Receiver<Done>,
     trace: Option<Trace>,
     report: Report,
     started: Instant,
-    /// How long the recorded run took.
+    /// Duration of the recorded run.
     recorded: Duration,
-    /// What is to be read before the command is started.
+    /// What to read before the command is started.
     head_start: Option<HeadStart>,
-    /// References to pages of the hints, and when the last one was seen, since the start.
+    /// References to hinted pages, and when the last one was seen, since the start.
     matched: u64,
     matched_last: Duration,
 }
 
 impl Host {
-    /// For a command that is going to run; `untraced`: why its reads will not be seen, if so.
+    /// For a command that is about to run; `untraced`: why its reads will not be visible, if so.
     fn new(settings: Settings, list: HintList, untraced: Option<String>) -> Result<Self, Error> {
         let settings = &settings;
         let (disk_of_file, facts) = facts_of(settings, &list);
-        // Where nothing is seen there is nothing to wait for.
+        // Without a trace there is no proof to wait for.
         let trust = if settings.trusted || untraced.is_some() {
             Trust::Whole
         } else if env::current_dir().is_ok_and(|folder| list.is_of(&settings.command, &folder)) {
@@ -291,7 +294,7 @@ impl Host {
         let machine = Machine::try_new(setting, universe)?;
         let (recorded, recorded_ns) = (Duration::from_nanos(list.elapsed_ns), Nanos(list.elapsed_ns));
         let waited = waited_for_page(&list.ranges);
-        // What cannot be started is said at once.
+        // A command that cannot be started is reported at once.
         let is_found = || settings.command.first().is_some_and(|name| found(name).is_some());
         let blocks = machine.universe().blocks() as u64;
         let head_start = HeadStart::of(settings.trusted, arm, &list, blocks).filter(|_| is_found());
@@ -315,14 +318,14 @@ impl Host {
         })
     }
 
-    /// Reads ahead of a command that is not started yet. Its clock goes on from there.
+    /// Reads ahead of a command that is not started yet. Its clock continues from there.
     fn give_head_start(&mut self) {
         let Some(head_start) = self.head_start.take_if(|it| !it.is_over(Nanos::ZERO, Settled::default())) else {
             return;
         };
         let wake = self.conductor.queues.wake.clone();
         loop {
-            // What has been read is said before.
+            // Checked before the messages are read: what is idle now has sent them all.
             let was_idle = self.conductor.queues.have_nothing_to_do();
             let now = self.now();
             self.hear(now);
@@ -360,7 +363,7 @@ impl Host {
         Ok(Finished { status, report: self.report, unfit })
     }
 
-    /// Until the command ends.
+    /// Runs until the command ends.
     fn follow(&mut self, ended: i32) {
         let wake = self.conductor.queues.wake.clone();
         self.conductor.turn(self.now());
@@ -379,7 +382,7 @@ impl Host {
             self.hear(now);
             self.observe();
             if ready[0] {
-                // What may still have been followed by a fault has not been.
+                // A window that a fault might still have followed was mapped after all.
                 self.observe();
                 return;
             }
@@ -387,7 +390,7 @@ impl Host {
                 self.conductor.act(self.now());
                 self.trace.iter().filter(|_| self.conductor.stopped.is_some()).for_each(Trace::uses_only);
             }
-            // A command that goes on for days is not watched for days.
+            // A command that runs for days is not watched for days.
             if self.is_settled() || self.is_idle() {
                 self.trace.take().into_iter().for_each(|trace| trace.leave(false));
                 self.conductor.queues.stop();
@@ -397,13 +400,13 @@ impl Host {
         }
     }
 
-    /// Whether nothing more is to be read, and nothing that was is unused.
+    /// Whether nothing more is to be read, and every prefetched page has been used.
     fn is_settled(&self) -> bool {
         let Self { conductor, .. } = self;
         conductor.stopped.is_some() && conductor.has_used_all() && conductor.queues.are_idle()
     }
 
-    /// Whether nothing more is to be expected: the command has not referenced a page of the hints for long.
+    /// Whether nothing more is expected: the command has not referenced a hinted page for long.
     fn is_idle(&mut self) -> bool {
         let now = self.started.elapsed();
         let matched = self.conductor.matched();
@@ -417,12 +420,12 @@ impl Host {
         Nanos(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// What the disks have done.
+    /// Handles the messages of the disks.
     fn hear(&mut self, now: Nanos) {
         self.done.try_iter().for_each(|said| self.conductor.heard(now, said));
     }
 
-    /// What the command has referenced.
+    /// Handles the references of the command.
     fn observe(&mut self) {
         let Some(mut trace) = self.trace.take() else { return };
         let now = self.now();

@@ -1,8 +1,9 @@
-//! What earlier runs of commands have read: one recording for each command, in the user's cache folder.
+//! The recordings of earlier runs: one per command, in the user's cache folder.
 //!
-//! A command is the program as it was found, its arguments and the working folder. A recording is written once and whole, its time of
-//! change is when it was recorded, its time of access when it was last used. The store is bounded: the recordings that have not been used
-//! for longest go. A recording of another user is not used, since it says which files this process opens.
+//! A command is identified by the program found, its arguments and the working folder. A recording is written once,
+//! atomically; its modification time is when it was recorded, its access time when it was last used. The store is
+//! bounded: the least recently used recordings are removed. A recording of another user is not used, since it
+//! determines which files this process opens.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -20,26 +21,27 @@ use sha2::{Digest, Sha256};
 use headstart_host::owned::{replace, try_lock, OwnFolder};
 use headstart_host::PathError;
 
-/// Bytes of recordings at most: some thousand commands.
+/// Maximum bytes of recordings: some thousand commands.
 const BYTES_MAX: u64 = 256 << 20;
-/// Bytes that have to be free before a run is recorded.
+/// Minimum free bytes to record a run.
 const FREE_MIN: u64 = 1 << 20;
-/// After so long a file of an unfinished recording is of no process that still runs.
+/// After this time, a file of an unfinished recording cannot belong to a running process.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 const MODE: u32 = 0o600;
 const ALLOWED: &str = "a folder that can be written, with room; XDG_CACHE_HOME names another";
 const REMOVED: &str = "a recording of `headstart run`: move it away";
 
-/// Where recordings are.
+/// The place of the recordings.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// The folder that the user has named, and those in it.
+    /// The folder that the user named, and the folders below.
     named: PathBuf,
     below: &'static [&'static str],
 }
 
 impl Store {
-    /// That of the user of this process: `headstart/run` in $XDG_CACHE_HOME or ~/.cache; of root without either, in /var/cache.
+    /// The store of this process's user: `headstart/run` in $XDG_CACHE_HOME or ~/.cache; for root without either, in
+    /// /var/cache.
     ///
     /// # Errors
     /// There is no place for it.
@@ -65,12 +67,12 @@ impl Store {
 #[derive(Debug)]
 pub struct Slot {
     store: Store,
-    /// Of the recording's file.
+    /// The name of the recording's file.
     name: String,
     program: PathBuf,
 }
 
-/// The right to record a command; one process has it at a time.
+/// The right to record a command; only one process has it at a time.
 #[derive(Debug)]
 pub struct Turn {
     folder: OwnFolder,
@@ -85,7 +87,7 @@ impl Drop for Turn {
 }
 
 impl Slot {
-    /// That of `command` in this working folder; `None` if there is no such program.
+    /// The slot of `command` in this working folder; `None` if there is no such program.
     #[must_use]
     pub fn of(store: &Store, command: &[OsString]) -> Option<Self> {
         let here = env::current_dir().unwrap_or_default();
@@ -104,10 +106,10 @@ impl Slot {
         Some(Self { store: store.clone(), name: format!("{plain}-{sum}.hints"), program })
     }
 
-    /// The recording, if there is one that may be used and the program is not newer than that: its path, for errors, and the file.
+    /// The path, for errors, and the file of the recording, if there is a usable one and the program is not newer.
     ///
     /// # Errors
-    /// The folder or the file is not this user's alone.
+    /// The folder or the file does not belong to this user alone.
     pub fn recorded(&self) -> Result<Option<(PathBuf, File)>, PathError> {
         let Some(folder) = self.store.open(false)? else { return Ok(None) };
         let path = folder.path().join(&self.name);
@@ -123,10 +125,10 @@ impl Slot {
         Ok((!is_newer).then_some((path, file)))
     }
 
-    /// Removes the recording: the next run records.
+    /// Removes the recording, so that the next run records.
     ///
     /// # Errors
-    /// The folder or the file is not this user's alone, or is no recording.
+    /// The folder or the file does not belong to this user alone, or the file is not a recording.
     pub fn remove(&self) -> Result<(), PathError> {
         let Some(folder) = self.store.open(false)? else { return Ok(()) };
         let path = folder.path().join(&self.name);
@@ -139,10 +141,11 @@ impl Slot {
         removed.map_err(|error| PathError::new(&path, system_says(&error), REMOVED))
     }
 
-    /// Asks for the right to record; `None` if another process has it.
+    /// Requests the right to record; `None` if another process has it.
     ///
     /// # Errors
-    /// The folder cannot be made or written, is not this user's alone, or has no room; or what is in the recording's place is none.
+    /// The folder cannot be created or written, does not belong to this user alone, or has no room; or another file is
+    /// in the place of the recording.
     pub fn turn(&self) -> Result<Option<Turn>, PathError> {
         let folder = self.store.open(true)?.expect("it is made");
         let problem = |error: io::Error| PathError::new(folder.path(), system_says(&error), ALLOWED);
@@ -164,14 +167,14 @@ impl Slot {
         let file = file.map_err(|error| in_place(&name, error))?;
         let lock_path = folder.at(&name);
         let is_ours = try_lock(&file).map_err(|error| in_place(&name, error))?;
-        // Made only then: dropping it removes the file.
+        // Created only then, as dropping it removes the file.
         Ok(is_ours.then(|| Turn { folder, _lock: file, lock_path }))
     }
 
-    /// Keeps a recording, and removes those that there is no room for. Returns its path and bytes.
+    /// Stores a recording, and removes those that there is no room for. Returns its path and size in bytes.
     ///
     /// # Errors
-    /// It cannot be written; then the old one, if there was one, is as it was.
+    /// It cannot be written; an old recording is unchanged then.
     pub fn keep(&self, recording: &Recording, turn: &Turn) -> Result<(PathBuf, u64), PathError> {
         let path = turn.folder.path().join(&self.name);
         let written = recording.encoded().and_then(|bytes| {
@@ -184,13 +187,13 @@ impl Slot {
     }
 }
 
-/// Says that a recording is used now.
+/// Marks a recording as used now.
 #[allow(clippy::disallowed_methods)] // When it was used last decides which one is removed, and nothing of a run.
 pub fn touch(recording: &File) {
     let _ = recording.set_times(FileTimes::new().set_accessed(SystemTime::now()));
 }
 
-/// Whether a file of this user begins as a recording does, or is empty, as a loss of power may leave one.
+/// Whether a file of this user starts like a recording, or is empty, which a loss of power may cause.
 fn may_be_replaced(folder: &OwnFolder, name: impl AsRef<OsStr>) -> io::Result<bool> {
     let file = folder.open_file(name, OpenOptions::new().read(true))?;
     let mut head = Vec::new();
@@ -198,11 +201,11 @@ fn may_be_replaced(folder: &OwnFolder, name: impl AsRef<OsStr>) -> io::Result<bo
     Ok(MAGIC.starts_with(&head))
 }
 
-/// What a file is, by its name.
+/// The kind of a file, from its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Recording,
-    /// Of a process that runs, or was killed: a lock, or a recording that is not whole.
+    /// Belongs to a running or killed process: a lock, or an incomplete recording.
     Unfinished,
 }
 
@@ -222,8 +225,8 @@ fn kind_of(name: &str) -> Option<Kind> {
     }
 }
 
-/// Removes the recordings that were not used for longest, down to `bytes_max`, and what killed processes have left. What has not both the
-/// name and the content of a file of ours stays.
+/// Removes the least recently used recordings, down to `bytes_max`, and what killed processes have left. Files without
+/// both the name and the content of ours stay.
 #[allow(clippy::disallowed_methods)] // As in `touch`.
 fn bound(folder: &OwnFolder, bytes_max: u64) {
     let mut recordings = Vec::new();
@@ -252,7 +255,7 @@ fn bound(folder: &OwnFolder, bytes_max: u64) {
     }
 }
 
-/// The program of that name as a shell finds it.
+/// Finds a program as a shell does.
 pub(super) fn found(name: &OsStr) -> Option<PathBuf> {
     let runs = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
     if name.as_bytes().contains(&b'/') {

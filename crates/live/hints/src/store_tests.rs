@@ -21,7 +21,7 @@ fn names(machine: &Machine, folder: &str) -> Vec<String> {
     names
 }
 
-/// A file that was used and changed in that second after 1970.
+/// A file that was used and changed at this second after 1970.
 fn put(machine: &Machine, path: &str, text: &str, second: u64) {
     machine.write(path, text);
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
@@ -73,7 +73,7 @@ fn the_recordings_used_last_stay_and_what_is_not_ours() {
     for (at, second) in [(0, 1), (1, 0), (2, 2)] {
         put(&machine, &format!("cache/run/{}", name(at, "hints")), &recording, second);
     }
-    // Old: removed with the name and the content of ours alone.
+    // Old files: removed only with the name and the content of ours.
     let stays = ["notes.hints", ".notes.tmp", &name(5, "hints"), &name(5, "lock"), &format!(".{}.a", name(6, "hints"))];
     stays.iter().for_each(|name| put(&machine, &format!("cache/run/{name}"), &"y".repeat(99), 0));
     let old = [name(7, "lock"), format!(".{}.abcdef", name(7, "hints")), format!(".{}.ghijkl", name(7, "hints"))];
@@ -121,7 +121,7 @@ fn links_and_pipes_in_the_store_are_refused_and_nothing_is_written_or_removed() 
         }
     }
     assert!(!machine.path("new").exists());
-    // What is no recording is not replaced.
+    // A file that is not a recording is not replaced.
     machine.write(&format!("cache/run/{}", slot.name), "my notes");
     assert!(slot.turn().is_err() && slot.remove().is_err());
     assert_eq!(machine.read(&format!("cache/run/{}", slot.name)), "my notes");
@@ -129,7 +129,7 @@ fn links_and_pipes_in_the_store_are_refused_and_nothing_is_written_or_removed() 
 
 const COMMAND: [&str; 3] = ["/bin/sh", "-c", "x"];
 
-/// A recording that its number tells from others.
+/// A recording that its number distinguishes.
 fn recording(number: u64) -> Recording {
     let about = About {
         command: COMMAND.map(str::to_owned).to_vec(),
@@ -150,7 +150,7 @@ fn slot(machine: &Machine) -> Slot {
     Slot::of(&store(machine), &command(&COMMAND)).expect("a program")
 }
 
-/// What `headstart run` does with the store: it reads what there is, or records.
+/// Uses the store as `headstart run` does: reads the recording, or records.
 fn read_or_record(machine: &Machine) -> String {
     let slot = slot(machine);
     let done = || -> Result<String, PathError> {
@@ -167,7 +167,7 @@ fn read_or_record(machine: &Machine) -> String {
     done().unwrap_or_else(|problem| problem.to_string())
 }
 
-/// A store with these bytes for the command, as of then.
+/// A store with these bytes for the command, as of `at`.
 fn with(bytes: &[u8], at: SystemTime) -> Machine {
     let machine = Machine::new();
     store(&machine).open(true).expect("there is room");
@@ -177,7 +177,8 @@ fn with(bytes: &[u8], at: SystemTime) -> Machine {
     machine
 }
 
-/// Whatever call fails: a recording is there whole or not at all, nothing is left for good, and the next run is helped or records.
+/// Whichever call fails: a recording is either complete or absent, nothing is left for good, and the next run is helped
+/// or records.
 #[test]
 #[allow(clippy::disallowed_methods)] // A recording is older or newer than its program.
 fn at_every_call_that_fails_the_store_has_an_old_recording_or_a_new_one() {

@@ -1,5 +1,5 @@
-//! The disks of a run with their threads, which begin with the first order: many commands end before. There are as many as reads may be
-//! under way.
+//! The disks of a run with their threads, which start with the first order, as many commands end before. There are as
+//! many threads as reads in flight are allowed.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,42 +12,41 @@ use headstart_types::Block;
 use super::conductor::Queues;
 use super::disk::{Disk, Done};
 
-/// Threads of a disk that may have but one read under way: files are placed beside that.
+/// Minimum threads of a disk that may have only one read in flight: files are placed in parallel.
 const THREADS_MIN: usize = 4;
-/// A thread reads 1 MiB and calls little.
+/// A thread reads 1 MiB and has shallow calls.
 const STACK_BYTES: usize = 128 * 1024;
 
-/// The disks with their threads, which begin with the first order: many commands end before.
 pub(super) struct Disks {
     disks: Vec<Arc<Disk>>,
     done: Sender<Done>,
     pub wake: Arc<File>,
-    /// By disk: threads, of which there are none before the first order.
+    /// By disk: the number of threads, none before the first order.
     threads: Vec<usize>,
-    /// What may be under way on each.
+    /// The limits of reads in flight.
     halvings: u32,
     reads_max: usize,
 }
 
 impl Disks {
-    /// Without threads yet; `wake` becomes readable when one has sent something to `done`.
+    /// Without threads yet; `wake` becomes readable when a thread has sent something to `done`.
     pub fn new(disks: Vec<Arc<Disk>>, done: Sender<Done>, wake: Arc<File>) -> Self {
         Self { threads: vec![0; disks.len()], disks, done, wake, halvings: 0, reads_max: usize::MAX }
     }
 
-    /// Whether nothing is under way on any, nor waits.
+    /// Whether nothing is in flight or waiting on any disk.
     #[must_use]
     pub fn have_nothing_to_do(&self) -> bool {
         self.disks.iter().all(|disk| disk.has_nothing_to_do())
     }
 
-    /// Whether nothing is under way on any.
+    /// Whether nothing is in flight on any disk.
     pub fn are_idle(&self) -> bool {
         self.disks.iter().all(|disk| disk.is_idle())
     }
 
-    /// Begins threads that are missing for what may be under way. They end by themselves when the disks are stopped, or with this
-    /// process. Fewer are enough where there is no room for more.
+    /// Starts threads that are missing for the allowed reads in flight. They end by themselves when the disks are
+    /// stopped, or with this process. Fewer suffice if there is no room for more.
     fn begin(&mut self, disk: usize) {
         let wanted = (self.disks[disk].depth() >> self.halvings).min(self.reads_max.max(THREADS_MIN));
         for _ in self.threads[disk]..wanted {
@@ -61,7 +60,7 @@ impl Disks {
         self.threads[disk] = self.threads[disk].max(wanted);
     }
 
-    /// The same for all disks that have begun.
+    /// The same for all disks that have started.
     fn begin_more(&mut self) {
         for disk in 0..self.disks.len() {
             if self.threads[disk] > 0 {

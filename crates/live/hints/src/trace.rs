@@ -1,8 +1,9 @@
-//! The references of a command as the kernel traces them (`crate::page_trace`), in its order.
+//! The references of a command as the kernel traces them (`crate::page_trace`), in order.
 //!
-//! References to metadata, the pages of a block device, are not traced: `block_touch_buffer` shows the repeated ones only. Those that
-//! the command has to read itself are, as pages that come into the page cache: of the file system of devices, which has no device of its
-//! own. So are those of files that it waits for, has read ahead, or writes: long before the read is seen that waits for them.
+//! References to metadata, the pages of a block device, are not traced: `block_touch_buffer` shows only repeated ones.
+//! Those that the command itself has to read are visible as pages that enter the page cache, in the file system of
+//! block devices, which has no device of its own. The same is true of pages of files that the command waits for, reads
+//! ahead, or writes, long before the read that waits for them is visible.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use headstart_host::child::Switches;
 use headstart_host::PathError;
 use headstart_host::Roots;
 
-/// Pages that have been referenced: of a file, by device and inode, the first and the last.
+/// Referenced pages: the file, by device and inode, and the first and the last page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Device and inode.
@@ -21,7 +22,7 @@ pub struct Seen {
     pub first: u64,
     /// Last page.
     pub last: u64,
-    /// How that is known.
+    /// How the reference is known.
     pub by: By,
 }
 
@@ -30,11 +31,11 @@ pub struct Seen {
 pub enum By {
     /// A system call or a fault: the pages of a call are there.
     Use,
-    /// A fault has mapped those of the pages that are there, one at least.
+    /// A fault has mapped those of the pages that are there, at least one.
     Mapped,
-    /// It is a page of a device that the command has had to read for its file system.
+    /// A page of a device that the command had to read for its file system.
     Metadata,
-    /// The page comes into the page cache: something is read of that file, or written.
+    /// The page enters the page cache: something of that file is read or written.
     Coming,
 }
 
@@ -42,18 +43,18 @@ pub enum By {
 #[derive(Debug)]
 pub struct Trace {
     pages: PageTrace,
-    /// What has come of one look, of all processors.
+    /// Events of one look, from all processors.
     came: Vec<RawEvent>,
-    /// By task: the window that it has tried to map, and whether that was before the last look. Where the page that it needs is not there,
-    /// the fault says so next.
+    /// By task: the window that it has tried to map, and whether that was before the last look. If the page that it
+    /// needs is not there, a fault event follows.
     mapped: Vec<(u32, Seen, bool)>,
 }
 
 impl Trace {
-    /// One that follows nobody yet.
+    /// A trace that follows no process yet.
     ///
     /// # Errors
-    /// As [`PageTrace::new`].
+    /// See [`PageTrace::new`].
     pub fn new(roots: &Roots, patience: Duration) -> Result<Self, PathError> {
         Ok(Self { pages: PageTrace::new(roots, Purpose::Run, patience)?, came: Vec::new(), mapped: Vec::new() })
     }
@@ -63,31 +64,31 @@ impl Trace {
         self.pages.switches.take()
     }
 
-    /// As [`PageTrace::leave`].
+    /// See [`PageTrace::leave`].
     pub fn leave(self, is_last: bool) {
         self.pages.leave(is_last);
     }
 
-    /// From now on only uses are traced: nothing is held up any more for what comes into the page cache.
+    /// Traces only uses from now on: there is nothing left to suspend for pages that enter the page cache.
     pub fn uses_only(&self) {
         self.pages.uses_only();
     }
 
-    /// Gives `each` what has come since the last time, without waiting.
+    /// Calls `each` for what has come since the last time, without waiting.
     ///
     /// # Errors
-    /// As the system says.
+    /// From the system.
     pub fn take(&mut self, each: &mut dyn FnMut(Seen)) -> io::Result<()> {
         let Self { pages, came, mapped } = self;
         let taken = pages.take(|event| came.push(event));
-        // Each processor's are in order.
+        // The events of each processor are in order.
         came.sort_by_key(|event| event.time_ns);
         look(came.drain(..), mapped, each);
         taken
     }
 }
 
-/// Gives `each` what these events of one look say, with the windows of which it is known now that they were mapped.
+/// Calls `each` for the references in the events of one look, and for the windows that are now known to be mapped.
 fn look(came: impl Iterator<Item = RawEvent>, mapped: &mut Vec<(u32, Seen, bool)>, each: &mut dyn FnMut(Seen)) {
     for RawEvent { pid, raw, .. } in came {
         if let Some(at) = mapped.iter().position(|(task, ..)| *task == pid) {
@@ -111,16 +112,16 @@ fn look(came: impl Iterator<Item = RawEvent>, mapped: &mut Vec<(u32, Seen, bool)
     });
 }
 
-/// Whether the page that the task needs is one of the window, and was not there.
+/// Whether the task needs a page of the window that was not there.
 fn is_fault_in(raw: Raw, window: &Seen) -> bool {
     matches!(raw, Raw::Fault((device, inode), page)
         if (u64::from(device), inode) == window.file && (window.first..=window.last).contains(&page))
 }
 
-/// What an event says of references.
+/// The reference in an event.
 fn seen(raw: Raw) -> Option<Seen> {
     let ((device, inode), first, last, by) = match raw {
-        // File systems without a device of their own, that of all devices among them.
+        // File systems without a device of their own, including that of block devices.
         Raw::Add((device, inode), first, _) if device >> 20 == 0 => ((0, inode), first, first, By::Metadata),
         Raw::Add(inode, first, pages) => (inode, first, (first + pages).saturating_sub(1), By::Coming),
         Raw::Get(inode, first, last) => (inode, first, last, By::Use),
@@ -150,10 +151,10 @@ mod tests {
             look(events.iter().copied(), &mut mapped, &mut |each| seen.push((each.first, each.by)));
             seen
         };
-        // Another task's fault says nothing; one elsewhere says that the window was mapped.
+        // Another task's fault proves nothing; one elsewhere proves that the window was mapped.
         let events = [event(1, map(0)), event(2, fault(3)), event(1, fault(5)), event(1, map(0)), event(1, fault(40))];
         assert_eq!(looked(&events), [(3, By::Use), (5, By::Use), (0, By::Mapped), (40, By::Use)]);
-        // What is last may still be followed by its fault.
+        // A fault may still follow the last window.
         assert_eq!(looked(&[event(1, map(48)), event(2, map(64))]), []);
         assert_eq!(looked(&[event(1, fault(50))]), [(50, By::Use), (64, By::Mapped)]);
         assert_eq!(looked(&[]), []);
@@ -169,7 +170,7 @@ mod tests {
             (Raw::Add(inode, 3, 4), Some(Seen { file, first: 3, last: 6, by: By::Coming })),
             // The inode of a device has its number.
             (Raw::Add((5, 7 << 20), 3, 1), Some(Seen { file: (0, 7 << 20), first: 3, last: 3, by: By::Metadata })),
-            // Nothing is read of an empty file.
+            // A read of an empty file references nothing.
             (Raw::Get(inode, 1, 0), None),
             (Raw::Sleep, None),
             (Raw::Wake, None),

@@ -12,35 +12,36 @@ use rustc_hash::FxBuildHasher;
 use super::list::{HintList, PAGE_BYTES};
 use headstart_host::intervals::Intervals;
 
-/// Pages at most, 16 GiB of them: what comes later in a recording is left to demand.
+/// Maximum number of pages, 16 GiB: later pages of a recording are left to demand fetches.
 const PAGES_MAX: usize = 4 << 20;
-/// Pages that are read in order before the rest of the stretch is left to the kernel: 2 MiB, some windows of its read-ahead. A guess.
+/// Pages read in order after which the rest of the stretch is left to the kernel: 2 MiB, some windows of its
+/// read-ahead. A guess.
 const STRETCH_PAGES: u64 = 512;
 
 /// The pages, as blocks of the machine.
 #[derive(Debug)]
 pub struct Universe {
-    /// By block: its file, and which of the file's pages it is.
+    /// By block: its file, and its page in the file.
     places: Vec<(u32, u64)>,
     /// By file: its disk.
     disk_of_file: Vec<Disk>,
-    /// By block: what of the recorded run lies between its reference and the one before.
+    /// By block: the time of the recorded run between its reference and the one before.
     passed: Vec<Nanos>,
     blocks: hashbrown::HashMap<(u32, u64), Block, FxBuildHasher>,
     files: HashMap<(u64, u64), u32>,
     /// By file: its last page.
     last_pages: Vec<u64>,
-    /// By file: its pages are metadata.
+    /// By file: whether its pages are metadata.
     is_device: Vec<bool>,
     /// By file: the pages that are left to the kernel's read-ahead.
     left_to_kernel: Vec<Intervals<()>>,
-    /// Pages of the recording beyond the greatest number of blocks.
+    /// Pages of the recording beyond the maximum number of blocks.
     pub left_out: u64,
 }
 
 impl Universe {
-    /// The pages of `list`, whose files lie on the disks of `disk_of_file`. Of `in_order_left` disks, long stretches that are read in
-    /// order are left to the kernel: its read-ahead keeps a disk without an arm as busy, and costs less.
+    /// The pages of `list`, whose files lie on the disks of `disk_of_file`. On `in_order_left` disks, long sequential
+    /// stretches are left to the kernel: its read-ahead keeps a disk without an arm as busy, and costs less.
     #[must_use]
     pub fn new(list: &HintList, disk_of_file: Vec<Disk>, in_order_left: &[bool]) -> Self {
         let files = (0u32..).zip(&list.files).map(|(at, file)| (file.identity, at)).collect();
@@ -51,9 +52,9 @@ impl Universe {
         let left_to_kernel = vec![Intervals::default(); list.files.len()];
         let mut universe =
             Self { places, disk_of_file, passed, blocks, files, last_pages, is_device, left_to_kernel, left_out: 0 };
-        // A small recording may name many pages many times: what has been named is passed over as a whole.
+        // A small recording may name many pages many times: those already named are skipped as a whole.
         let mut named = vec![Intervals::default(); list.files.len()];
-        // By file, the end and the length of the stretch that is read in order.
+        // By file: the end and the length of the stretch that is read in order.
         let mut stretches = vec![(0, 0); list.files.len()];
         let mut until = Nanos::ZERO;
         for range in &list.ranges {
@@ -81,7 +82,7 @@ impl Universe {
                 }
             }
             if range.count > 1 {
-                // As one range, whatever there was within it.
+                // As one range, whatever was within it.
                 let named = &mut named[file];
                 named.remove(pages.clone());
                 named.insert(pages, ());
@@ -90,7 +91,7 @@ impl Universe {
         universe
     }
 
-    /// Whether it is a new page.
+    /// Adds a page. Returns whether it is new.
     fn add(&mut self, file: u32, page: u64, passed: Nanos) -> bool {
         if let Entry::Vacant(free) = self.blocks.entry((file, page)) {
             free.insert(Block(self.places.len() as u32));
@@ -101,31 +102,31 @@ impl Universe {
         false
     }
 
-    /// Whether hints name this page, and it is left to the kernel's read-ahead.
+    /// Whether this page is hinted, and left to the kernel's read-ahead.
     #[must_use]
     pub fn is_left_to_kernel(&self, file: u32, page: u64) -> bool {
         self.left_to_kernel[file as usize].within(page..page + 1).next().is_some()
     }
 
-    /// What of the recorded run lies between the reference to `block` and the one before.
+    /// The time of the recorded run between the reference to `block` and the one before.
     #[must_use]
     pub fn passed(&self, block: Block) -> Nanos {
         self.passed[block.index()]
     }
 
-    /// The file of that device and inode.
+    /// The file with this device and inode.
     #[must_use]
     pub fn file(&self, identity: (u64, u64)) -> Option<u32> {
         self.files.get(&identity).copied()
     }
 
-    /// The last page of a file, as large as it was when it was recorded.
+    /// The last page of a file, with its recorded size.
     #[must_use]
     pub fn last_page(&self, file: u32) -> u64 {
         self.last_pages[file as usize]
     }
 
-    /// Whether a block is metadata: references to it are not seen.
+    /// Whether a block is metadata, to which references are not visible.
     #[must_use]
     pub fn is_metadata(&self, block: Block) -> bool {
         self.is_device[self.places[block.index()].0 as usize]

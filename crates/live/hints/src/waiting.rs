@@ -1,24 +1,24 @@
-//! The reads that wait for a host that does them itself: a forecast, or a block server. The conductor orders them.
+//! The reads that wait for a host that does its own reading: a forecast, or a block server. The conductor orders them.
 
 use headstart_types::Block;
 
 use super::conductor::Queues;
 use super::queue::Queue;
 
-/// The queues of the disks that hints name.
+/// The queues of the hinted disks.
 pub struct Waiting {
     /// By disk.
     pub queues: Vec<Queue>,
-    /// Nothing is begun any more.
+    /// Nothing more is started.
     pub stopped: bool,
-    /// By hinted file: it is the device.
+    /// By hinted file: whether it is the device.
     is_device: Vec<bool>,
-    /// Pages that no hint names may be read with their neighbours.
+    /// Unhinted pages may be read along with their neighbours.
     reads_holes: bool,
 }
 
 impl Waiting {
-    /// By disk, whether it has an arm; by hinted file, whether it is the device.
+    /// `arms`: by disk, whether it has an arm; `is_device`: by hinted file, whether it is the device.
     #[must_use]
     pub fn new(arms: &[bool], is_device: Vec<bool>, reads_holes: bool) -> Self {
         Self { queues: arms.iter().map(|arm| Queue::new(*arm)).collect(), stopped: false, is_device, reads_holes }

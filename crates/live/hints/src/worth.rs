@@ -1,16 +1,21 @@
-//! Whether a command is helped at all: whether it would wait long enough for what hints name and is not in the page cache now.
+//! Whether a command is helped at all: whether it would wait long enough for hinted pages that are not in the page
+//! cache now.
 //!
-//! Start and end of a run, its trace and its threads take time from the command. What it can gain is a part of the time that it waits, so
-//! there has to be enough of that, whatever the hints are:
+//! The start and end of a run, its trace and its threads take time from the command. It can gain only a part of the
+//! time that it waits, so there must be enough of that, whatever the hints are:
 //!
-//! - A range of pages counts with what the recorded command has waited for it, unless it continues the one before it in its file and
-//!   has not waited for an arm: what is read in order, the kernel reads ahead, and a wait that is left is for the disk's rate.
-//! - One that was cached then counts with what a read takes, in a file of which nothing came from the device: in other files it had been
-//!   read ahead with what was waited for. Within [`READ_PAGES`] pages, and behind those, it counts once: the kernel reads ahead.
-//! - Of that counts the part that is not in the page cache now. [`SAMPLES`] ranges are looked at, and nothing is read for it: what the kernel
-//!   cannot open without a read is not cached.
-//! - Metadata counts no more than pages of files do: references to it are not seen, and nothing else would prove the hints right.
-//! - A command whose threads wait at the same time has reads enough under way for a disk without an arm, in an order of its own.
+//! - A range of pages counts with the recorded command's wait for it, unless it continues the previous range of its
+//!   file and has not waited for an arm: the kernel reads ahead of sequential reads, and any remaining wait is for the
+//!   disk's rate.
+//! - A range that was cached then counts with the time of a read, if nothing of its file came from the device: in other
+//!   files it had been read ahead with what was waited for. It counts once within [`READ_PAGES`] pages, and after
+//!   those: the kernel reads ahead.
+//! - Of this, only the part counts that is not in the page cache now. [`SAMPLES`] ranges are examined, without a read:
+//!   a file that the kernel cannot open without a read is not cached.
+//! - Metadata counts at most as much as pages of files: references to it are not visible, and nothing else would prove
+//!   the hints right.
+//! - A command whose threads wait at the same time keeps enough reads in flight for a disk without an arm, in an order
+//!   of its own.
 //!
 //! Cost: some 0.2 ms.
 
@@ -26,21 +31,21 @@ use super::disk::open_unchanged;
 use super::list::{arm_wait_ns, HintList, HintedFile, HintedRange, PAGE_BYTES};
 use super::system::{cached_pages, open_cached, Cached};
 
-/// What the command has to wait for at least. Start and end of a run that helps take some 10 ms; of what is waited for about the half is
-/// saved.
+/// The command's minimum wait. The start and end of a run that helps take some 10 ms; about half of the wait is saved.
 const WAIT_MIN: Duration = Duration::from_millis(30);
 /// The same as a share of the recorded time: following a command takes some 1 %.
 const WAIT_SHARE: f64 = 0.08;
-/// Without an arm: waits at a time from which on the command's own threads keep the disk busy.
+/// Without an arm: mean number of simultaneous waits above which the command's own threads keep the disk busy.
 const WAITS_AT_A_TIME: f64 = 1.5;
-/// Ranges that are looked at.
+/// The number of ranges examined.
 const SAMPLES: usize = 128;
-/// What a read takes that was cached when it was recorded. With an arm it takes longer, but nothing proves that
-/// there is one if nothing was waited for: virtual disks often say so.
+/// The time of a read that was cached in the recorded run. With an arm it takes longer, but nothing proves that there
+/// is one if nothing was waited for: virtual disks often claim so.
 const READ_NS: u64 = 200_000;
 const READ_PAGES: u64 = 32;
 
-/// Why a command with these hints is not helped, if so; by file its disk, and by disk whether it has an arm.
+/// Why a command with these hints is not helped, if it is not; `of_file`: by file, its disk; `arms`: by disk, whether
+/// it has an arm.
 #[must_use]
 pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<String> {
     let arm = |range: &HintedRange| arms[of_file[range.file as usize].index()];
@@ -106,7 +111,7 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
     })
 }
 
-/// The file, if it is the one that was recorded and may be cached.
+/// The file, if it is the recorded one and may be cached.
 fn open(hinted: &HintedFile) -> Cached {
     let Ok(path) = CString::new(hinted.path.as_os_str().as_bytes()) else { return Cached::Gone };
     open_cached(&path, |found| {
@@ -124,8 +129,8 @@ mod tests {
         HintedRange { file, count: 40, wait_ns: wait_ms * MS, hit, ..HintedRange::default() }
     }
 
-    /// What is said of a command of 600 ms with these ranges, of a file that is cached, one that is not known to be, a device, and a file
-    /// as the second of which pages came.
+    /// The verdict for a command of 600 ms with these ranges, of a cached file, a file not known to be cached, a
+    /// device, and a file like the second of which pages came.
     fn said(ranges: Vec<HintedRange>, arm: bool) -> Option<String> {
         let path = std::env::temp_dir().join(format!(
             "headstart-worth-{}-{:?}",
@@ -142,7 +147,7 @@ mod tests {
             mtime_ns: None,
             came_pages,
         };
-        // A name in proc is never opened without a look at the process.
+        // A name in proc is never opened without examining the process.
         let (unknown, device) = ("/proc/self/exe".as_ref(), "/dev/null".as_ref());
         let files = [(&*path, false, 0), (unknown, false, 0), (device, true, 0), (unknown, false, 1)];
         let files = files.map(|(path, is_device, came_pages)| file(path, is_device, came_pages)).into();
@@ -165,7 +170,7 @@ mod tests {
         };
         let waits = |ms: u64| Some(format!("it would wait for {ms} ms "));
         let shown = |said: Option<String>| said.map(|why| why[..why.find("for what").unwrap_or(0)].to_owned());
-        // 50 reads of other places, however often; of which one is left where the kernel reads ahead.
+        // 50 reads of different places, however often; one counts where the kernel reads ahead.
         let apart: Vec<u64> = (0..100).map(|at| at % 50 * 64).collect();
         assert_eq!(shown(said(1, &apart)), waits(10));
         assert_eq!(shown(said(1, &(0..9000).collect::<Vec<_>>())), waits(0));
@@ -184,7 +189,7 @@ mod tests {
         // Other places, and backwards.
         assert_eq!(waits(1, &mut (0..90).map(|at| at * 50), 1), None);
         assert_eq!(waits(1, &mut (0..90).map(|at| (90 - at) * 40), 1), None);
-        // As if each window of the read-ahead began with a seek: another file is read in turn.
+        // As if each window of the read-ahead started with a seek: another file is read in turn.
         assert_eq!(waits(1, &mut (0..9).map(|at| at * 40), 8), None);
     }
 

@@ -1,21 +1,22 @@
-//! From the kernel's events to reads: what was referenced, whether it was cached, and how long it took.
+//! Turns the kernel's events into reads: what was referenced, whether it was cached, and how long it took.
 //!
-//! The kernel says which pages a read needs (`get_pages`, after it has waited for them), which page a fault needs (`fault`,
-//! before it waits, and `map_pages` where it maps what is cached around), and which pages come into the cache (`add`). Pages that
-//! come are *fresh* until they are referenced: a reference to fresh pages is a miss. A task that sleeps without being
-//! interruptible waits for a device, if what it does before or after says so:
+//! The kernel reports the pages that a read needs (`get_pages`, after waiting for them), the page that a fault needs
+//! (`fault`, before waiting; and `map_pages`, when it maps cached pages around it), and the pages that enter the cache
+//! (`add`). New pages are *fresh* until they are referenced: a reference to fresh pages is a miss. A task in
+//! uninterruptible sleep waits for a device if its events before or after say so:
 //!
-//! - a fault, or metadata that came, and then sleep: the fault or the metadata waited;
-//! - sleep and then `get_pages` of fresh pages, or at once after the sleep: the read waited, since its pages began to come.
+//! - a fault, or metadata that came, followed by sleep: the fault or the metadata waited;
+//! - sleep followed by `get_pages` of fresh pages, or immediately by `get_pages`: the read waited, since its pages
+//!   began to come.
 //!
-//! A read of many pages shows itself again for each part of it, with the same last page; that is one read here. A second reference to
-//! the same pages right after the first, as by small reads, is left out.
+//! A read of many pages appears again for each part, with the same last page; it counts as one read. A second reference
+//! to the same pages right after the first, as by small reads, is omitted.
 //!
-//! `map_pages` names the whole window around a fault, cached or not (mm/filemap.c). Of the window count pages that came before, and pages
-//! that were cached from the start: those that never come, and are cached when the recording ends. A fault of a page that came in a large
-//! folio maps all of that.
+//! `map_pages` names the whole window around a fault, cached or not (mm/filemap.c). In the window count the pages that
+//! came before, and the pages cached from the start: those that never come, and are cached when the recording ends. A
+//! fault on a page of a large folio maps the whole folio.
 //!
-//! Cost: logarithmic in the ranges of pages. Memory: a read's 40 bytes, and the fresh ranges.
+//! Cost: logarithmic in the ranges of pages. Memory: 40 bytes per read, and the fresh ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,24 +25,24 @@ use headstart_trace::hints::{Read, ReadKind};
 
 use headstart_host::intervals::Intervals;
 
-/// How soon after a sleep a read of cached pages must come for the sleep to have been for them. A guess: what lies between is a
-/// few hundred instructions of the kernel.
+/// How soon after a sleep a read of cached pages must come for the sleep to count as its wait. A guess: between the two
+/// there are a few hundred instructions of the kernel.
 const SOON_NS: u64 = 100_000;
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// Pages come into the cache.
+    /// Pages enter the cache.
     Add { file: u32, first: u64, pages: u64 },
-    /// A read needs pages, and has them now.
+    /// A read needs pages, and has them by now.
     Get { file: u32, first: u64, last: u64 },
     /// A fault needs a page.
     Fault { file: u32, page: u64 },
-    /// A fault has mapped what is cached of these pages.
+    /// A fault has mapped the cached ones of these pages.
     Map { file: u32, first: u64, last: u64 },
     /// The task sleeps until a device or a lock wakes it.
     Sleep,
-    /// It goes on.
+    /// The task goes on.
     Wake,
 }
 
@@ -54,17 +55,17 @@ pub(super) struct Event {
     pub what: What,
 }
 
-/// What is known of a task.
+/// The state of a task.
 #[derive(Debug, Clone, Default)]
 struct Task {
     /// Its latest reference.
     last: Option<Last>,
     /// The read that further sleeps belong to: a fault, or metadata.
     open: Option<usize>,
-    /// When the first page came that no reference has needed yet, and of which file.
+    /// When the first page came that no reference has needed yet, and its file.
     coming: Option<(u64, u32)>,
     asleep_since: Option<u64>,
-    /// Its sleeps since the latest reference that are no one's yet: when they began, their sum, and when the last ended.
+    /// Its unassigned sleeps since the latest reference: the start, the sum, and the end of the last one.
     slept: Option<(u64, u64, u64)>,
 }
 
@@ -76,16 +77,16 @@ struct Last {
     file: u32,
     first: u64,
     last: u64,
-    /// How many reads are of this reference: of a window there may be several.
+    /// Number of reads of this reference; a window may have several.
     reads: usize,
 }
 
 /// The pages of a file.
 #[derive(Debug, Default)]
 struct Pages {
-    /// Those that came and were not needed yet: when, and by which task.
+    /// Pages that came and were not needed yet: when, and by which task.
     fresh: Intervals<(u64, u32)>,
-    /// All that came, and what of it came as one folio of several pages.
+    /// All pages that came, and those of them that came in a folio of several pages.
     came: Intervals<()>,
     folios: BTreeMap<u64, u64>,
     is_device: bool,
@@ -97,25 +98,25 @@ pub(super) struct Fold {
     reads: Vec<Read>,
     tasks: BTreeMap<u32, Task>,
     files: BTreeMap<u32, Pages>,
-    /// Reads of windows' pages that had not come.
+    /// Reads of pages of windows that had not come.
     unknown: Vec<usize>,
 }
 
 impl Fold {
-    /// Pages of that file are metadata.
+    /// Marks the pages of `file` as metadata.
     pub fn is_device(&mut self, file: u32) {
         self.files.entry(file).or_default().is_device = true;
     }
 
-    /// How many reads there are.
+    /// The number of reads.
     pub fn len(&self) -> usize {
         self.reads.len()
     }
 
-    /// Takes the next event. Those of one task come in order of time.
+    /// Handles the next event. Those of one task must come in order of time.
     pub fn take(&mut self, event: Event) {
         let Event { time_ns, task, what } = event;
-        // The kernel's filter by process passes over some switches to a followed task: what does something is awake.
+        // The kernel's filter by process misses some switches to a followed task; a task that does something is awake.
         if what != What::Sleep {
             self.wake(time_ns, task);
         }
@@ -143,7 +144,7 @@ impl Fold {
         pages.fresh.insert(range.clone(), (time_ns, task));
         let state = self.tasks.entry(task).or_default();
         match state.last {
-            // What a fault needs comes after it has said so.
+            // The page that a fault needs comes after the fault was reported.
             Some(last) if last.kind == ReadKind::Fault && last.file == file => {
                 state.open = Some(last.read);
                 if range.contains(&last.first) {
@@ -187,11 +188,11 @@ impl Fold {
     fn fault(&mut self, time_ns: u64, task: u32, file: u32, page: u64) {
         let state = self.tasks.entry(task).or_default();
         if let Some(last) = state.last.filter(|last| last.file == file) {
-            // It tries again after it has waited.
+            // It retries after waiting.
             if last.kind == ReadKind::Fault && last.first == page {
                 return;
             }
-            // Before, it has mapped pages around; they were touched by nothing yet.
+            // It has mapped the pages around before; none of them was touched yet.
             let around = last.kind == ReadKind::Map && (last.first..=last.last).contains(&page);
             if around && last.read + last.reads == self.reads.len() && self.reads[last.read..].iter().all(|it| it.hit) {
                 self.reads.truncate(last.read);
@@ -200,7 +201,8 @@ impl Fold {
         }
         let pages = self.files.entry(file).or_default();
         let miss = pages.fresh.remove(page..page + 1);
-        // A page that is there is mapped with its whole folio (finish_fault of mm/memory.c, since Linux 6.16): no fault tells of the others.
+        // A present page is mapped with its whole folio (finish_fault of mm/memory.c, since Linux 6.16): the other
+        // pages cause no fault.
         let folio = pages.folios.range(..=page).next_back().filter(|(_, end)| **end > page);
         let folio = folio.map(|(first, end)| *first..*end).filter(|folio| pages.fresh.remove(folio.clone()));
         self.push(time_ns, 0, task, (file, page, page), ReadKind::Fault, !miss);
@@ -213,7 +215,7 @@ impl Fold {
         let window = first..last.saturating_add(1);
         let pages = self.files.entry(file).or_default();
         let before = self.tasks.get(&task).and_then(|state| state.last);
-        // What it has waited for is known.
+        // What the fault waited for is known.
         let is_known = |range: &Range<u64>| {
             let fault = before.filter(|before| before.kind == ReadKind::Fault && before.file == file);
             fault.is_some_and(|fault| *range == (fault.first..fault.first + 1))
@@ -265,14 +267,15 @@ impl Fold {
         state.last = Some(last);
     }
 
-    /// All reads by time, and what came and was never needed. `cached`: which of these pages of a file are cached now.
+    /// All reads by time, and pages that came and were never needed. `cached`: which of these pages of a file are
+    /// cached now.
     pub fn finish(mut self, mut cached: impl FnMut(u32, Range<u64>) -> Vec<Range<u64>>) -> Vec<Read> {
         for at in std::mem::take(&mut self.unknown) {
             let window = &mut self.reads[at];
             let (time_ns, task, file) = (window.time_ns, window.process, window.file);
             let range = window.start..window.end();
             window.pages = 0;
-            // What comes later was not cached then.
+            // Pages that come later were not cached then.
             let mut there = Intervals::default();
             cached(file, range.clone()).into_iter().for_each(|cached| there.insert(cached, ()));
             let came = self.files.get(&file).into_iter().flat_map(|pages| pages.came.within(range.clone()));
@@ -287,7 +290,7 @@ impl Fold {
             }
         }
         self.reads.retain(|read| read.pages > 0);
-        // The parts of a window are together, in order of pages.
+        // The parts of a window stay together, in page order.
         self.reads.sort_by_key(|read| (read.time_ns, (read.kind == ReadKind::Map).then_some((read.file, read.start))));
         self.reads.dedup_by(|next, read| {
             let is_part =
@@ -312,7 +315,7 @@ mod tests {
     use super::What::{Add, Fault, Get, Map, Sleep, Wake};
     use super::*;
 
-    /// Reads as (kind, file, first page, pages, hit, time, wait), of events of one task, 10 ns apart.
+    /// Reads as (kind, file, first page, pages, hit, time, wait), from events of one task, 10 ns apart.
     fn folded(events: &[What]) -> Vec<(ReadKind, u32, u64, u32, bool, u64, u64)> {
         let mut fold = Fold::default();
         fold.is_device(9);
@@ -361,7 +364,8 @@ mod tests {
 
     #[test]
     fn a_fault_waits_after_it_has_said_so() {
-        // It maps what is cached around, faults, reads around, sleeps, and tries again: then all around is mapped.
+        // The task maps the cached pages around, faults, reads around, sleeps, and retries: then it maps all pages
+        // around.
         let window = Map { file: 1, first: 0, last: 15 };
         let fault = Fault { file: 1, page: 5 };
         let seen = folded(&[window, fault, add(0, 32), Sleep, Wake, window, Fault { file: 1, page: 20 }]);
@@ -397,11 +401,12 @@ mod tests {
         let fault = |page| Fault { file: 1, page };
         let seen = folded(&[fault(5), add(4, 4), window]);
         assert_eq!(seen, [(FAULT, 1, 5, 1, false, 10, 0), (Mapped, 1, 4, 4, false, 30, 0)]);
-        // Without read-ahead: one page each, which is known when it is mapped, and the ones before are mapped again.
+        // Without read-ahead: one page each, which counts when it is mapped, and the earlier ones are mapped again.
         let seen = folded(&[window, fault(5), add(5, 1), window, window, fault(9), add(9, 1), window]);
         let expected = [(FAULT, 1, 5, 1, false, 20, 0), (FAULT, 1, 9, 1, false, 60, 0), (Mapped, 1, 5, 1, true, 80, 0)];
         assert_eq!(seen, expected);
-        // 2 to 4 and 8 were cached, 7 to 9 are now: 7 came behind the last window. Pages that came and that were cached are told apart.
+        // 2 to 4 and 8 were cached, 7 to 9 are now: 7 came after the last window. Pages that came and pages that were
+        // cached are separate reads.
         let mut fold = Fold::default();
         let events = [window, add(0, 2), window, window, add(7, 1), get(7, 7)];
         for (time_ns, what) in (0..).step_by(10).zip(events) {
@@ -418,7 +423,7 @@ mod tests {
         let expected = [
             &cached(0, 2)[..],
             &[(20, Mapped, 0, 2, false), (20, Mapped, 2, 3, true), (20, Mapped, 8, 2, true)],
-            // Cached and come by now: one.
+            // Cached, and come by now: one page.
             &cached(30, 0),
             &[(40, READ, 7, 1, false)],
         ];

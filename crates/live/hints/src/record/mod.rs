@@ -1,15 +1,15 @@
 //! Records what a command reads: every page that it and its children need from the page cache, in order.
 //!
-//! The kernel tells: an instance of tracefs of one's own, with the tracepoints of the page cache and of task switches,
-//! limited to the command's processes, which `fork` adds to. Nothing of the command is changed; it is not stopped at any
-//! system call. This process reads the kernel's buffers, in their binary form, when one is half full, and every now and then.
+//! The source is a private tracefs instance, with the tracepoints of the page cache and of task switches, limited to
+//! the command's processes, to which `fork` adds. The command is not changed or stopped at any system call. This
+//! process reads the kernel's buffers, in binary form, when one is half full, and periodically.
 //!
 //! - `crate::page_trace`: the kernel's trace;
 //! - `fold.rs`: from events to reads, hits and waits; `intervals.rs`: ranges of pages;
 //! - `places.rs`: from inodes to files.
 //!
-//! Not seen: pages that threads of the kernel read on behalf of the command (io_uring's workers and pollers), and accesses to
-//! mapped pages that need no fault.
+//! Not visible: pages that kernel threads read on behalf of the command (io_uring's workers and pollers), and accesses
+//! to mapped pages without a fault.
 
 mod fold;
 mod places;
@@ -38,19 +38,21 @@ use headstart_host::tracefs::sweep_beside;
 use headstart_host::PathError;
 use headstart_host::Roots;
 
-/// The kernel's buffer for each processor: a command that reads cached pages as fast as it can fills it in a tenth of a second.
+/// The kernel's buffer per processor: a command that reads cached pages as fast as possible fills it in a tenth of a
+/// second.
 pub const BUFFER_KIB: u64 = 4096;
-/// How often buffers are read that are not half full: what the recorder does takes time from the command. While there are files without a
-/// path, processes are looked at before they end.
+/// How often buffers are read that are not half full: the recorder takes time from the command. While there are files
+/// without a path, processes are examined before they end.
 const PAUSE_MS: i32 = 10;
 const PAUSE_GROWTH: i32 = 4;
 const PAUSE_MAX_MS: i32 = 250;
-/// How long a command waits for the kernel to remove another trace.
+/// Maximum wait for the kernel to remove another trace.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Where the kernel is told to drop what it caches.
+/// The file through which the kernel drops its caches.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// How long file systems are walked for files without a path. A guess at what a user waits for: some million files.
+/// Maximum time for searching file systems for files without a path. A guess at what a user accepts: some million
+/// files.
 pub const WALK_MAX: Duration = Duration::from_secs(30);
 
 /// What to record, and how.
@@ -60,13 +62,14 @@ pub struct Settings {
     pub roots: Roots,
     /// The program and its arguments; at least the program.
     pub command: Vec<OsString>,
-    /// Whether to drop the page cache, and the caches of names and inodes, before.
+    /// Whether to drop the page cache and the caches of names and inodes first.
     pub cold: bool,
-    /// The kernel's buffer for each processor; [`BUFFER_KIB`] unless it is too small.
+    /// The kernel's buffer per processor; [`BUFFER_KIB`] unless that is too small.
     pub buffer_kib: u64,
-    /// How long file systems are walked for files that the kernel does not name; [`WALK_MAX`] unless someone waits.
+    /// Maximum time for searching file systems for files that the kernel does not name; [`WALK_MAX`] unless a user
+    /// waits.
     pub walk_max: Duration,
-    /// The recording ends after so long, or with the command.
+    /// The recording ends after this time, or with the command.
     pub elapsed_max: Option<Duration>,
 }
 
@@ -120,11 +123,11 @@ pub struct Summary {
     pub lost_events: u64,
 }
 
-/// A command that was recorded, and that may still run.
+/// A recorded command, which may still be running.
 pub struct Recorded {
     /// What it has read.
     pub recording: Recording,
-    /// Why the recording ended before its time.
+    /// Why the recording ended early.
     pub failed: Option<PathError>,
     child: Started,
     status: Option<Status>,
@@ -135,12 +138,12 @@ impl Recorded {
     /// Waits for the end of the command.
     ///
     /// # Errors
-    /// As the system says.
+    /// From the system.
     pub fn wait(&mut self) -> io::Result<Status> {
         self.status.map_or_else(|| self.child.wait(), Ok)
     }
 
-    /// From the start of the command to its end, or to now.
+    /// From the start of the command to its end, or until now.
     #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
         let now = || now_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(self.origin_ns);
@@ -148,11 +151,11 @@ impl Recorded {
     }
 }
 
-/// Runs the command and records it until it ends. `started` is told the number of its process; `between` is called several
-/// times a second, and ends the recording, not the command, by returning false.
+/// Runs the command and records it until it ends. Passes the process id to `started`. Calls `between` several times a
+/// second; if it returns false, the recording ends, not the command.
 ///
 /// # Errors
-/// Root or a tracefs is missing, caches cannot be dropped, or the command cannot be started. Then nothing has run.
+/// Root or a tracefs is missing, caches cannot be dropped, or the command cannot be started. Nothing has run then.
 pub fn record(
     settings: &Settings,
     started: impl FnOnce(u32),
@@ -168,10 +171,11 @@ fn failed(settings: &Settings, error: &io::Error) -> PathError {
     PathError::new(&settings.roots.tracing, system_says(error), "a tracefs that stays")
 }
 
-/// As [`record`], but returns when the recording ends, which may be before the command does: its exit status is then 0 in the recording.
+/// Like [`record`], but returns when the recording ends, possibly before the command: the exit status is 0 in the
+/// recording then.
 ///
 /// # Errors
-/// As [`record`].
+/// See [`record`].
 pub fn begin(
     settings: &Settings,
     started: impl FnOnce(u32),
@@ -193,7 +197,7 @@ pub fn begin(
     sweep_beside(&settings.roots);
     started(child.id());
     let ended = recorder.follow(&child, &mut instance, settings.elapsed_max, &mut between);
-    // What has been seen is looked at behind the end of the command, which is not slower for it.
+    // The events are processed after the command has ended, so that they do not slow it down.
     let ended_at = ended.as_ref().ok().copied().flatten();
     let elapsed_ns = ended_at.unwrap_or_else(|| now_ns(ClockId::CLOCK_MONOTONIC)).saturating_sub(origin_ns);
     let status = ended_at.and_then(|_| child.wait().ok());
@@ -214,22 +218,22 @@ pub fn begin(
     Ok(Recorded { recording, failed: ended.err().map(|error| failed(settings, &error)), child, status, origin_ns })
 }
 
-/// Drops what the kernel has cached of all file systems.
+/// Drops the kernel's caches of all file systems.
 ///
 /// # Errors
-/// Only root may.
+/// The process is not root.
 pub(crate) fn drop_caches() -> Result<(), PathError> {
     nix::unistd::sync();
     let refused = |error: io::Error| PathError::new(DROP_CACHES.as_ref(), system_says(&error), "root, for --cold");
     fs::write(DROP_CACHES, "3").map_err(refused)
 }
 
-/// What a clock shows; that of the trace, `mono`, is the monotonic one.
+/// The time of a clock; the trace's clock, `mono`, is the monotonic one.
 fn now_ns(clock: ClockId) -> u64 {
     clock_gettime(clock).map_or(0, |now| Duration::from(now).as_nanos() as u64)
 }
 
-/// What is known of an inode.
+/// The known identity of an inode.
 #[derive(Debug, Clone, Copy)]
 enum Known {
     Nowhere,
@@ -245,7 +249,7 @@ struct Recorder {
     files: Vec<RecordedFile>,
     tasks: BTreeMap<u32, u32>,
     processes: Vec<RecordedProcess>,
-    /// Events whose turn has not come: another processor may have earlier ones.
+    /// Events that must wait: another processor may have earlier ones.
     waiting: VecDeque<RawEvent>,
 }
 
@@ -265,7 +269,7 @@ impl Recorder {
         }
     }
 
-    /// Until the command has ended, or the recording is long enough. When it has ended.
+    /// Runs until the command has ended, or the recording is long enough. Returns when the command ended.
     fn follow(
         &mut self,
         child: &Started,
@@ -289,7 +293,8 @@ impl Recorder {
         }
     }
 
-    /// Takes what has happened up to `now_ns`: by then every processor has shown it. Whether the paths of all files are known that were new.
+    /// Handles the events up to `now_ns`, which all processors have delivered. Returns whether the paths of all new
+    /// files are known.
     fn look(&mut self, instance: &mut PageTrace, now_ns: u64) -> io::Result<bool> {
         let waiting = &mut self.waiting;
         instance.take(|event| waiting.push_back(event))?;
@@ -318,7 +323,7 @@ impl Recorder {
         let Some(what) = what else { return };
         let task = match self.tasks.get(&event.pid) {
             Some(task) => *task,
-            // Of switches to tasks that have read nothing, and may be anyone's.
+            // Switches to tasks that have read nothing, and may belong to another program.
             None if event.name.is_some() => return,
             None => {
                 let task = self.processes.len() as u32;
@@ -373,7 +378,7 @@ impl Recorder {
             file.map_or_else(Vec::new, |file| cached(file, pages, page_bytes))
         });
         let mut recording = Recording { about, processes: self.processes, files: self.files, reads };
-        // Programs read with buffers that are larger than files.
+        // Programs read with buffers larger than the file.
         let sizes: Vec<u64> = recording.files.iter().map(|file| file.size_bytes).collect();
         recording.cut(&sizes);
         compact(recording)
@@ -390,7 +395,7 @@ fn cached(file: &File, pages: Range<u64>, page_bytes: u64) -> Vec<Range<u64>> {
     }
 }
 
-/// Leaves out files and processes without reads; those that stay are in order of their first.
+/// Omits files and processes without reads; the others are ordered by their first read.
 fn compact(recording: Recording) -> Recording {
     let Recording { about, processes, files, mut reads } = recording;
     let mut take = |of: fn(&mut Read) -> &mut u32| {

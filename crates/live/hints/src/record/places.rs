@@ -1,15 +1,16 @@
-//! Which file an inode is: the kernel's events name the file system's device and the inode's number.
+//! Identifies the file of an inode: the kernel's events give the file system's device and the inode number.
 //!
-//! 1. The kernel itself: a file handle made of the inode's number opens the file through the cache of names, where a file in use
-//!    is (`open_by_handle_at(2)`). It costs the command nothing and reads nothing. ext2 to ext4 and f2fs take a handle without the
-//!    generation of the inode; other file systems do not.
-//! 2. What the command's processes have open and mapped, while they run: `/proc/PID/{exe,fd,map_files}`.
-//! 3. What is left is looked for by walking the file system after the command, for a limited time.
+//! 1. The kernel: a file handle made from the inode number opens the file through the cache of names, which holds files
+//!    in use (`open_by_handle_at(2)`). This costs the command nothing and reads nothing. ext2 to ext4 and f2fs accept a
+//!    handle without the generation of the inode; other file systems do not.
+//! 2. Files that the command's processes have open or mapped, while they run: `/proc/PID/{exe,fd,map_files}`.
+//! 3. The rest is searched for by walking the file system after the command, for a limited time.
 //!
-//! On overlayfs, as containers have it, events name the disk of the layer below, which the container does not see mounted, and `stat(2)`
-//! names a device that is none. The inode's number is the same, but for a file that has been copied up.
+//! On overlayfs, as in containers, events name the disk of the lower layer, which is not mounted visibly in the
+//! container, and `stat(2)` returns a device that does not exist. The inode number is the same, except for a file that
+//! was copied up.
 //!
-//! Files of file systems in memory are left out: no device holds them.
+//! Files of in-memory file systems are omitted: no device holds them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -23,7 +24,7 @@ use headstart_types::open_regular;
 
 use crate::page_trace::Inode;
 
-/// File systems that hold their files in memory, or make them up.
+/// File systems that keep their files in memory, or generate them.
 const IN_MEMORY: [&str; 7] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "proc", "sysfs", "tracefs"];
 
 /// A mounted file system.
@@ -31,7 +32,7 @@ const IN_MEMORY: [&str; 7] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "proc",
 struct Mount {
     path: PathBuf,
     kind: String,
-    /// Of this mount, for file handles.
+    /// The root of this mount, for file handles.
     root: Option<File>,
 }
 
@@ -40,17 +41,17 @@ struct Mount {
 pub(super) struct Places {
     mounts: BTreeMap<u32, Mount>,
     devices: BTreeSet<u64>,
-    /// Devices that are mounted as overlayfs.
+    /// Devices mounted as overlayfs.
     overlays: Vec<u32>,
     page_bytes: u64,
 }
 
-/// What an inode is.
+/// The file of an inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     /// In memory: not recorded.
     Nowhere,
-    /// A file whose path is not known yet has an empty one.
+    /// A file; its path is empty if it is not known yet.
     Found(RecordedFile),
 }
 
@@ -60,7 +61,7 @@ impl Places {
         let mut mounts: BTreeMap<u32, Mount> = BTreeMap::new();
         for line in text.lines() {
             let Some((device, whole, mount)) = mount(line) else { continue };
-            // The whole file system rather than a part of it that is bound elsewhere.
+            // Prefers the mount of the whole file system to bind mounts of a part of it.
             if whole || !mounts.contains_key(&device) {
                 mounts.insert(device, mount);
             }
@@ -76,11 +77,11 @@ impl Places {
         Self { mounts, devices, overlays, page_bytes }
     }
 
-    /// What that inode is.
+    /// Identifies an inode.
     pub fn find(&self, inode: Inode) -> Place {
         let (device, number) = inode;
         let Some(mount) = self.mounts.get(&device) else {
-            // The file system of block devices is mounted nowhere; its inodes have the devices' numbers.
+            // The file system of block devices is not mounted anywhere; its inode numbers are the device numbers.
             if device >> 20 == 0 && self.devices.contains(&number) {
                 return Place::Found(self.block_device(number as u32));
             }
@@ -111,7 +112,7 @@ impl Places {
         }
     }
 
-    /// Looks for files without a path in what `pids` have open.
+    /// Searches the open files of `pids` for files without a path.
     pub fn look_at_processes(&self, pids: &[u32], files: &mut [RecordedFile]) {
         let mut wanted = wanted(files);
         for pid in pids {
@@ -130,7 +131,7 @@ impl Places {
         }
     }
 
-    /// Walks the file systems of files without a path, for so long.
+    /// Walks the file systems of files without a path, for at most `at_most`.
     #[allow(clippy::disallowed_methods)] // A limit on work that decides nothing.
     pub fn walk(&self, files: &mut [RecordedFile], at_most: Duration) {
         let begun = Instant::now();
@@ -163,27 +164,27 @@ fn wanted(files: &[RecordedFile]) -> BTreeMap<(u64, u32), usize> {
     without.map(|(at, file)| ((file.inode, file.major << 20 | file.minor), at)).collect()
 }
 
-/// Which of `wanted` that is; it is wanted no longer.
+/// The index of the file in `wanted`, which is removed from it.
 fn take(wanted: &mut BTreeMap<(u64, u32), usize>, found: &fs::Metadata) -> Option<usize> {
     let mut alike = wanted.range((found.ino(), 0)..=(found.ino(), u32::MAX)).map(|(key, _)| *key);
     let key = alike.find(|(number, device)| is(found, (*device, *number)))?;
     wanted.remove(&key)
 }
 
-/// Whether that is the inode that events name so: on overlayfs it is one of a disk below.
+/// Whether events name `found` by this inode: on overlayfs the device is that of a lower disk.
 fn is(found: &fs::Metadata, inode: Inode) -> bool {
     let (device, number) = identity(found);
     let is_disk = |device: u32| device >> 20 != 0;
     number == inode.1 && (device == inode.0 || (!is_disk(device) && is_disk(inode.0)))
 }
 
-/// As events name it.
+/// The name of the inode in events.
 fn identity(found: &fs::Metadata) -> Inode {
     let device = found.dev();
     (libc::major(device) << 20 | libc::minor(device), found.ino())
 }
 
-/// The file at `path`, if it is that inode; else one without a path.
+/// The file at `path`, if it has this inode; otherwise a file without a path.
 fn described(inode: Inode, path: PathBuf) -> RecordedFile {
     let found = fs::symlink_metadata(&path).ok().filter(|found| is(found, inode));
     let mut file = RecordedFile {
@@ -208,7 +209,7 @@ fn refresh(file: &mut RecordedFile, found: &fs::Metadata) {
     file.mtime_ns = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
 }
 
-/// Takes sizes and times as they are now. A file that has gone, or is another one now, keeps what it had.
+/// Updates sizes and times. A file that is gone or was replaced keeps its old ones.
 pub(super) fn refresh_all(files: &mut [RecordedFile]) {
     for file in files.iter_mut().filter(|file| file.kind != FileKind::Device && !file.path.as_os_str().is_empty()) {
         let inode = (file.major << 20 | file.minor, file.inode);
@@ -218,14 +219,14 @@ pub(super) fn refresh_all(files: &mut [RecordedFile]) {
     }
 }
 
-/// Opens a file whose path is known and that is still the same inode.
+/// Opens a file whose path is known and that still has the same inode.
 pub(super) fn open(file: &RecordedFile) -> Option<File> {
     let opened = open_regular(&file.path).ok()?;
     let found = opened.metadata().ok()?;
     is(&found, (file.major << 20 | file.minor, file.inode)).then_some(opened)
 }
 
-/// Device, whether it is mounted from its root, and the mount, of a line of mountinfo (proc(5)).
+/// Parses a line of mountinfo (proc(5)): the device, whether its root is mounted, and the mount.
 fn mount(line: &str) -> Option<(u32, bool, Mount)> {
     let (before, after) = line.split_once(" - ")?;
     let mut fields = before.split(' ').skip(2);
@@ -234,20 +235,20 @@ fn mount(line: &str) -> Option<(u32, bool, Mount)> {
     Some((device, root == "/", Mount { path: unescaped(path).into(), kind, root: None }))
 }
 
-/// Spaces and the like stand as octal numbers.
+/// Replaces the octal escapes of spaces and the like.
 fn unescaped(path: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
         .fold(path.to_owned(), |path, (octal, text)| path.replace(octal, text))
 }
 
-/// A device number "8:1" as the kernel packs it.
+/// A device number "8:1", packed as by the kernel.
 fn packed(text: &str) -> Option<u32> {
     let (major, minor) = text.split_once(':')?;
     Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
 }
 
-/// The path of an inode that is in use.
+/// The path of an inode in use.
 #[allow(unsafe_code)]
 fn by_handle(mount: &File, inode: u64) -> Option<PathBuf> {
     /// `struct file_handle` of open_by_handle_at(2), with a handle of the kind FILEID_INO32_GEN (include/linux/exportfs.h).
@@ -259,12 +260,12 @@ fn by_handle(mount: &File, inode: u64) -> Option<PathBuf> {
         generation: u32,
     }
     let handle = Handle { bytes: 8, kind: 1, inode: u32::try_from(inode).ok()?, generation: 0 };
-    // SAFETY: the handle has as many bytes behind its head as it says, and lives as long as the call.
+    // SAFETY: the handle has as many bytes after its header as it states, and outlives the call.
     let opened = unsafe {
         libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), &handle, libc::O_PATH | libc::O_CLOEXEC)
     };
     let opened = i32::try_from(opened).ok().filter(|opened| *opened >= 0)?;
-    // SAFETY: it was just opened and is no one else's.
+    // SAFETY: it was just opened, and nothing else owns it.
     let opened = unsafe { File::from_raw_fd(opened) };
     let path = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()?;
     path.is_absolute().then_some(path)
