@@ -47,7 +47,6 @@ const ELSEWHERE_MAX: usize = 1 << 16;
 
 /// Where orders go: one queue per disk.
 pub trait Queues {
-    /// The number of disks.
     fn disks(&self) -> usize;
 
     /// Orders reads: blocks, their files and pages.
@@ -71,9 +70,7 @@ pub trait Queues {
 
 /// The machine, and what has been observed of the command and the disks.
 pub struct Conductor<Q> {
-    /// The machine.
     pub machine: Machine,
-    /// The disks.
     pub queues: Q,
     /// Why prefetching has stopped, if it has.
     pub stopped: Option<&'static str>,
@@ -276,8 +273,7 @@ impl<Q: Queues> Conductor<Q> {
             if late == before {
                 return late;
             }
-            // They must not count as prefetched when they are observed. What is ordered in their place may be among
-            // them.
+            // They must not count as prefetched when observed. What is ordered in their place may include them.
             self.turn(now);
         }
     }

@@ -1,4 +1,4 @@
-//! Forecasts of recordings that are made up here, on devices whose times can be worked out.
+//! Forecasts of synthetic recordings, on devices whose times can be worked out by hand.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +17,7 @@ const PAGE: u64 = 4096;
 const MS: u64 = 1_000_000;
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A folder with one file, which has no place of its own: it is sparse.
+/// A folder with one sparse file, which has no place on the device.
 struct Sparse(PathBuf);
 
 impl Sparse {
@@ -73,7 +73,7 @@ fn recording(file: &Sparse, reads: Vec<Read>, elapsed_ns: u64) -> Recording {
     }
 }
 
-/// A device on which each request takes so long.
+/// A device on which each request takes `fetch_ns`.
 fn uniform(fetch_ns: u64) -> Settings {
     let keys: Table = format!("fetch_time = \"{fetch_ns}ns\"").parse().expect("a table");
     Settings {
@@ -102,7 +102,7 @@ fn think_times_and_requests_by_hand() {
     let found = forecast_of(&recording(&file, reads, 24 * MS), &uniform(2 * MS));
     assert_eq!((found.compute_ns, found.plain.elapsed_ns, found.plain.requests), (6 * MS, 10 * MS, 2));
     assert_eq!(found.demand.elapsed_ns, 10 * MS);
-    // Both prefetched from the start, one after the other: the first comes 1 ms late.
+    // Both are prefetched from the start, one after the other: the first comes 1 ms late.
     assert_eq!(found.rows[0].elapsed_ns, 7 * MS);
     assert_eq!((found.rows[0].used_bytes, found.rows[0].wasted_bytes), (2 * PAGE, 0));
     let best = found.recommendation.expect("it saves 30 %");
@@ -118,11 +118,11 @@ fn the_kernel_reads_around_a_fault_and_ahead_of_reads() {
     let found = forecast_of(&recording(&file, faults, 4 * MS), &uniform(2 * MS));
     assert_eq!((found.plain.requests, found.plain.elapsed_ns, found.plain.read_bytes), (2, 8 * MS, 48 * PAGE));
     assert_eq!((found.demand.requests, found.demand.elapsed_ns), (4, 12 * MS));
-    // What is mapped needs nothing if it is there, and else one page of it was touched.
+    // A mapped window needs no read if its pages are there; otherwise one page of it was touched.
     let maps =
         vec![fault(MS, 100), read(2 * MS, 0, 0, 96, 16, ReadKind::Map), read(3 * MS, 0, 0, 500, 4, ReadKind::Map)];
     assert_eq!(forecast_of(&recording(&file, maps, 3 * MS), &uniform(2 * MS)).plain.requests, 2);
-    // 256 pages from the start, one after another: far fewer requests than pages, and the reader is ahead of none.
+    // 256 pages from the start, in order: far fewer requests than pages, and the reader is never ahead of them.
     let pages = (0..256).map(|page| read(page * MS, 0, 0, page, 1, ReadKind::Read)).collect();
     let found = forecast_of(&recording(&file, pages, 256 * MS), &uniform(2 * MS));
     assert!(found.plain.requests < 16 && found.plain.elapsed_ns < 262 * MS, "{:?}", found.plain);
@@ -131,7 +131,8 @@ fn the_kernel_reads_around_a_fault_and_ahead_of_reads() {
 
 #[test]
 fn threads_begin_and_end_with_what_they_depend_on() {
-    // The first thread reads for 5 ms; the second begins 1 ms later, reads for 5 ms; the first goes on 1 ms after that.
+    // The first thread reads for 5 ms; the second starts 1 ms later and reads for 5 ms; the first goes on 1 ms after
+    // that.
     let file = Sparse::new(1000);
     let reads = vec![
         read(0, 5 * MS, 0, 100, 1, ReadKind::Read),
@@ -144,7 +145,8 @@ fn threads_begin_and_end_with_what_they_depend_on() {
 
 #[test]
 fn a_thread_that_goes_on_after_the_reads_of_another_one_has_waited_for_it() {
-    // The first thread reads, and goes on 0.5 ms after ten reads of the second; that one thinks 1 ms before each, and 1 ms once more.
+    // The first thread reads, and goes on 0.5 ms after ten reads of the second, which thinks 1 ms before each, and 1 ms
+    // at the end.
     let file = Sparse::new(10_000);
     let elapsed_ms = |goes_on_ns: u64, wait_ns: u64| {
         let server = (0..10).map(|at| read((6 + 10 * at) * MS, wait_ns, 1, 300 + 100 * at, 1, ReadKind::Read));
@@ -156,9 +158,10 @@ fn a_thread_that_goes_on_after_the_reads_of_another_one_has_waited_for_it() {
         let found = forecast_of(&recording(&file, reads, goes_on_ns + 3 * MS), &uniform(MS));
         found.plain.elapsed_ns as f64 / MS as f64
     };
-    // Twelve reads of 1 ms, ten thoughts of 1 ms, and 0.5 ms; the second thread thinks for 2.5 ms, in place of which it might wait.
+    // Twelve reads of 1 ms, ten thoughts of 1 ms, and 0.5 ms; the second thread thinks for 2.5 ms, during which it
+    // might wait.
     assert!((elapsed_ms(105 * MS + MS / 2, 9 * MS) - (1.0 + 20.0 + 2.5 + 1.0)).abs() < 1e-6);
-    // A thread that goes on later, or beside one that thinks itself, has thought all the time.
+    // A thread that goes on later, or beside one that itself thinks, has thought all the time.
     assert!((elapsed_ms(107 * MS, 9 * MS) - (1.0 + 102.0 + 1.0 + 1.0)).abs() < 1.1);
     assert!((elapsed_ms(97 * MS, MS) - (1.0 + 92.0 + 1.0 + 1.0)).abs() < 1.1);
 }
@@ -178,7 +181,8 @@ fn what_is_there_already_costs_nothing() {
 
 #[test]
 fn what_other_disks_had_cached_is_there() {
-    // A warm recording: of the disk that was waited for everything is taken to be absent, of the other one what was.
+    // A warm recording: on the disk that was waited for, everything is assumed to be absent; on the other one, what was
+    // absent.
     let file = Sparse::new(1000);
     let requests = |is_cold, hits: [bool; 2]| {
         let page = |at: usize, wait_ns| Read {
@@ -249,7 +253,7 @@ proptest! {
         let budgets = vec![256 << 10, 1 << 20, 16 << 20];
         let settings = Settings { budgets, ..uniform(slow * 200_000) };
         let found = forecast_of(&recorded, &settings);
-        // Everything cached: thinking, and nothing else.
+        // With everything cached, there is only thinking.
         let cached = forecast_of(&recorded, &Settings { cached: true, ..settings.clone() });
         prop_assert_eq!(cached.compute_ns, time);
         prop_assert_eq!((cached.plain.elapsed_ns, cached.plain.requests), (time, 0));
@@ -257,7 +261,7 @@ proptest! {
         // Nothing is below the bound.
         let all = || found.rows.iter().chain([&found.plain, &found.demand]);
         prop_assert!(all().all(|row| row.elapsed_ns >= found.lower_bound_ns));
-        // A larger budget costs at most what a disk's queue of a few requests does.
+        // A larger budget costs at most a disk's queue of a few requests.
         let few = 16 * slow * 200_000;
         for pair in found.rows.windows(2) {
             prop_assert!(pair[1].elapsed_ns <= pair[0].elapsed_ns + pair[0].elapsed_ns / 10 + few, "{:?}", found.rows);
@@ -280,8 +284,8 @@ fn placed() -> impl Strategy<Value = Vec<(bool, u64, u32)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// What a drive that is smaller than the file system holds where is a matter of the command alone: rows of it are the same whatever its
-    /// hints name.
+    /// Only the command determines the places on a drive that is smaller than the file system: rows for it are the same
+    /// whatever its hints name.
     #[test]
     fn hints_move_nothing_that_the_command_reads(own in placed(), other in placed()) {
         let (before, file, after) = (Sparse::new(40_000), Sparse::new(40_000), Sparse::new(40_000));
@@ -306,7 +310,7 @@ proptest! {
     }
 }
 
-/// A command that reads pages of a file at random, and hints of it that name other pages from one reference on.
+/// A command that reads random pages of a file, with hints that name other pages from one reference on.
 fn wrong_hints() -> impl Strategy<Value = (Vec<(u64, u64, u32)>, u64, u64)> {
     let reads = prop::collection::vec((0..3_000_000u64, 0..30_000u64, 1..4u32), 50..250);
     (reads, 0..100u64, any::<u64>())
@@ -315,10 +319,10 @@ fn wrong_hints() -> impl Strategy<Value = (Vec<(u64, u64, u32)>, u64, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Hints that are wrong from any place on cost what is under way when they turn wrong, twice (15 reads of some 6 ms and a few
-    /// that are late), since the command may be where the arm is not afterwards; and what was read ahead by then: with an arm 35 % of the
-    /// time at most, without one each page a read at worst: 16 pages, and one for each that was right. A command that reads fast by
-    /// itself, near by, gains nothing for it.
+    /// Hints that are wrong from any place on cost what is in flight when they turn wrong, twice (15 reads of some 6 ms
+    /// and a few that are late), since the command may not be where the arm is afterwards; and what was read ahead by
+    /// then: with an arm at most 35 % of the time, without one at worst one read per page: 16 pages, and one for each
+    /// that was right. A command that reads fast by itself, from near places, gains nothing in return.
     #[test]
     fn wrong_hints_cost_a_few_reads((reads, right_percent, seed) in wrong_hints(), device in 0..3usize) {
         let file = Sparse::new(70_000);
@@ -328,7 +332,7 @@ proptest! {
             time += gap;
             read(time, 0, 0, *start, *pages, ReadKind::Read)
         }).collect();
-        // Those that are wrong lie where the command reads nothing.
+        // The wrong ones lie where the command reads nothing.
         let other = |(at, each): (u64, &Read)| {
             let start = if at < right { each.start } else { 35_000 + (each.start ^ seed) % 30_000 };
             Read { start, ..*each }
@@ -356,8 +360,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A command's own hints, which are right, do not make it slower: by no more than a twentieth and a few reads of an arm, which is not
-    /// where the command left it. With a head start, too.
+    /// A command's own hints, which are right, slow it down by at most a twentieth and a few reads of an arm, which is
+    /// not where the command left it. With a head start, too.
     #[test]
     fn own_hints_make_no_command_slower((reads, ..) in wrong_hints(), device in 0..3usize, trusted: bool, spread in 1..60u64) {
         let file = Sparse::new(70_000);

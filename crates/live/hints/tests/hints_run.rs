@@ -1,4 +1,5 @@
-//! Commands run with hints on the machine's own file system. What needs root, or a tracefs, says so where there is none.
+//! Commands run with hints on the machine's own file system. Tests that need root or a tracefs print a note if it is
+//! missing.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -29,7 +30,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        // Not in /tmp, which may be in memory only.
+        // Not in /tmp, which may be an in-memory file system.
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hints-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("there is room");
         Self(path)
@@ -51,7 +52,7 @@ impl Drop for Folder {
     }
 }
 
-/// Takes a file out of the page cache.
+/// Evicts a file from the page cache.
 fn forget(path: &Path) {
     let file = File::open(path).expect("it is there");
     nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("a file");
@@ -103,7 +104,7 @@ fn tried(settings: Settings) -> Result<(Status, Report), Error> {
     run(settings)
 }
 
-/// Hints that are trusted are followed at once.
+/// Trusted hints, which are followed at once.
 fn trusted(list: HintList, command: &[&str]) -> Settings {
     Settings { trusted: true, ..settings(list, command) }
 }
@@ -112,7 +113,7 @@ fn ran(settings: Settings) -> (Status, Report) {
     tried(settings).expect("it can be run")
 }
 
-/// Whether what a command reads can be seen here, of the files of our lists; if not, says so.
+/// Whether references to the files of our lists are visible on this machine; prints a note if not.
 fn observed(report: &Report) -> bool {
     if !report.observed {
         eprintln!("SKIPPED: the command's reads are not seen here: {:?}", report.notes);
@@ -120,7 +121,7 @@ fn observed(report: &Report) -> bool {
     report.observed && !on_overlay()
 }
 
-/// Whether the files of these tests lie on an overlay; if so, says it.
+/// Whether the files of these tests lie on an overlay; prints a note if so.
 fn on_overlay() -> bool {
     let found = nix::sys::statfs::statfs(env!("CARGO_TARGET_TMPDIR")).expect("it is there");
     let is_overlay = found.filesystem_type() == nix::sys::statfs::OVERLAYFS_SUPER_MAGIC;
@@ -130,11 +131,11 @@ fn on_overlay() -> bool {
     is_overlay
 }
 
-/// Opens the gate when it is so, or in vain at last. Says which.
+/// Opens the gate once the condition holds, or at the latest after a timeout. Returns whether it held.
 fn open_when(gate: Gate, is: impl FnMut() -> bool + Send + 'static) -> JoinHandle<bool> {
     thread::spawn(move || {
         let came = soon(is);
-        // What is in the page cache has been read, but that may not have been said yet.
+        // The pages are in the page cache, but the message of the read may still be on its way.
         thread::sleep(Duration::from_secs(1));
         drop(gate.open());
         came
@@ -185,17 +186,17 @@ fn no_instance_of_tracefs_is_left() {
     let file = folder.file("file", 4);
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     run(settings(list(&[(&file, 0, 4)]), &["true"])).expect("it can be run");
-    // The kernel takes its time, and this process does not wait for it.
+    // The kernel removes an instance later, and this process does not wait for it.
     assert!(soon(|| own_instances().is_empty()), "{:?}", own_instances());
 }
 
-/// Whether a process uses the instance of tracefs that is kept.
+/// Whether a process uses the tracefs instance that is kept.
 fn is_kept_in_use() -> bool {
     let kept = File::open(Roots::of_machine().tracing.join("instances/headstart-run")).ok();
     kept.is_some_and(|kept| nix::fcntl::Flock::lock(kept, nix::fcntl::FlockArg::LockExclusiveNonblock).is_err())
 }
 
-/// The instances of tracefs that this process has, beside the one that is kept.
+/// The tracefs instances of this process, beside the one that is kept.
 fn own_instances() -> Vec<OsString> {
     let own = format!("headstart-{}-", std::process::id());
     let instances = fs::read_dir(Roots::of_machine().tracing.join("instances"));
@@ -244,7 +245,7 @@ fn files_that_have_changed_are_left_alone() {
     let hints = list(&files.iter().map(|file| (file.as_path(), 0, 128)).collect::<Vec<_>>());
     fs::remove_file(&files[0]).expect("ours");
     File::options().write(true).open(&files[1]).and_then(|file| file.set_len(4096)).expect("ours");
-    // Another file of that name, as large and as old.
+    // Another file with this name, of the same size and age.
     let before = fs::metadata(&files[2]).and_then(|found| found.modified()).expect("it is there");
     let other = folder.file("other", 128);
     File::options().write(true).open(&other).and_then(|file| file.set_modified(before)).expect("ours");
@@ -283,7 +284,7 @@ fn trusted_hints_of_an_arm_are_read_before_the_command_starts() {
     assert_eq!(status, Status::Code(0));
     assert!(report.head_start_ns > 0);
     assert_eq!(report.prefetched_bytes + report.cached_bytes, 1000 * PAGE_BYTES, "{report:?}");
-    // Not for one that thinks for as long as it waits, nor without an arm, nor for hints that are not trusted.
+    // No head start for a command that thinks for as long as it waits, without an arm, or if hints are not trusted.
     let mut thinks = hints.clone();
     thinks.ranges[0].wait_ns /= 2;
     let others = [
@@ -328,12 +329,12 @@ fn signals_sent_to_us_reach_the_command() {
     let own = std::process::id();
     let script = format!("trap 'exit 5' USR1; kill -USR1 {own}; for i in $(seq 6000); do sleep 0.02; done; exit 1");
     assert_eq!(ran(settings(list(&[(&file, 0, 4)]), &["sh", "-c", &script])).0, Status::Code(5));
-    // What was there before is there again: the default ends the process.
+    // The previous action is restored: the default one ends the process.
     let status = Command::new("sh").args(["-c", "kill -USR1 $$"]).status().expect("there is a shell");
     assert!(!status.success());
 }
 
-/// What every recording has: programs, and the libraries that they are linked with, which are those of this one.
+/// What every recording contains: programs, and their libraries, which are those of this process.
 fn programs(names: &[&str]) -> Vec<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").expect("there is proc");
     let libraries = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).filter(|path| path.contains(".so"));
@@ -350,7 +351,7 @@ fn hints_that_prove_right_are_followed() {
         return;
     }
     let folder = Folder::new("proves");
-    // Enough to prove the hints right whatever the programs read besides, and wherever they lie.
+    // Enough to prove the hints right, whatever else the programs read, and wherever that lies.
     let (first, second) = (folder.file("first", 4000), folder.file("second", 600));
     let programs = programs(&["sh", "cat"]);
     let pages = |path: &PathBuf| fs::metadata(path).map_or(0, |found| found.len().div_ceil(PAGE_BYTES)) as u32;

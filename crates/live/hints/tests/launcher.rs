@@ -1,5 +1,5 @@
-//! The program `headstart-run`: its store, and what goes wrong around it, each fault produced for real. What needs root or a tracefs
-//! says so where there is none.
+//! The program `headstart-run`: its store, and its handling of faults, each of them real. Tests that need root or a
+//! tracefs print a note if it is missing.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -21,10 +21,10 @@ mod gate;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_headstart-run");
 const PAGE: usize = 4096;
 
-/// Written by what empties the page cache of all, read by what counts on it.
+/// Locked for writing to empty the page cache of all, for reading to rely on its content.
 static PAGE_CACHE: RwLock<()> = RwLock::new(());
 
-/// A folder on a disk (/tmp may be in memory) with a store of its own.
+/// A folder on a disk (/tmp may be in memory) with its own store.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -38,7 +38,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// A file of so many pages that are not in the page cache.
+    /// A file of `pages` pages that are not in the page cache.
     fn file(&self, name: &str, pages: usize) -> PathBuf {
         let path = self.path(name);
         let mut file = File::create(&path).expect("there is room");
@@ -58,7 +58,7 @@ impl Folder {
         self.command(words).output().expect("it starts")
     }
 
-    /// The files of the store whose names end so.
+    /// The files of the store whose names end with `end`.
     fn stored(&self, end: &str) -> Vec<PathBuf> {
         let files = fs::read_dir(self.path("cache/headstart/run")).into_iter().flatten().flatten();
         files.map(|each| each.path()).filter(|path| path.to_string_lossy().ends_with(end)).collect()
@@ -71,13 +71,13 @@ impl Drop for Folder {
     }
 }
 
-/// Takes a file out of the page cache.
+/// Evicts a file from the page cache.
 fn forget(path: &Path) {
     let file = File::open(path).expect("it is there");
     nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("a file");
 }
 
-/// Whether commands can be traced here; if not, says so.
+/// Whether commands can be traced on this machine; prints a note if not.
 fn can_trace() -> bool {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = kernel.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
@@ -97,7 +97,7 @@ fn report(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&fs::read(path).expect("a report")).expect("JSON")
 }
 
-/// The instances of tracefs that a process has left.
+/// The number of tracefs instances that a process has left.
 fn instances_of(process: u32) -> usize {
     let all = fs::read_dir(Roots::of_machine().tracing.join("instances")).into_iter().flatten().flatten();
     all.filter(|each| each.file_name().to_string_lossy().starts_with(&format!("headstart-{process}-"))).count()
@@ -110,7 +110,8 @@ fn the_first_run_is_recorded_and_the_second_one_helped() {
     }
     let _cache = PAGE_CACHE.read().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new("store");
-    // Whether hints that are not trusted go on depends on what the disk and the processor do besides: hints_run.rs has that.
+    // Whether untrusted hints are followed further depends on other activity of disk and processor: hints_run.rs tests
+    // that.
     let (proof, data) = (folder.file("proof", 1200), folder.file("data", 600));
     let gate = Gate::new(folder.path("gate"));
     copy_program("/bin/sh", &folder.path("shell"));
@@ -140,7 +141,7 @@ fn the_first_run_is_recorded_and_the_second_one_helped() {
     assert_eq!(number("prefetched_bytes"), number("used_bytes") + number("wasted_bytes"), "{found}");
     assert!(number("prefetched_bytes") + number("cached_bytes") <= number("hinted_bytes"), "{found}");
     assert!(said(&second).contains("MB prefetched") && folder.stored(".hints").len() == 1, "{}", said(&second));
-    // Another program of that name: recorded anew. So is the same one on demand, or if its recording is damaged.
+    // Another program of that name is recorded anew. So is the same one on demand, or if its recording is damaged.
     copy_program("/bin/sh", &folder.path("shell"));
     let _open = File::options().read(true).write(true).open(folder.path("gate")).expect("ours");
     assert!(said(&folder.run(&words)).contains("recorded for the next run: "));
@@ -186,7 +187,7 @@ fn runs_at_the_same_time_record_once_and_whole() {
     let script = format!("echo >> started; {}; exit 3", gate.pass());
     let start = || folder.command(&["--", "sh", "-c", &script]).spawn().expect("it starts");
     let running: Vec<Child> = (0..4).map(|_| start()).collect();
-    // Of none there is a recording before its command ends: all four look for one before.
+    // No recording exists before its command ends: all four look for one before that.
     assert!(soon(|| fs::read(folder.path("started")).is_ok_and(|lines| lines.len() == 4)));
     let _open = gate.open();
     for mut child in running {
@@ -201,7 +202,7 @@ fn runs_at_the_same_time_record_once_and_whole() {
 
 #[test]
 fn a_killed_headstart_leaves_the_command_alone() {
-    // What cannot be recorded is not started: headstart becomes it.
+    // A command that cannot be recorded is not started as a child: headstart becomes it.
     if !can_trace() {
         return;
     }
@@ -214,7 +215,7 @@ fn a_killed_headstart_leaves_the_command_alone() {
                 folder.run(&["--", "sh", "-c", &script]);
                 let _ = fs::remove_file(&witness);
             }
-            // One that is left alone takes the place of headstart.
+            // A command that is left alone replaces headstart.
             let mut running = folder.command(&["--trust", "--", "sh", "-c", &script]).spawn().expect("it starts");
             sleep(Duration::from_millis(moment_ms));
             // Before the command has begun there is nothing to be left alone.
@@ -253,7 +254,7 @@ fn how_the_command_ends_is_how_this_ends() {
 #[test]
 fn signals_that_are_sent_to_us_are_the_commands() {
     let folder = Folder::new("signals");
-    // What is ignored from the start, as SIGHUP is below nohup(1), a shell cannot trap.
+    // A shell cannot trap a signal that is ignored from the start, such as SIGHUP below nohup(1).
     let status = fs::read_to_string("/proc/self/status").expect("there is proc");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map_or("0", str::trim);
     let ignored = u64::from_str_radix(ignored, 16).expect("hexadecimal");
@@ -276,7 +277,7 @@ fn signals_that_are_sent_to_us_are_the_commands() {
     }
 }
 
-/// Runs the program by a shell in mounts of its own, where `before` has been done.
+/// Runs the program through a shell in a mount namespace of its own, after the commands in `before`.
 fn in_own_mounts(folder: &Folder, before: &str, words: &str) -> Option<Output> {
     let script = format!("{before} && exec '{PROGRAM}' {words}");
     let mut command = Command::new("unshare");
@@ -297,13 +298,13 @@ fn without_root_a_tracefs_or_room_the_command_runs_and_one_line_says_why() {
         assert!(said(done).contains(why) && said(done).contains("; this run is not recorded"), "{why}: {}", said(done));
     };
     let words = "-- sh -c 'echo out; exit 7'";
-    // Where none is mounted this mounts one for itself, if it may.
+    // If no tracefs is mounted, the program mounts one for itself, if permitted.
     let may_not =
         format!("umount --all --types tracefs; exec setpriv --bounding-set -sys_admin -- '{PROGRAM}' {words}");
     if let Some(done) = in_own_mounts(&folder, &may_not, "") {
         check(&done, "there is no tracefs");
     }
-    // Where nothing can be traced that is what is said of everything.
+    // On a machine without tracing, every case reports just that.
     if !can_trace() {
         return;
     }
@@ -319,7 +320,7 @@ fn without_root_a_tracefs_or_room_the_command_runs_and_one_line_says_why() {
     if let Some(done) = in_own_mounts(&folder, "export XDG_CACHE_HOME=/proc/none", words) {
         check(&done, "/proc/none");
     }
-    // The program and its folder where another user may run it.
+    // The program and its folder, where another user may run it.
     let place = std::env::temp_dir().join(format!("headstart-launcher-{}", std::process::id()));
     fs::create_dir_all(&place).expect("there is room");
     // Only root can give it away, and only root needs to.
@@ -400,7 +401,7 @@ fn a_hundred_thousand_files_are_no_trouble() {
     for at in 0..100 {
         let inner = folder.path(&format!("{at}"));
         fs::create_dir(&inner).expect("there is room");
-        // Links would be one file.
+        // Links would count as one file.
         files.extend((0..1000).map(|at| inner.join(at.to_string())));
     }
     files.iter().for_each(|file| File::create(file).and_then(|file| file.set_len(PAGE as u64)).expect("there is room"));

@@ -1,5 +1,5 @@
-//! What is recorded of mapped files, on real file systems with different read-ahead, against what the page cache holds afterwards. Needs
-//! root and loop devices, and is skipped loudly without.
+//! Compares what is recorded of mapped files with the page cache afterwards, on real file systems with different
+//! read-ahead. Needs root and loop devices; skipped with a note without them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ fn recorded(command: &[&str], cold: bool) -> Recording {
     recording
 }
 
-/// Pages of the file that the command referenced, and the part of them that were cached before.
+/// Pages of the file that the command referenced, and the part of them that was cached before.
 fn referenced(recording: &Recording, path: &Path) -> [BTreeSet<u64>; 2] {
     let file = recording.files.iter().position(|file| file.path == path).expect("its path");
     let reads = recording.reads.iter().filter(|read| read.file as usize == file && read.kind != ReadKind::ReadAhead);
@@ -55,7 +55,7 @@ fn cached(path: &Path) -> BTreeSet<u64> {
     (0..bytes.div_ceil(PAGE)).filter(|page| cache.has(page * PAGE)).collect()
 }
 
-/// Every 11th page and a neighbour of some, in an order of no direction.
+/// Every 11th page and a neighbour of some, in random order.
 fn random() -> BTreeSet<u64> {
     (0..90).flat_map(|at| [at * 11, at * 11 + at % 3 / 2]).collect()
 }

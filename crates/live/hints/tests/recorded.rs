@@ -1,4 +1,4 @@
-//! The recorder on the kernel's own trace: needs root and a tracefs, and is skipped loudly without.
+//! The recorder on the kernel's own trace. Needs root and a tracefs; skipped with a note without them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ use gate::{copy_program, soon};
 
 const PAGE: usize = 4096;
 
-/// One recording at a time, so that a test can see what is left.
+/// One recording at a time, so that a test can see what is left behind.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Whether this machine can record.
@@ -51,7 +51,7 @@ fn recorded(command: &[&str]) -> Recording {
     recording
 }
 
-/// A file of so many pages, on a device, none of which are in the page cache.
+/// A file of `pages` pages on a device, none of which are in the page cache.
 fn uncached(name: &str, pages: usize) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorded");
     fs::create_dir_all(&folder).expect("a folder");
@@ -73,7 +73,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Reads of a file as (kind, first page, pages, hit), read ahead left out.
+/// Reads of a file as (kind, first page, pages, hit), without read-ahead.
 fn reads_of(recording: &Recording, path: &Path) -> Vec<(ReadKind, u64, u32, bool)> {
     let Some(file) = recording.files.iter().position(|file| file.path == path) else { return Vec::new() };
     let reads = recording.references().filter(|read| read.file as usize == file);
@@ -103,7 +103,7 @@ fn reads_are_recorded_with_hits_waits_and_files() {
     let RecordedFile { kind, inode, size_bytes, mtime_ns, .. } = *file;
     let mtime_ns_found = found.mtime() * 1_000_000_000 + found.mtime_nsec();
     assert_eq!((kind, inode, size_bytes, mtime_ns), (FileKind::Regular, found.ino(), 64 * PAGE as u64, mtime_ns_found));
-    // A device that answers at once makes nobody wait: waits are held by the tests of `fold`.
+    // A device that answers at once causes no waits; the tests of `fold` cover waits.
     let waits: u64 = recording.reads.iter().map(|read| read.wait_ns).sum();
     assert!(waits <= recording.about.elapsed_ns);
     assert!(recording.reads.iter().all(|read| read.time_ns + read.wait_ns <= recording.about.elapsed_ns));
@@ -160,7 +160,7 @@ fn reads_through_io_uring_are_recorded() {
     let ours = ["--exact", "reads_by_io_uring", "--ignored", "--quiet"];
     let recording = recorded(&[&["env", &file, text(&program)], &ours[..]].concat());
     assert_eq!(recording.about.exit_status, 0);
-    // In which order the kernel's threads read them is theirs; what is read ahead is left out.
+    // The kernel's threads may read them in any order; read-ahead is omitted.
     let pages: BTreeSet<u64> = reads_of(&recording, &path).into_iter().map(|read| read.1).collect();
     assert_eq!(pages, BTreeSet::from([7, 21, 40]));
     assert!(reads_of(&recording, &path).iter().all(|read| read.0 == ReadKind::Read && read.2 == 1));
@@ -189,7 +189,7 @@ fn reads_of_directories_are_recorded() {
     assert!(blocks > 40 && pages >= blocks, "{pages} pages of metadata, of them {blocks} of the directory");
 }
 
-/// An overlay of `lower`, which goes with it; `None` if none can be mounted here.
+/// An overlay of `lower`, unmounted when dropped; `None` if none can be mounted here.
 struct Overlay(PathBuf);
 
 impl Overlay {
@@ -271,7 +271,7 @@ fn a_command_that_a_signal_ends_and_one_that_is_not_there() {
         let mut instances = fs::read_dir(Roots::of_machine().tracing.join("instances")).expect("a folder").flatten();
         instances.any(|entry| entry.file_name().to_string_lossy().starts_with(&own))
     };
-    // Those of other tests here are removed a second later.
+    // Instances of other tests here are removed a second later.
     assert!(soon(|| !is_left()));
 }
 
@@ -285,7 +285,7 @@ fn lost_events_are_counted() {
         for i in range(40): [os.pread(f, 1, 4096 * i) for i in range(4096)]";
     let small = Settings { buffer_kib: 8, ..settings(&["python3", "-c", script, text(&path)]) };
     let _alone = ALONE.lock();
-    // One that is busy with other things.
+    // A process that is busy with other work.
     let slow = || {
         std::thread::sleep(std::time::Duration::from_millis(100));
         true
@@ -295,7 +295,8 @@ fn lost_events_are_counted() {
     assert_eq!(recording.about.exit_status, 0);
 }
 
-/// Where no tracefs is mounted one is, for the recorder alone: in mounts of its own the command sees no other ones than before.
+/// If no tracefs is mounted, the recorder mounts one for itself, in its own mount namespace; the command sees no other
+/// mounts than before.
 #[test]
 fn a_command_sees_no_tracefs_that_was_not_mounted() {
     if !can_record() {
@@ -341,10 +342,10 @@ fn what_a_killed_recorder_has_left_goes_with_the_next() {
     if !instances.is_dir() {
         return eprintln!("SKIPPED: no tracefs is mounted to look at");
     }
-    // A process of that number and start has never been.
+    // There has never been a process with that number and start time.
     let left = instances.join("headstart-1-99999999999-record.0");
     fs::create_dir(&left).expect("root");
     recorded(&["true"]);
-    // The kernel takes its time, and nobody waits for it.
+    // The kernel removes it later, without anything waiting for it.
     assert!(soon(|| !left.exists()));
 }

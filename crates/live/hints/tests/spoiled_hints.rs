@@ -1,13 +1,14 @@
-//! Forecasts of recorded commands with hints of others and with spoiled ones, as docs/hints-study.md has them: how much does prefetching
-//! cost when hints turn wrong? Needs recordings, and their file system mounted:
+//! Forecasts of recorded commands with hints of other commands and with spoiled ones, as in docs/hints-study.md: how
+//! much does prefetching cost when hints turn wrong? Needs recordings, and their file system mounted:
 //!
 //! ```sh
 //! HEADSTART_RECORDINGS=DIR HEADSTART_PAIRS=FILE cargo test -p headstart-hints --test spoiled_hints -- --ignored --nocapture
 //! ```
 //!
-//! Each line of FILE names a command, its hints and a device: `git-status grep ibm-36gb-10k` takes DIR/git-status.hints and
-//! DIR/grep.hints. `turn:25:grep` as hints are the first 25 % of the command's own and then all of grep's; of `mix:25:grep`, 25 % of the
-//! command's own, drawn, and in place of the others those of grep. Both are taken for hints of the same command.
+//! Each line of FILE names a command, its hints and a device: `git-status grep ibm-36gb-10k` takes DIR/git-status.hints
+//! and DIR/grep.hints. The hints `turn:25:grep` are the first 25 % of the command's own and then all of grep's;
+//! `mix:25:grep` are a random 25 % of the command's own, with grep's in place of the others. Both count as hints of the
+//! same command.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use headstart_policy::registry::policy;
 use headstart_trace::hints::{Read, RecordedFile, Recording};
 use toml::Table;
 
-/// What is asked: so much of plain at most.
+/// The accepted share of plain.
 const MOST: f64 = 1.03;
 
 fn setting(name: &str) -> PathBuf {
@@ -29,7 +30,7 @@ fn recording(folder: &Path, name: &str) -> Recording {
     Recording::read(&folder.join(format!("{name}.hints"))).expect("a recording")
 }
 
-/// The files of `other` among those of `made`, which gets what it has not.
+/// The indices of the files of `other` in `made`, which receives the missing ones.
 fn joined(made: &mut Vec<RecordedFile>, other: &[RecordedFile]) -> Vec<u32> {
     let is_same = |one: &RecordedFile, file: &RecordedFile| {
         (one.major, one.minor, one.inode, one.kind) == (file.major, file.minor, file.inode, file.kind)
@@ -43,7 +44,7 @@ fn joined(made: &mut Vec<RecordedFile>, other: &[RecordedFile]) -> Vec<u32> {
     other.iter().map(|file| place(file) as u32).collect()
 }
 
-/// Whether each read is kept, of which `percent` are: of a linear congruential generator (Knuth, MMIX).
+/// Whether each read is kept, of which `percent` are, from a linear congruential generator (Knuth, MMIX).
 fn kept(percent: u64) -> impl FnMut() -> bool {
     let mut state = 12_345u64;
     move || {
@@ -52,7 +53,7 @@ fn kept(percent: u64) -> impl FnMut() -> bool {
     }
 }
 
-/// Hints of `command` that are spoiled with those of `other`.
+/// Hints of `command`, spoiled with those of `other`.
 fn spoiled(command: &Recording, how: &str, percent: u64, other: &Recording) -> Recording {
     let mut made = command.clone();
     let file_of = joined(&mut made.files, &other.files);
@@ -81,7 +82,7 @@ fn spoiled(command: &Recording, how: &str, percent: u64, other: &Recording) -> R
     made
 }
 
-/// What is simulated on `device`.
+/// The simulation settings for `device`.
 fn settings(device: &str) -> Settings {
     Settings {
         device: Some((device.into(), Table::new())),
@@ -97,10 +98,10 @@ fn settings(device: &str) -> Settings {
     }
 }
 
-/// Recordings by name and device: as they would be of that device.
+/// Recordings by name and device, timed as on that device.
 type Timed = BTreeMap<(String, String), Recording>;
 
-/// Of a line of the list: how long the command takes plain, and with its hints.
+/// For a line of the list: how long the command takes plain, and with its hints.
 fn times_of(timed: &Timed, command: &str, hints: &str, device: &str) -> (u64, Row) {
     let of = |name: &str| &timed[&(name.to_owned(), device.to_owned())];
     let wrong = match hints.split(':').collect::<Vec<_>>()[..] {
@@ -108,7 +109,7 @@ fn times_of(timed: &Timed, command: &str, hints: &str, device: &str) -> (u64, Ro
         [how, percent, other] => spoiled(of(command), how, percent.parse().expect("a percentage"), of(other)),
         _ => panic!("{hints}: allowed: NAME, turn:PERCENT:NAME, mix:PERCENT:NAME"),
     };
-    // What the command does, its think times among it, is as it was recorded.
+    // What the command does, including its think times, is as recorded.
     let recorded = recording(&setting("HEADSTART_RECORDINGS"), command);
     let found = forecast(&recorded, &Settings { hints: Some(wrong), ..settings(device) }, |_| true);
     let found = found.expect("it can be simulated");
@@ -130,7 +131,7 @@ fn spoiled_hints() {
             timed.entry((name.to_owned(), device.to_owned())).or_insert_with(made);
         }
     }
-    // In parts, as there are processors; in the order of the list.
+    // In parts, one per processor; in the order of the list.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let part = lines.len().div_ceil(cores).max(1);
     let times = |lines: &[Vec<&str>]| -> Vec<(u64, Row)> {

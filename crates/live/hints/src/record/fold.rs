@@ -46,7 +46,6 @@ pub(super) enum What {
     Wake,
 }
 
-/// An event of a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
     pub time_ns: u64,
@@ -69,7 +68,6 @@ struct Task {
     slept: Option<(u64, u64, u64)>,
 }
 
-/// A reference of a task.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     read: usize,
@@ -81,7 +79,6 @@ struct Last {
     reads: usize,
 }
 
-/// The pages of a file.
 #[derive(Debug, Default)]
 struct Pages {
     /// Pages that came and were not needed yet: when, and by which task.
@@ -108,7 +105,6 @@ impl Fold {
         self.files.entry(file).or_default().is_device = true;
     }
 
-    /// The number of reads.
     pub fn len(&self) -> usize {
         self.reads.len()
     }

@@ -1,11 +1,11 @@
-//! A file system of its own on a loop device, of which everything goes with it, however far its set-up has come.
+//! A separate file system on a loop device. Dropping it removes everything, however far its set-up has come.
 #![allow(dead_code)] // Each test file uses its part.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What has been set up, in order.
+/// The parts set up so far, in order.
 pub struct LoopDevice {
     image: PathBuf,
     device: Option<String>,
@@ -18,7 +18,8 @@ fn done(program: &str, words: &[&str]) -> Option<String> {
 }
 
 impl LoopDevice {
-    /// With a file system that `mkfs.KIND` makes, mounted beside `image`; `None`, and a note, where this machine does not let us.
+    /// Creates a file system with `mkfs.KIND` and mounts it beside `image`; `None`, and a note, if this machine does
+    /// not permit it.
     pub fn new(image: &Path, kind: &str, bytes: u64) -> Option<Self> {
         let mut made = Self { image: image.to_owned(), device: None, mounted: None };
         let ready = made.set_up(kind, bytes);
@@ -40,12 +41,12 @@ impl LoopDevice {
         Some(())
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn folder(&self) -> &Path {
         self.mounted.as_deref().expect("it is set up")
     }
 
-    /// Sets its read-ahead; false where this machine does not let us.
+    /// Sets its read-ahead; false if this machine does not permit it.
     pub fn read_ahead(&self, kib: u32) -> bool {
         let name = self.device.as_deref().unwrap_or_default().trim_start_matches("/dev/");
         let is_set = fs::write(format!("/sys/block/{name}/queue/read_ahead_kb"), kib.to_string()).is_ok();
