@@ -1,1 +1,1 @@
-"""The laboratory of headstart: the papers' published numbers computed anew, and studies on real kernels and disks."""
+"""The laboratory of headstart: recomputes the papers' published numbers, and studies real kernels and disks."""

@@ -1,4 +1,4 @@
-"""What the studies that measure this machine share: rows of what is required, tables, and their place in the docs."""
+"""What the studies that measure this machine share: rows of requirements, tables, and their place in the docs."""
 
 import re
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def show(console: Console, tables: Tables, texts: Sequence[str]) -> None:
 
 
 def markdown(first: str, tables: Tables) -> str:
-    """Return tables as Markdown below a sentence."""
+    """Return the sentence `first`, followed by tables, as Markdown."""
     parts = [first]
     for title, header, lines in tables:
         parts += ["", f"**{title}**", "", markdown_table(header, lines)]
@@ -57,7 +57,7 @@ class Page:
     """A Markdown file with marks, between which the tables of a study are written.
 
     Raises:
-        HeadstartError: The file has no marks of this study.
+            HeadstartError: The file has no marks of this study.
     """
 
     def __init__(self, path: Path, study: str) -> None:
@@ -68,6 +68,6 @@ class Page:
             raise HeadstartError(f"{path}: has no marks; allowed: a file with {begin} and end")
 
     def write(self, tables: str) -> None:
-        """Replace what is between the marks."""
+        """Replace the text between the marks."""
         text = self._path.read_text(encoding="utf-8")
         output.write_text(self._path, self._marked.sub(lambda marks: f"{marks[1]}{tables}\n{marks[2]}", text))

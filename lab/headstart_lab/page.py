@@ -44,7 +44,7 @@ def study_page(
 
 
 def _contents(items: Mapping[str, str], groups: Sequence[tuple[str, Sequence[Row]]]) -> str:
-    """Return a list of the parts, with how many rows of each have which answer."""
+    """Return the list of parts, with the number of rows by answer."""
     lines = []
     for at, (item, group) in enumerate(groups):
         said = ", ".join(counts_text(group).values())

@@ -1,1 +1,1 @@
-"""The hints study: commands with cold caches, plain and with what they read prefetched, each beside its forecast."""
+"""The hints study: commands with cold caches, plain and with prefetching of what they read, beside their forecasts."""

@@ -41,7 +41,7 @@ def hints_study(
     page = None if docs is None else measured.Page(docs, "hints-study")
     reason = platform.why_not()
     if reason is not None:
-        # Loud, and no failure: there is nothing wrong with the program.
+        # Printed, but not a failure: the program itself is fine.
         print(f"hints-study: SKIPPED: {reason}; it needs Linux, root, FUSE and loop devices", file=sys.stderr)
         return
     platform.unwind_on_signals()

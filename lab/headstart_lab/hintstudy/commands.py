@@ -1,4 +1,4 @@
-"""The commands of the study, and the files that they need: copies of what the machine has installed, and made data.
+"""The commands of the study and the files that they need: copies of the machine's installation, and generated data.
 
 A command whose program is not installed is left out, with the reason.
 """
@@ -18,9 +18,9 @@ from headstart._core import HeadstartError
 from headstart_lab.livestudy.platform import run
 
 SOURCE_FILES, FOLDERS, SOURCE_LINES = 9000, 300, 120
-"""Of the repository: about as many files as a large project has, of some 4 KiB."""
+"""Of the repository: about as many files as in a large project, of some 4 KiB each."""
 ROWS, VALUE_BYTES, SERVER_ROWS = 60_000, 700, 6000
-"""Of the databases: some 50 MB, and some 5."""
+"""Of the databases: about 50 MB and 5 MB."""
 NOBODY = 65534
 """PostgreSQL does not run as root."""
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -34,10 +34,10 @@ class Command:
 
     name: str
     words: Callable[[Path], list[str]]
-    """Its program and arguments, by the folder."""
+    """Its program and arguments, given the folder."""
     environment: Callable[[Path], dict[str, str]] = field(default=lambda root: {})
     needs: tuple[str, ...] = ()
-    """What `Tree.make` has to have made."""
+    """The parts that `Tree.make` must have made."""
     codes: tuple[int, ...] = (0,)
     """Exit statuses of success."""
 
@@ -95,28 +95,28 @@ done
 kill -INT $!
 wait $!
 """
-"""Start a server, ask it something, and stop it. `pg_ctl` would look ten times a second whether it is ready."""
+"""Start a server, query it, and stop it. `pg_ctl` would poll ten times a second for readiness."""
 
 
 def postgres(root: Path) -> list[str]:
-    """Return what starts PostgreSQL on the database below `root`, asks it something and stops it."""
+    """Return the command that starts PostgreSQL on the database below `root`, queries it and stops it."""
     (version,) = (path for path in (root / "usr/lib/postgresql").iterdir())
     return [*as_nobody(), "sh", "-c", SERVER, "sh", str(version / "bin"), str(written(root))]
 
 
 def written(root: Path) -> Path:
-    """Return the folder that a command writes to: beside the files where these cannot be written."""
+    """Return the folder that a command writes to: beside the files if these are read-only."""
     beside = root.with_name("written")
     return beside if beside.exists() else root / WRITTEN
 
 
 def as_nobody() -> list[str]:
-    """Return what runs a program without root's rights."""
+    """Return the prefix that runs a program without root's rights."""
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
 class Tree:
-    """The files of all commands below a folder, made by `make`."""
+    """The files of all commands below a folder, created by `make`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -124,7 +124,7 @@ class Tree:
         """By part: why it could not be made."""
 
     def make(self, tell: Callable[[str], None] = lambda text: None) -> None:
-        """Copy and make what can be had."""
+        """Copy and create everything that is available."""
         parts = {
             "python": self._python,
             "pandas": self._pandas,
@@ -141,7 +141,7 @@ class Tree:
                 self.missing[name] = str(problem)
 
     def why_not(self, command: Command) -> str | None:
-        """Return why there is no such command here, if so."""
+        """Return why the command is unavailable here, if it is."""
         return next((f"{part}: {self.missing[part]}" for part in command.needs if part in self.missing), None)
 
     def _python(self) -> None:
@@ -154,7 +154,7 @@ class Tree:
         if shared.is_file() and ".so" in shared.name:
             shutil.copy2(shared, home / "lib" / shared.name)
         variables = [f"PYTHONHOME={home}", f"LD_LIBRARY_PATH={home / 'lib'}"]
-        # As an installation has it: with compiled modules.
+        # As in an installation: with compiled modules.
         compile_all = [str(home / "bin" / PYTHON), "-m", "compileall", "-q", str(home / "lib")]
         subprocess.run(["env", *variables, *compile_all], check=False, timeout=600)
 
@@ -181,7 +181,7 @@ class Tree:
             (folder / f"file{number:05}.c").write_text("".join(lines), encoding="ascii")
         git = ["git", "-C", str(source), "-c", "user.name=study", "-c", "user.email=study@example.invalid"]
         run("git", "init", "-q", str(source))
-        # Packed as an old one is; else git does it by itself, beside what the study does next.
+        # Packed like an old repository; otherwise git packs by itself, while the study runs its next step.
         run(*git, "config", "gc.auto", "0")
         run(*git, "add", "-A")
         run(*git, "commit", "-q", "-m", "files")
@@ -194,7 +194,7 @@ class Tree:
         with base:
             base.execute("create table t (id integer primary key, k text, v blob)")
             base.execute("create table u (tid integer, x integer)")
-            # A whole number of digits in no order: neighbours in the index lie anywhere in the table.
+            # Digits in random order: neighbours in the index lie anywhere in the table.
             rows = ((f"{chance.random():.12f}"[2:], chance.randbytes(VALUE_BYTES)) for _ in range(ROWS))
             base.executemany("insert into t (k, v) values (?, ?)", rows)
             base.executemany("insert into u values (?, ?)", ((chance.randrange(ROWS), 1) for _ in range(2 * ROWS)))
@@ -246,7 +246,7 @@ def needs(program: str) -> None:
     """Check that a program is installed.
 
     Raises:
-        HeadstartError: It is not.
+            HeadstartError: The program is not installed.
     """
     if shutil.which(program) is None:
         raise HeadstartError(f"not installed: {program}")

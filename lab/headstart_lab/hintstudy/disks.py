@@ -1,4 +1,4 @@
-"""The disks of the study: a file system whose caches can be made cold, emulated or the machine's own."""
+"""The disks of the study: a file system whose caches can be emptied, on an emulated drive or the machine's own."""
 
 import errno
 import functools
@@ -19,9 +19,9 @@ from headstart_lab.livestudy.platform import run
 
 MEMORY = Path("/dev/shm")
 BYTES = {"ibm-36gb-10k": 36_400_000_000, "seagate-exos-x20": 20_000_588_955_648}
-"""The drives', so that a distance in the image is one on the drive."""
+"""The capacities of the drives, so that a distance in the image is a distance on the drive."""
 FILE_SYSTEM_BYTES = 36_000_000_000
-"""Of the file system, at the start of the drive."""
+"""The size of the file system, at the start of the drive."""
 PLACES = 128
 """More places than a drive's buffer has segments: 16 (IBM) and 32 (Exos)."""
 APART_BYTES = 3_000_000
@@ -37,22 +37,22 @@ class Disk:
     root: Path
     """The folder of the files."""
     profile: str | None
-    """The emulated drive's; `None`: the machine's own disk."""
+    """The profile of the emulated drive; `None`: the machine's own disk."""
     cold: Callable[[], None]
     """Empties the caches of its file system."""
     device: Path | None
-    """The block device, where metadata can be read from it."""
+    """The block device, if metadata can be read from it."""
     read_bytes: Callable[[], int]
-    """What has been read from it so far."""
+    """Return the bytes read from it so far."""
 
 
 @contextmanager
 def emulated(profile: str, files: Path) -> Iterator[Disk]:
-    """A new ext4 with a copy of `files` on an emulated drive; not root's files keep their owners."""
+    """A new ext4 with a copy of `files` on an emulated drive; files of other users than root keep their owners."""
     with ExitStack() as stack:
         name = f"headstart-live-{os.getpid()}-"
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=name, dir=MEMORY)))
-        # PostgreSQL's processes are not root's.
+        # PostgreSQL's processes do not run as root.
         folder.chmod(0o755)
         image, drive, root = folder / "disk.img", folder / "drive", folder / "files"
         drive.mkdir()
@@ -76,7 +76,8 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
         def cold() -> None:
             untraced()
             unmount()
-            # Mounted elsewhere it would stay in use, and this mount would find the caches as they were.
+            # While mounted elsewhere, the file system would stay in use, and this mount would find its caches
+            # unchanged.
             if not platform.wait_for(functools.partial(is_free, loop)):
                 raise HeadstartError(
                     f"{loop}: the caches of its file system cannot be emptied: it is still mounted in another mount"
@@ -86,7 +87,7 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
             run("mount", "-t", "ext4", "-o", "ro,noatime", str(loop), str(root))
             data = root / WRITTEN
             if data.exists():
-                # The drive is not written: what a server writes goes to memory.
+                # The drive is not written: a server's writes go to memory.
                 for layer in (upper, work):
                     shutil.rmtree(layer, ignore_errors=True)
                     layer.mkdir()
@@ -108,7 +109,7 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
 
 
 def forget(drive: Path) -> None:
-    """Read beyond the file system, until nothing else is in the drive's buffer: it outlasts the kernel's caches."""
+    """Read beyond the file system until nothing else is in the drive's buffer, which outlasts the kernel's caches."""
     with mmap.mmap(-1, mmap.PAGESIZE) as page:
         opened = os.open(drive, os.O_RDONLY | os.O_DIRECT)
         try:
@@ -119,7 +120,7 @@ def forget(drive: Path) -> None:
 
 
 def is_free(device: Path) -> bool:
-    """Return whether a block device is in no use by the kernel: no file system on it is mounted in any namespace."""
+    """Return whether the kernel does not use a block device: no file system on it is mounted in any namespace."""
     try:
         opened = os.open(device, os.O_RDONLY | os.O_EXCL)
     except OSError as problem:
@@ -137,13 +138,13 @@ def _unmounted(mount: Path) -> bool:
 
 
 def untraced() -> None:
-    """Wait until earlier traces are removed: while it removes one, for 0.1 s, the kernel makes no other."""
+    """Wait until earlier traces are removed: removing one takes 0.1 s, in which the kernel creates no other."""
     platform.wait_for(lambda: not list(TRACES.glob("headstart-*")))
 
 
 @contextmanager
 def own(files: Path) -> Iterator[Disk]:
-    """The disk that `files` are on."""
+    """The disk that holds `files`."""
 
     def cold() -> None:
         untraced()
@@ -161,7 +162,7 @@ def own(files: Path) -> Iterator[Disk]:
 
 @contextmanager
 def files_on(folder: Path) -> Iterator[Path]:
-    """A folder for the study's files below `folder`, removed in the end."""
+    """A folder for the study's files below `folder`, removed at the end."""
     made = Path(tempfile.mkdtemp(prefix="headstart-hints-", dir=folder))
     made.chmod(0o755)
     try:

@@ -1,4 +1,4 @@
-"""What must not become slower: hints that are wrong, memory that is short, a disk that others use too."""
+"""What must not become slower: commands with wrong hints, with little memory, or on a disk that others use, too."""
 
 import functools
 import os
@@ -17,48 +17,48 @@ from headstart_lab.hintstudy.ways import Job
 from headstart_lab.livestudy import platform
 
 FILES = 400
-"""Of the repository, that a case reads."""
+"""Files of the repository that a case reads."""
 WRONG = 0.9
 """Share of a list that is wrong."""
 MEMORY_BYTES = 64 << 20
 GROUPS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
-"""Where control groups limit memory, the old ones and the new."""
+"""Where control groups limit memory, versions 1 and 2."""
 BUSY_BYTES = 16 << 10
-"""Of each read of the reader beside."""
+"""Size of each read of the concurrent reader."""
 REWRITTEN_BYTES = 64 << 10
-"""Of each file that is rewritten."""
+"""Size of each file that is rewritten."""
 SLOWER, READER_SLOWER = 1.03, 1.10
-"""So much of plain is allowed, and so much of an unrelated reader's time for a read."""
+"""Accepted shares: of plain time, and of an unrelated reader's time per read."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Something that is done without `headstart run` and with it."""
+    """Work that is done without and with `headstart run`."""
 
     name: str
     plain: Callable[[], int]
-    """Returns how long it took, in ns."""
+    """Returns its duration in ns."""
     ours: Callable[[], int]
     slower: float = SLOWER
-    """So much of plain is allowed."""
+    """The accepted share of plain time."""
 
 
 def files(disk_root: Path, seed: int) -> list[str]:
-    """Return the names of some files of the repository, in no order."""
+    """Return the names of some files of the repository, in random order."""
     chance = random.Random(seed)
     numbers = chance.sample(range(SOURCE_FILES), FILES)
     return [str(disk_root / f"src/lib{n % FOLDERS:03}/part{n % 7}/file{n:05}.c") for n in numbers]
 
 
 def reader(lists: Path, times: int = 1) -> Command:
-    """Return the command that reads the files that `lists` names, so many times."""
+    """Return the command that reads the files that `lists` names, `times` times."""
     words = ["xargs", "-a", str(lists), "cat"]
     script = "; ".join(['xargs -a "$1" cat'] * times)
     return Command(f"cat {FILES} files", lambda root: words if times == 1 else ["sh", "-c", script, "sh", str(lists)])
 
 
 def cases(jobs: list[Job], folder: Path) -> Iterator[Case]:
-    """Yield all cases on the disk of `jobs`, which have been recorded; `folder` is for their files."""
+    """Yield all cases on the disk of `jobs`, which must be recorded; `folder` holds their files."""
     disk = jobs[0].disk
     ours = ways.ByRun()
 
@@ -73,7 +73,7 @@ def cases(jobs: list[Job], folder: Path) -> Iterator[Case]:
     right = Job(reader(listed), disk, folder / "right.hints")
     right.record()
     yield both("right hints", right)
-    # The words are the same, and what they do is not.
+    # The words of the command are the same, but it does something else.
     right_share = round((1 - WRONG) * FILES)
     write(listed, [*wanted[:right_share], *others[right_share:]])
     yield both(f"{WRONG:.0%} wrong", right)
@@ -115,7 +115,7 @@ def cases(jobs: list[Job], folder: Path) -> Iterator[Case]:
 
 
 def rewrite(paths: list[Path]) -> None:
-    """Write files anew."""
+    """Rewrite files."""
     for path in paths:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(os.urandom(REWRITTEN_BYTES))
@@ -127,7 +127,7 @@ def write(path: Path, names: list[str]) -> None:
 
 
 def at_once(cold: Callable[[], None], work: list[Callable[[], int]]) -> int:
-    """Do all at the same time with cold caches, and return how long all took together."""
+    """Do all work at the same time with cold caches, and return how long it took in total."""
     cold()
     threads = [threading.Thread(target=each) for each in work]
     begun = time.monotonic_ns()
@@ -140,7 +140,7 @@ def at_once(cold: Callable[[], None], work: list[Callable[[], int]]) -> int:
 
 @contextmanager
 def group(bytes_max: int) -> Iterator[list[str]]:
-    """A control group with so much memory; what starts a program in it, or nothing where there are no such groups."""
+    """A control group with this much memory; gives the prefix to start a program in it, empty without groups."""
     found = [(Path(root), limit) for root, limit in GROUPS if (Path(root) / "cgroup.procs").exists()]
     if not found:
         yield []
@@ -152,7 +152,7 @@ def group(bytes_max: int) -> Iterator[list[str]]:
         (made / limit).write_text(str(bytes_max), encoding="ascii")
         yield ["sh", "-c", f'echo $$ > {made}/cgroup.procs; exec "$@"', "sh"]
     finally:
-        # What removes the trace goes on for a moment when a program has ended.
+        # The process that removes the trace may run a moment longer than the program.
         if not platform.wait_for(functools.partial(_removed, made)):
             raise HeadstartError(f"{made}: cannot be removed: a process is in it")
 
@@ -166,7 +166,7 @@ def _removed(folder: Path) -> bool:
 
 
 class Reader(threading.Thread):
-    """Reads a file at random places, past the page cache's read-ahead, until it is stopped; counts its reads."""
+    """Reads a file at random places until it is stopped, bypassing read-ahead; counts its reads."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(daemon=True)
@@ -184,11 +184,11 @@ class Reader(threading.Thread):
                     os.pread(file.fileno(), BUSY_BYTES, chance.randrange(size))
                 self.reads += 1
             except OSError:
-                # While the file system is mounted anew.
+                # The file system is being remounted.
                 time.sleep(0.01)
 
     def read_ns(self, work: Callable[[], object]) -> int:
-        """Return how long a read takes while `work` is done, on average."""
+        """Return the mean duration of a read while `work` is done."""
         before, begun = self.reads, time.monotonic_ns()
         work()
         return (time.monotonic_ns() - begun) // max(1, self.reads - before)
@@ -196,7 +196,7 @@ class Reader(threading.Thread):
 
 @contextmanager
 def beside(path: Path) -> Iterator[Reader]:
-    """A reader of `path` beside what is done in the block."""
+    """A reader of `path` that runs concurrently with the block."""
     reading = Reader(path)
     reading.start()
     try:

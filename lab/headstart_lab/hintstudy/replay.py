@@ -1,4 +1,4 @@
-"""The lists read without a policy: in the order of access, or sorted by address. What `run` is measured against."""
+"""Reads the lists without a policy, in access order or sorted by address: the reference for `run`."""
 
 import fcntl
 import os
@@ -11,29 +11,29 @@ from typing import Any
 
 PAGE = 4096
 HOLE_PAGES = 32
-"""Holes of up to 128 KiB are read with their neighbours."""
+"""Holes of up to 128 KiB are read along with their neighbours."""
 PIECE_PAGES = 256
 THREADS = 16
 FIEMAP, EVERYTHING, EXTENTS = 0xC020660B, (1 << 64) - 1, 4096
-"""FS_IOC_FIEMAP of linux/fs.h, the length of any file, and extents of one at most."""
+"""FS_IOC_FIEMAP of linux/fs.h, the length of any file, and the maximum number of extents of one."""
 HEAD, EXTENT = struct.Struct("=QQLLLL"), struct.Struct("=QQQQQLLLL")
 
 
 @dataclass
 class Piece:
-    """Pages of a file that lie together."""
+    """Adjacent pages of a file."""
 
     path: str
     metadata: bool
     first: int
-    """Page of the file."""
+    """First page in the file."""
     count: int
     address: int
-    """Page of the disk; the page of the file where that is not known."""
+    """First page on the disk; the page in the file if unknown."""
 
 
 def pieces(shown: dict[str, Any], root: Path, device: Path | None) -> list[Piece]:
-    """Return what the recording `shown` says, in the order of access; what is not below `root` left out."""
+    """Return the pieces of the recording `shown` below `root`, in access order."""
     paths = [file["path"] for file in shown["files"]]
     seen: set[tuple[int, int]] = set()
     found: list[Piece] = []
@@ -60,13 +60,13 @@ def pieces(shown: dict[str, Any], root: Path, device: Path | None) -> list[Piece
 
 
 def place(extents: list[tuple[int, int, int]], page: int) -> int:
-    """Return where a page lies by its file's extents (offset, place, length in bytes)."""
+    """Return the address of a page, from its file's extents (offset, place, length in bytes)."""
     at = page * PAGE
     return next((p + at - o for o, p, n in extents if o <= at < o + n), at) // PAGE
 
 
 def extents(path: Path) -> list[tuple[int, int, int]]:
-    """Return a file's extents (offset, place, length in bytes); none where the file system does not say."""
+    """Return a file's extents (offset, place, length in bytes); none if the file system does not report them."""
     try:
         with path.open("rb") as file:
             room = bytearray(HEAD.pack(0, EVERYTHING, 0, 0, EXTENTS, 0) + bytes(EXTENTS * EXTENT.size))
@@ -79,7 +79,7 @@ def extents(path: Path) -> list[tuple[int, int, int]]:
 
 
 def in_order(found: Iterable[Piece]) -> list[Piece]:
-    """Return them with metadata first, by address, small holes read too."""
+    """Return the pieces with metadata first, by address, small holes included."""
     ordered: list[Piece] = []
     for piece in sorted(found, key=lambda piece: (not piece.metadata, piece.address)):
         last = ordered[-1] if ordered else None
@@ -94,7 +94,7 @@ def in_order(found: Iterable[Piece]) -> list[Piece]:
 
 
 class Replay:
-    """Threads that read pieces in turn, metadata before all else where it comes first; `wait` for their end."""
+    """Threads that read pieces in order; leading metadata is read before everything else. `wait` for their end."""
 
     def __init__(self, wanted: list[Piece]) -> None:
         self._wanted = iter(wanted)
@@ -125,11 +125,11 @@ class Replay:
                 os.close(opened[1])
 
     def wait(self) -> None:
-        """Until all is read."""
+        """Wait until everything has been read."""
         for thread in self._threads:
             thread.join()
 
     def stop(self) -> None:
-        """Begin nothing more, and wait for what is under way."""
+        """Start no more reads, and wait for those in flight."""
         self._ended = True
         self.wait()

@@ -1,4 +1,4 @@
-"""The whole study: each command in each way on each disk, what must hold, and what must not become slower."""
+"""The whole study: each command in each way on each disk, the requirements, and what must not become slower."""
 
 import random
 import statistics
@@ -24,9 +24,9 @@ OWN = "own"
 DISKS = (*disks.BYTES, OWN)
 OURS = f"run {POLICIES[0]}"
 ORACLES = ("sorted", "access order")
-"""Orders of the whole list, read beside the command."""
+"""Orders of the whole list, which is read while the command runs."""
 HALF, ORACLE, FORECAST = 0.5, 1.15, 0.15
-"""What is asked: half of plain in the geometric mean, so much of the better oracle, a forecast so near."""
+"""Requirements: half of plain in the geometric mean, this share of the better oracle, this error of a forecast."""
 
 Tell = Callable[[str], None]
 
@@ -40,7 +40,7 @@ class Timing:
     way: str
     elapsed_ns: int
     spread: float
-    """The longest run less the shortest, over the median."""
+    """The longest run minus the shortest, over the median."""
     read_bytes: int
     """By the disk's own count."""
     plain_ns: int
@@ -60,23 +60,23 @@ class Guarded:
     plain_ns: int
     run_ns: int
     spread: float = 0.0
-    """Of `run`, from the first to the last quarter of its runs, over the median of plain."""
+    """The interquartile range of the runs with `run`, over the median of plain."""
     slower: float = SLOWER
-    """So much of plain is allowed."""
+    """The accepted share of plain time."""
     problem: str | None = None
     """Why it could not be measured."""
 
 
 @dataclass
 class Timings:
-    """What the study has measured."""
+    """The results of the study."""
 
     machine: str
     repeats: int
     rows: list[Timing] = field(default_factory=list)
     guarded: list[Guarded] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
-    """By command: why it is not there."""
+    """By command: why it was omitted."""
 
 
 def study(
@@ -90,12 +90,12 @@ def study(
     folder: Path = Path("/var/tmp"),
     tell: Tell = lambda text: None,
 ) -> Timings:
-    """Measure the commands `only`, or all, on the disks `names`; their files are made below `folder`.
+    """Measure the commands `only`, or all, on the disks `names`, with their files below `folder`.
 
-    `compare`: in all ways; `guard`: what must not become slower.
+    `compare`: measure all ways; `guard`: measure what must not become slower.
 
     Raises:
-        HeadstartError: The machine does not do what it should, or a command fails.
+            HeadstartError: The machine does not behave as required, or a command fails.
     """
     wanted = [each for each in commands() if not only or each.name in only]
     found = Timings(platform.machine(), repeats)
@@ -125,7 +125,7 @@ def study(
 
 
 def measure(jobs: list[Job], repeats: int, tell: Tell) -> list[Timing]:
-    """Return a row for each job and way; the runs of all ways of a job come in no order."""
+    """Return a row for each job and way; the runs of all ways of a job are in random order."""
     rows = []
     for job in jobs:
         known = ways.ways()
@@ -163,7 +163,7 @@ def row(job: Job, way: str, runs: list[ways.Run], plain_ns: int, forecast_ns: in
 
 
 def forecast(job: Job) -> dict[str, int]:
-    """Return the forecast times by way, with the whole budget; of emulated drives."""
+    """Return the forecast times by way, with the whole budget; only for emulated drives."""
     if job.disk.profile is None:
         return {}
     found = forecasting.forecast(job.hints, device=job.disk.profile, policies=POLICIES)
@@ -176,7 +176,7 @@ def forecast(job: Job) -> dict[str, int]:
 
 
 def guarded(jobs: list[Job], folder: Path, repeats: int, tell: Tell) -> list[Guarded]:
-    """Return what must not become slower, plain and by `run`."""
+    """Return what must not become slower, measured plain and with `run`."""
     found = []
     for case in guards.cases(jobs[:4], folder):
         tell(f"{jobs[0].disk.name}: {case.name}")
@@ -201,7 +201,7 @@ def guarded(jobs: list[Job], folder: Path, repeats: int, tell: Tell) -> list[Gua
 
 
 def findings(study: Timings) -> list[Row]:
-    """Return what is asked of each disk beside what was found."""
+    """Return the requirements for each disk, beside the results."""
     found = []
     for disk in dict.fromkeys(row.disk for row in study.rows):
         rows = [row for row in study.rows if row.disk == disk]

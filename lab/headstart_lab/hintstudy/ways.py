@@ -1,4 +1,4 @@
-"""The ways in which a command is started: plain, by `run` with each policy, and with its list replayed without one."""
+"""The ways to start a command: plain, by `run` with each policy, and with its list replayed without a policy."""
 
 import json
 import shutil
@@ -23,24 +23,24 @@ POLICIES = ("just-in-time", "fixed-horizon", "aggressive", "forestall")
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A command, once."""
+    """One run of a command."""
 
     elapsed_ns: int
     read_bytes: int
-    """By the disk's own count, what went on after the command included."""
+    """By the disk's own count, including reads that went on after the command."""
     report: dict[str, Any] | None = None
-    """Of `headstart run`."""
+    """The report of `headstart run`."""
 
 
 @dataclass
 class Job:
-    """A command on a disk, and what is known of its reads."""
+    """A command on a disk, with the recording of its reads."""
 
     command: Command
     disk: Disk
     hints: Path
     prefix: list[str] = field(default_factory=list)
-    """What the command is started by."""
+    """The prefix that starts the command."""
 
     def words(self) -> list[str]:
         """Return the command's program and arguments, with its environment."""
@@ -49,7 +49,7 @@ class Job:
         return [*(["env", *assignments] if assignments else []), *self.command.words(self.disk.root)]
 
     def record(self) -> None:
-        """Record it with cold caches."""
+        """Record the command with cold caches."""
         self.disk.cold()
         self.timed([*HEADSTART, "record", "-o", str(self.hints), "--", *self.words()])
 
@@ -57,7 +57,7 @@ class Job:
         """Start `words` and return how long it took.
 
         Raises:
-            HeadstartError: It fails.
+                HeadstartError: The command fails.
         """
         begun = time.monotonic_ns()
         done = subprocess.run(
@@ -75,7 +75,7 @@ class Job:
         return took
 
     def measured(self, work: Callable[[], int]) -> Run:
-        """Do it with cold caches; `work` returns how long it took."""
+        """Run `work` with cold caches; it returns its duration."""
         self.disk.cold()
         before = self.disk.read_bytes()
         return Run(elapsed_ns=work(), read_bytes=self.disk.read_bytes() - before)
@@ -85,7 +85,7 @@ Way = Callable[[Job], Run]
 
 
 def plain(job: Job) -> Run:
-    """Start it as it is."""
+    """Start the command without help."""
     return job.measured(lambda: job.timed(job.words()))
 
 
@@ -106,14 +106,14 @@ class ByRun:
         return job.hints.with_suffix(".json")
 
     def __call__(self, job: Job) -> Run:
-        """Do it with cold caches."""
+        """Run the command with cold caches."""
         line = self.line(job)
         run = job.measured(lambda: job.timed(line))
         return replace(run, report=json.loads(self.report(job).read_text(encoding="utf-8")))
 
 
 def listed(job: Job, *, ordered: bool, first: bool) -> Run:
-    """Read the whole list, sorted or in the order of access, before the command or beside it."""
+    """Read the whole list, sorted or in access order, before the command or while it runs."""
     job.disk.cold()
     found = replay.pieces(recording.show(job.hints), job.disk.root, job.disk.device)
     wanted = replay.in_order(found) if ordered else found
@@ -133,7 +133,7 @@ def listed(job: Job, *, ordered: bool, first: bool) -> Run:
 
 
 def vmtouch(job: Job) -> Run:
-    """Bring all files that it reads into the page cache first, whole, with vmtouch."""
+    """First load all files that the command reads into the page cache, whole, with vmtouch."""
     files = [file["path"] for file in recording.show(job.hints)["files"] if file["kind"] == "regular" and file["path"]]
     chosen = [path for path in files if path.startswith(f"{job.disk.root}/")]
     list_file = job.hints.with_suffix(".files")
@@ -165,6 +165,6 @@ HEADSTART = [sys.executable, "-m", "headstart"]
 
 
 def runner() -> list[str]:
-    """Return what runs a command with its hints: the native program where it is installed."""
+    """Return the prefix that runs a command with its hints: the native program if it is installed."""
     native = Path(sys.executable).with_name("headstart-run")
     return [str(native)] if native.exists() else [*HEADSTART, "run"]

@@ -2,7 +2,9 @@
 
     headstart reproduce li07-live --html study.html
 
-`image` makes the disk's file system, `platform` sets it up and takes it down, `workloads` says what is read, `measure`
-reads it, `predict` simulates it, `study` does so for each workload and depth and judges, `report` shows it. `pages` and
-`patterns` are apart: the pages that the kernel reads ahead, read by read (`python -m headstart_lab.livestudy`).
+`image` makes the disk's file system, `platform` sets it up and takes it down, `workloads` defines the reads, `measure`
+performs them, `predict` simulates them, `study` does so for each workload and depth and judges, `report` shows the
+results.
+`pages` and `patterns` are separate: they study the kernel's read-ahead page by page (`python -m
+headstart_lab.livestudy`).
 """

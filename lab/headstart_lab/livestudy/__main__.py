@@ -1,4 +1,4 @@
-"""`make live-study`, its first part: the kernel's read-ahead page by page."""
+"""`make live-study`, first part: the kernel's read-ahead page by page."""
 
 import argparse
 import shutil
@@ -9,11 +9,11 @@ from headstart._core import HeadstartError
 from headstart_lab.livestudy import pages, platform
 
 SHOWN = 3
-"""Differences of one size of read-ahead that are printed."""
+"""Maximum differences printed for each size of read-ahead."""
 
 
 def main(words: list[str] | None = None) -> int:
-    """Record, compare, print a line for each file system and size; 1 where anything differs."""
+    """Record, compare, and print a line for each file system and size; return 1 if anything differs."""
     parser = argparse.ArgumentParser(prog="python -m headstart_lab.livestudy", description=pages.__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the patterns")
     parser.add_argument("--fs", default=",".join(pages.FILE_SYSTEMS), help="file systems")

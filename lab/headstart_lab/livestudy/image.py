@@ -21,17 +21,17 @@ FEATURES = "sparse_super2,^has_journal,^resize_inode,^metadata_csum"
 """No copy of the superblock between files, no journal: the file system is never written through the kernel."""
 EXTENDED = "num_backup_sb=0,packed_meta_blocks=1,lazy_itable_init=1,nodiscard"
 EXTENT = re.compile(r"^ *(\d+)/ *(\d+) +\d+/ *\d+ +(\d+) - +(\d+) +(\d+) - +(\d+) +(\d+) ", re.MULTILINE)
-"""A line of debugfs' `ex`: level, depth, first and last block of the file, of the disk, number of blocks."""
+"""A line of debugfs' `ex`: level, depth, first and last block in the file, on the disk, number of blocks."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A file that the image shall hold, after the one before it."""
+    """A file for the image, placed after the previous one."""
 
     name: str
     size: int
     readable: bool = True
-    """False: it only takes its place, and reads as zeros without the disk."""
+    """False: the file only takes up space, and reads as zeros without the disk."""
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,21 @@ class Placed:
     name: str
     size: int
     first_block: int
-    """Of the disk, in blocks of 4096 bytes; the file's other blocks follow it."""
+    """On the disk, in blocks of 4096 bytes; the file's other blocks follow it."""
     breaks: int
     """Blocks of the file system itself that interrupt it."""
 
 
 def missing_tools() -> list[str]:
-    """Return the programs that are needed and not installed."""
+    """Return the required programs that are not installed."""
     return [tool for tool in TOOLS if shutil.which(tool) is None]
 
 
 def make(path: Path, size: int, files: list[Planned]) -> list[Placed]:
-    """Make a file system of `size` bytes in the file `path` that holds `files` one after another, and say where.
+    """Make a file system of `size` bytes in the file `path` with `files` one after another, and return their places.
 
     Raises:
-        HeadstartError: A tool fails, or a file does not lie in one piece.
+            HeadstartError: A tool fails, or a file is not contiguous.
     """
     with path.open("wb") as image:
         image.truncate(size)
@@ -82,7 +82,7 @@ def _extents(path: Path, name: str) -> list[tuple[int, int, int]]:
 
 
 def _declare_written(path: Path, name: str) -> None:
-    """Turn extents that `fallocate` calls unwritten into written ones."""
+    """Turn extents that `fallocate` leaves unwritten into written ones."""
     commands = [f"extent_open {name}"]
     for at, block, count in _extents(path, name):
         commands += [f"goto_block {at}", f"replace_node {at} {count} {block}"]
@@ -104,7 +104,7 @@ def _placed(path: Path, planned: Planned) -> Placed:
 
 def _debugfs(path: Path, commands: list[str]) -> str:
     done = _run("debugfs", "-w", "-f", "-", str(path), stdin="\n".join(commands) + "\n")
-    # debugfs has exit status 0 whatever becomes of its commands, and says its own version on stderr.
+    # debugfs exits with status 0 even if its commands fail, and prints its version on stderr.
     problems = done.stderr.splitlines()[1:]
     if problems:
         raise HeadstartError(f"{path}: debugfs: {problems[0]}")

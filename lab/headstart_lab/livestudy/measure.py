@@ -1,7 +1,7 @@
-"""The real readers: processes that read with preadv, timed inside, on a file system that has just been mounted.
+"""The real readers: processes that read with preadv and time themselves, on a freshly mounted file system.
 
-Readers run at real-time priority if allowed, as the threads do that answer for the drive: on a busy machine they
-would otherwise wait for a processor after each read, for longer than for the disk.
+Readers run at real-time priority if allowed, like the threads that answer for the drive: on a busy machine they would
+otherwise wait longer for a processor after each read than for the disk.
 """
 
 import fcntl
@@ -26,13 +26,13 @@ from headstart_lab.livestudy.workloads import Read, Workload
 
 KIB = 1024
 RUN_S = 300.0
-"""A reader may take so long, some twenty times what the slowest takes."""
+"""Maximum duration of a reader, some twenty times that of the slowest one."""
 REST_S = 30.0
-"""After the readers the drive may go on for so long."""
+"""Maximum time for which the drive may go on after the readers."""
 AFTER_EACH_OTHER_S = 0.001
-"""Between the starts of readers: the order of their first requests is that of their turns ever after."""
+"""Between the starts of readers: the order of their first requests remains the order of their turns."""
 PRIORITY = 1
-"""Below that of the emulated drive's threads."""
+"""Below the priority of the emulated drive's threads."""
 FIEMAP = 0xC020660B
 """FS_IOC_FIEMAP of linux/fs.h."""
 EVERYTHING = (1 << 64) - 1
@@ -40,7 +40,7 @@ EVERYTHING = (1 << 64) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A workload, once."""
+    """One run of a workload."""
 
     elapsed_ns: int
     """From the first reader's start to the last one's end."""
@@ -49,27 +49,27 @@ class Run:
     bytes: int
     busy_ns: int
     drive: Record
-    """All since the drive was mounted, lateness included."""
+    """All statistics since the drive was mounted, lateness included."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """What the machine itself takes, measured apart from the workloads."""
+    """The machine's own times, measured separately from the workloads."""
 
     system_call_ns: int
-    """A read of cached data, without the copying."""
+    """Time of a read of cached data, without the copying."""
     copy_per_kib_ns: int
     request_ns: int
-    """A request on its way to the drive and back: a FUSE round trip, the best of five medians, and the median lateness.
+    """Time of a request to the drive and back: a FUSE round trip, the best of five medians, plus the median lateness.
 
-    Not the means: they are of whatever else the machine is at.
+    Medians rather than means, which would include other activity of the machine.
     """
 
 
 def measure(workload: Workload, folder: Path, drive: Path, before_start: Callable[[], None] = lambda: None) -> Run:
-    """Run it on the file system at `folder`; `drive` is where the emulated disk is mounted.
+    """Run a workload on the file system at `folder`; the emulated disk is mounted at `drive`.
 
-    `before_start` is called when all files are open and no reader has started.
+    Calls `before_start` when all files are open and no reader has started.
 
     Raises:
         HeadstartError: A reader failed or does not end, the drive does not come to rest, or the caches were not cold.
@@ -84,12 +84,12 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
             arguments = (folder, reads, workload.mapped, number * AFTER_EACH_OTHER_S, barrier, sender)
             process = context.Process(target=_reader, args=arguments, daemon=True)
             with undisturbed():
-                # Or it would run on, unknown to us.
+                # Otherwise it could be interrupted before it is known here, and run on.
                 process.start()
                 processes.append(process)
             sender.close()
             ends.append(receiver)
-        # Twice: all have opened their files; all go.
+        # Twice: once all have opened their files, and to start all of them.
         _meet(barrier, ends)
         before = statistics(drive)
         before_start()
@@ -98,7 +98,7 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
     finally:
         with undisturbed():
             for process in processes:
-                # It has nothing to undo, and may not be far enough to hear SIGTERM.
+                # It has nothing to undo, and may not handle SIGTERM yet.
                 process.kill()
                 process.join(PATIENCE_S)
     after = _at_rest(drive)
@@ -114,9 +114,9 @@ def measure(workload: Workload, folder: Path, drive: Path, before_start: Callabl
 
 
 def calibrate(folder: Path, file: str, drive: Path) -> Host:
-    """Measure what the machine takes for reads of `file`, which it brings into memory first, and for a FUSE round trip.
+    """Measure the machine's time for reads of `file`, which is first read into memory, and for a FUSE round trip.
 
-    With the readers' priority. The statistics of the drive are never cached: each read of them is a round trip.
+    Uses the readers' priority. The statistics of the drive are never cached: each read of them is a round trip.
     """
     with _opened(folder / file) as warm, _opened(drive / "stats") as stats:
         while os.read(warm, KIB * KIB):
@@ -146,7 +146,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _read_ns(descriptor: int, size: int, within: int) -> int:
-    """Return the median time of reads of `size` bytes one after another, over and over within the first `within`."""
+    """Return the median time of sequential reads of `size` bytes, repeated within the first `within` bytes."""
     buffer = [bytearray(size)]
     times = []
     for turn in range(501):
@@ -157,7 +157,7 @@ def _read_ns(descriptor: int, size: int, within: int) -> int:
 
 
 def _at_rest(drive: Path) -> Record:
-    """Return the drive's statistics once nothing is under way: a read-ahead outlasts its reader."""
+    """Return the drive's statistics once nothing is in flight: a read-ahead outlasts its reader."""
     give_up = time.monotonic() + REST_S
     while (now := statistics(drive)).outstanding:
         if time.monotonic() > give_up:
@@ -190,8 +190,8 @@ def _times(end: Connection) -> tuple[int, int]:
 def _reader(
     folder: Path, reads: tuple[Read, ...], mapped: bool, delay_s: float, barrier: Any, sender: Connection
 ) -> None:
-    """In a process of its own: begin so long after the first, tell when it began and ended, or what went wrong."""
-    # Who started it ends it; what was inherited would undo what is not ours.
+    """In a separate process: start with this delay, report when it began and ended, or what went wrong."""
+    # The parent process ends this one; inherited handlers would undo what belongs to the parent.
     for each in SIGNALS:
         signal.signal(each, signal.SIG_DFL if each == signal.SIGTERM else signal.SIG_IGN)
     try:
@@ -221,7 +221,7 @@ def _reader(
 
 
 def _map(file: int) -> None:
-    """Let the file system learn where the file lies: reading its map from the disk is no part of the workload."""
+    """Let the file system read the file's map now: reading it from the disk is no part of the workload."""
     fcntl.ioctl(file, FIEMAP, bytearray(struct.pack("=QQLLLL", 0, EVERYTHING, 0, 0, 0, 0)))
 
 

@@ -27,20 +27,20 @@ FILE_SYSTEMS = {"ext4": ("mkfs.ext4", "-q", "-F"), "xfs": ("mkfs.xfs", "-q", "-f
 READ_AHEADS_KB = (0, 16, 64, 128, 256, 1024, 4096, 8192)
 FILE_BYTES, IMAGE_BYTES = 128 << 20, 400 << 20
 BUFFER_KB = 32 << 10
-"""Of the trace, for each processor: more than one pattern fills."""
+"""Size of the trace buffer per processor: more than one pattern fills."""
 LINE = re.compile(
     r": (?:tracing_mark_write: op (\d+)|mm_filemap_(add_to|delete_from)_page_cache: "
     r"(dev \d+:\d+ ino \w+) .*ofs=(\d+) order=(\d+))"
 )
 ATTEMPTS = 20
-"""At a pattern of which no page leaves the cache, as all do when a process of the machine drops the caches."""
+"""Maximum attempts to run a pattern during which no page leaves the cache; all do if a process drops the caches."""
 CACHESTAT = 451
-"""The system call, on all machines."""
+"""The number of the system call, on all architectures."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first operation of a pattern at which the kernel and the simulator read other pages."""
+    """The first operation of a pattern for which the kernel and the simulator read different pages."""
 
     pattern: str
     operation: int
@@ -50,7 +50,7 @@ class Difference:
 
 @contextmanager
 def tracing(folder: Path) -> Iterator[Path]:
-    """A tracefs instance of its own that traces what is added to page caches."""
+    """A separate tracefs instance that traces additions to page caches."""
     platform.run("mount", "-t", "tracefs", "none", str(folder))
     try:
         instance = folder / "instances" / f"headstart-pages-{os.getpid()}"
@@ -70,10 +70,10 @@ def tracing(folder: Path) -> Iterator[Path]:
 
 
 def cool(path: Path) -> None:
-    """Drop the pages of a file from the cache, also those that are on their way.
+    """Drop the pages of a file from the cache, including those that are being read.
 
     Raises:
-        HeadstartError: They stay.
+            HeadstartError: They stay.
     """
     call = ctypes.CDLL(None).syscall
     file = os.open(path, os.O_RDONLY)
@@ -95,7 +95,7 @@ def record(path: Path, instance: Path, pattern: Pattern) -> None:
     """Run a pattern and note what the kernel added.
 
     Raises:
-        HeadstartError: Pages leave the cache meanwhile, again and again.
+            HeadstartError: Pages repeatedly leave the cache meanwhile.
     """
     for _ in range(ATTEMPTS):
         pattern.added.clear()
@@ -107,7 +107,7 @@ def record(path: Path, instance: Path, pattern: Pattern) -> None:
 
 
 def attempt(path: Path, instance: Path, pattern: Pattern) -> bool:
-    """The same, once; whether all pages stayed in the cache."""
+    """Make one attempt, and return whether all pages stayed in the cache."""
     cool(path)
     about = path.stat()
     this = f"dev {os.major(about.st_dev)}:{os.minor(about.st_dev)} ino {about.st_ino:x}"
@@ -132,7 +132,7 @@ def attempt(path: Path, instance: Path, pattern: Pattern) -> bool:
                 maps[descriptor][offset]
             else:
                 os.pread(files[descriptor], size, offset)
-    # What is traced while it is read is read twice.
+    # Events that arrive during the read are read by the second one.
     (instance / "tracing_on").write_text("0")
     pattern.added.extend([] for _ in pattern.ops)
     now = 0
@@ -148,7 +148,7 @@ def attempt(path: Path, instance: Path, pattern: Pattern) -> bool:
 
 @contextmanager
 def file_on(kind: str, folder: Path) -> Iterator[tuple[Path, Path]]:
-    """A file of random bytes on a fresh file system, which is mounted read-only, and its loop device."""
+    """A file of random bytes on a fresh file system, mounted read-only, and its loop device."""
     image, place = folder / "disk.img", folder / "files"
     place.mkdir(exist_ok=True)
     with image.open("wb") as empty:
@@ -174,7 +174,7 @@ def file_on(kind: str, folder: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def differences(info: dict[str, Any], recorded: Sequence[Pattern]) -> list[Difference]:
-    """Return the patterns in which `linux` reads other pages than were recorded."""
+    """Return the patterns for which `linux` reads other pages than recorded."""
     about = {
         "version": kernels.version(str(info["kernel"])),
         "bytes": info["size"],
@@ -196,12 +196,12 @@ def differences(info: dict[str, Any], recorded: Sequence[Pattern]) -> list[Diffe
 def study(
     file_systems: Sequence[str], read_aheads_kb: Sequence[int], *, seed: int, quick: bool, out: Path | None
 ) -> Iterator[tuple[dict[str, Any], int, list[Difference]]]:
-    """Record and compare on each file system, with each size of read-ahead: about it, patterns, what differs.
+    """Record and compare on each file system and size of read-ahead; yield the machine, pattern count and differences.
 
     Raises:
-        HeadstartError: The machine does not let it.
+            HeadstartError: The machine does not permit it.
     """
-    # One processor: events of several have no order to rely on.
+    # One processor: events of several have no reliable order.
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -231,7 +231,7 @@ def study(
 
 
 def write(path: Path, info: dict[str, Any], recorded: Sequence[Pattern]) -> None:
-    """Write a recording as the tests of the policies read it."""
+    """Write a recording in the format of the policies' tests."""
     told = [{**vars(each), "ops": [(*op[:2], op[2] or 1) for op in each.ops]} for each in recorded]
     with lzma.open(path, "wt", encoding="ascii") as file:
         json.dump({"info": info, "patterns": told}, file, separators=(",", ":"))

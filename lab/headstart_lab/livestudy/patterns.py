@@ -1,4 +1,4 @@
-"""What the study of the kernel's pages reads: the same kinds of patterns for each read-ahead, drawn from a seed."""
+"""The read patterns of the page study: the same kinds for each read-ahead, drawn from a seed."""
 
 import random
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ KIB = 1024
 
 Kind = Literal["read", "mapped", "text"]
 Op = tuple[int, int, int | None]
-"""A descriptor, an offset, and the bytes that are read; `None`: the page there is touched where the file is mapped."""
+"""A descriptor, an offset, and the bytes to read; `None`: the page there is touched through a mapping."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """Reads and touches of one file, which begin with a cold cache."""
+    """Reads and touches of one file, starting with a cold cache."""
 
     name: str
     ops: list[Op]
     kind: Kind = "read"
-    """How the file is mapped, if it is: "text", to be executed."""
+    """How the file is mapped, if it is; "text": as executable."""
     added: list[list[tuple[int, int]]] = field(default_factory=list)
-    """Beside each operation the folios that the kernel added: first page and pages."""
+    """For each operation, the folios that the kernel added: first page and number of pages."""
 
 
 def patterns(seed: int, size: int, read_ahead_kb: int, quick: bool) -> list[Pattern]:

@@ -1,8 +1,8 @@
 """What the study changes on the machine, as contexts that undo it: an emulated disk, a loop device, a mount.
 
-Each undoes what it did on every exit, an interrupt included, and to the end whatever comes meanwhile. Nothing but the
-loop device that it attached itself has its read-ahead changed, and no caches are dropped but those of the file system
-that it unmounts.
+Each undoes its changes completely on every exit, including interrupts, even if further signals arrive. Only the
+loop device that the study attached has its read-ahead changed, and only the caches of the file system that it unmounts
+are dropped.
 """
 
 import json
@@ -25,13 +25,13 @@ PATIENCE_S = 30.0
 TOOLS = ("losetup", "mount", "umount", "unshare")
 BLOCK_DEVICES = Path("/sys/block")
 ATTEMPTS = 10
-"""At a free loop device, which another process may take before us."""
+"""Maximum attempts to attach a free loop device, which another process may take first."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What ends a study."""
+"""The signals that end a study."""
 
 
 def why_not() -> str | None:
-    """Return why the study cannot be done here, if so."""
+    """Return why the study cannot run here, if it cannot."""
     if sys.platform != "linux":
         return "not Linux"
     if os.geteuid() != 0:
@@ -49,18 +49,19 @@ def why_not() -> str | None:
 
 
 def read_only_sysfs() -> bool:
-    """Return whether no device's queue can be set here, as in many containers."""
+    """Return whether device queues cannot be changed here, as in many containers."""
     return not os.access(BLOCK_DEVICES, os.W_OK)
 
 
 def run(*words: str) -> str:
-    """Run a short program, which Ctrl-C does not reach, and return what it printed.
+    """Run a short program that Ctrl-C does not reach, and return its output.
 
-    A signal that ends the study takes effect when the program has ended: a `mount` that is killed may still mount
-    after we have looked whether it has.
+    A signal that ends the study takes effect after the program has ended: a `mount` that is killed may still mount
+    after
+    this process has checked for it.
 
     Raises:
-        HeadstartError: It failed.
+            HeadstartError: The program failed.
     """
     with undisturbed():
         done = subprocess.run(words, capture_output=True, text=True, check=False, start_new_session=True)
@@ -70,7 +71,7 @@ def run(*words: str) -> str:
 
 
 def wait_for(is_so: Callable[[], bool]) -> bool:
-    """Wait until something is so, and return whether it came to that."""
+    """Wait until a condition holds, and return whether it did in time."""
     give_up = time.monotonic() + PATIENCE_S
     while not is_so():
         if time.monotonic() > give_up:
@@ -80,9 +81,9 @@ def wait_for(is_so: Callable[[], bool]) -> bool:
 
 
 def unwind_on_signals() -> None:
-    """From now on the signals that end a study undo everything as Ctrl-C does, which works in the background too.
+    """Make the signals that end a study undo everything like Ctrl-C, which also works in the background.
 
-    The first does; further ones change nothing. A process that ignores SIGHUP (`nohup`) continues to ignore it.
+    The first signal does; further ones change nothing. A process that ignores SIGHUP (`nohup`) continues to ignore it.
     """
 
     def unwind(number: int, frame: FrameType | None) -> None:
@@ -97,7 +98,7 @@ def unwind_on_signals() -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Cleanup always finishes: a signal that ends the study takes effect when the block is left."""
+    """Let cleanup finish: a signal that ends the study takes effect when the block is left."""
     came: list[int] = []
     before = {each: signal.signal(each, lambda number, frame: came.append(number)) for each in SIGNALS}
     try:
@@ -113,10 +114,10 @@ def undisturbed() -> Iterator[None]:
 def background(*words: str, ready: Callable[[], bool], within: Sequence[str] = ()) -> Iterator[None]:
     """Run a command of headstart until the block is left, which begins when it is `ready`; SIGTERM ends it.
 
-    `within` are a program and its arguments that it is run by.
+    `within`: a program and its arguments that run the command.
 
     Raises:
-        HeadstartError: It does not come up.
+            HeadstartError: The command does not become ready.
     """
     line = [*within, sys.executable, "-m", "headstart", *words]
     with subprocess.Popen(
@@ -140,7 +141,7 @@ def background(*words: str, ready: Callable[[], bool], within: Sequence[str] = (
 
 @contextmanager
 def emulated(profile: str, image: Path, mount: Path) -> Iterator[Path]:
-    """`headstart emulate` on `image`; the file that is as slow as the drive."""
+    """`headstart emulate` on `image`; gives the file that is as slow as the drive."""
     stats = mount / "stats"
     try:
         with background("emulate", profile, str(image), str(mount), ready=stats.exists):
@@ -148,21 +149,22 @@ def emulated(profile: str, image: Path, mount: Path) -> Iterator[Path]:
     finally:
         with undisturbed():
             if is_mounted(mount):
-                # It has died without an unmount of its own.
+                # It has died without unmounting.
                 run("umount", "--lazy", str(mount))
 
 
 def statistics(mount: Path) -> Record:
-    """Return what the emulated disk has done so far."""
+    """Return the statistics of the emulated disk so far."""
     return Record.from_json((mount / "stats").read_text(encoding="utf-8"))
 
 
 @contextmanager
 def loop_device(file: Path) -> Iterator[Path]:
-    """A loop device over `file`, read-only and past the page cache of `file`, with no scheduler of its own.
+    """A read-only loop device over `file` that bypasses the page cache of `file`, without a scheduler of its own.
 
-    The kernel gives a loop device a read-ahead when it is attached, and maybe another when it is detached, which
-    outlasts it: what was there before is put back.
+    The kernel sets a loop device's read-ahead when it is attached, and possibly again when it is detached, which
+    outlasts
+    the device: the previous value is restored.
     """
     found: dict[str, str] = {}
     try:
@@ -173,16 +175,16 @@ def loop_device(file: Path) -> Iterator[Path]:
             yield device
     finally:
         with undisturbed():
-            # By its file: an interrupt may have come before we knew its name.
+            # By its file: an interrupt may have come before the name was known.
             for line in run("losetup", "--associated", str(file)).splitlines():
                 detach(Path(line.split(":")[0]), found)
 
 
 def attach(file: Path, found: dict[str, str]) -> Path:
-    """Attach a free loop device to `file`, with the read-ahead that it had kept in `found`, by its name.
+    """Attach a free loop device to `file`, and store its previous read-ahead in `found`, by its name.
 
     Raises:
-        HeadstartError: There is none.
+            HeadstartError: There is none.
     """
     for left in reversed(range(ATTEMPTS)):
         device = Path(run("losetup", "--find"))
@@ -198,26 +200,26 @@ def attach(file: Path, found: dict[str, str]) -> Path:
 
 
 def detach(device: Path, found: dict[str, str]) -> None:
-    """Detach a loop device and give it the read-ahead back that it had.
+    """Detach a loop device and restore its read-ahead.
 
     Raises:
-        HeadstartError: Another process keeps it.
+            HeadstartError: Another process keeps it open.
     """
     run("losetup", "--detach", str(device))
     # It is removed when the last process with an open descriptor closes it.
     if not wait_for(lambda: not (BLOCK_DEVICES / device.name / "loop").exists()):
         raise HeadstartError(f"{device}: cannot be detached: another process has it open")
-    # The next device is detached even if this one cannot be set.
+    # Detach the next device even if this one cannot be set.
     with suppress(OSError):
         (BLOCK_DEVICES / device.name / "queue" / "read_ahead_kb").write_text(found[device.name], encoding="ascii")
 
 
 @contextmanager
 def setting(device: Path, name: str, value: str) -> Iterator[None]:
-    """`value` in a file of the device's queue in sysfs; then the old value, since it outlasts a loop device."""
+    """`value` in a file of the device's queue in sysfs; restores the old value, since it outlasts a loop device."""
     path = BLOCK_DEVICES / device.name / "queue" / name
     found = queue(device, name)
-    # A choice shows all names, the chosen one in brackets.
+    # A choice lists all names, with the current one in brackets.
     before = found.split("[")[1].split("]")[0] if "[" in found else found
     try:
         path.write_text(value, encoding="ascii")
@@ -233,13 +235,13 @@ def queue(device: Path, name: str) -> str:
 
 
 def read_ahead_kb(device: Path) -> int:
-    """Return how far the kernel reads ahead on the device: files that are opened now keep to it."""
+    """Return the kernel's read-ahead on the device, which applies to files opened from now on."""
     return int(queue(device, "read_ahead_kb"))
 
 
 @contextmanager
 def mounted(device: Path, folder: Path) -> Iterator[Path]:
-    """The file system of `device`, read-only, at `folder`; its caches go with it."""
+    """The file system of `device`, read-only, at `folder`; unmounting it drops its caches."""
     try:
         run("mount", "-t", "ext4", "-o", "ro,noatime", str(device), str(folder))
         yield folder
@@ -256,7 +258,7 @@ def is_mounted(folder: Path) -> bool:
 
 
 def with_traces() -> Sequence[str]:
-    """Return what runs a program with a tracefs: nothing where there is one, else mounts one for the program alone."""
+    """Return the prefix that runs a program with a tracefs: empty if there is one, else it mounts one privately."""
     lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
     if any(line.split()[2] == "tracefs" for line in lines):
         return []
@@ -265,11 +267,11 @@ def with_traces() -> Sequence[str]:
 
 @contextmanager
 def watched(device: Path, profile: str, state: Path) -> Iterator[None]:
-    """`headstart tune --watch` on the device: it sets the read-ahead, and puts it back when it ends."""
+    """`headstart tune --watch` on the device: sets the read-ahead, and restores it at the end."""
     before = read_ahead_kb(device)
 
     def follows() -> bool:
-        """Whether the current number is its own, which may equal the one found before."""
+        """Whether the current value was set by the watch, which may equal the previous one."""
         if not state.exists():
             return False
         entries = json.loads(state.read_text(encoding="utf-8"))["entries"]
@@ -283,7 +285,7 @@ def watched(device: Path, profile: str, state: Path) -> Iterator[None]:
 
 
 def why_no_watch(device: Path, profile: str, state: Path) -> str | None:
-    """Return why `headstart tune --watch` cannot be had for the device, if so."""
+    """Return why `headstart tune --watch` cannot be used on the device, if it cannot."""
     try:
         with watched(device, profile, state):
             return None
@@ -292,7 +294,7 @@ def why_no_watch(device: Path, profile: str, state: Path) -> str | None:
 
 
 def machine() -> str:
-    """Return what machine this is, as far as it matters to the figures; no names."""
+    """Return a description of this machine, as far as it affects the figures; no names."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     kernel = ".".join(os.uname().release.split("-")[0].split(".")[:2])

@@ -1,4 +1,4 @@
-"""The simulator's answer to the same workload: the same reads, the same places of the files, the same drive."""
+"""The simulator's prediction for the same workload: the same reads, places of files and drive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from headstart_lab.livestudy.measure import Host
 from headstart_lab.livestudy.workloads import Workload
 
 CACHE = "2GiB"
-"""More than any workload reads: the kernel's page cache has as much as it wants, too."""
+"""More than any workload reads: the kernel's page cache is also as large as needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What a run should give."""
+    """The expected result of a run."""
 
     elapsed_ns: int
     requests: int
@@ -26,7 +26,7 @@ class Prediction:
 
 
 def table(files: Sequence[Placed]) -> list[tuple[str, int]]:
-    """Return the disk as files one after another, each from a block on: names and bytes. Gaps have no name."""
+    """Return the disk as consecutive files, each with a start block: names and bytes. Gaps have no name."""
     rows: list[tuple[str, int]] = []
     at = 0
     for file in sorted(files, key=lambda each: each.first_block):
@@ -38,7 +38,7 @@ def table(files: Sequence[Placed]) -> list[tuple[str, int]]:
 
 
 def write_trace(path: Path, workload: Workload, files: Sequence[Placed]) -> None:
-    """Write the reads to `path`, NAME.csv, and beside it the table of the files' places."""
+    """Write the reads to `path`, NAME.csv, and the table of the files' places beside it."""
     rows = table(files)
     number = {name: index for index, (name, _) in enumerate(rows) if name}
     lines = ["pid,file,offset,size"]
@@ -51,7 +51,7 @@ def write_trace(path: Path, workload: Workload, files: Sequence[Placed]) -> None
 
 
 def read_ahead(read_ahead_kb: int, release: str, max_request_kb: int) -> dict[str, Any]:
-    """Return the policy that reads ahead as a kernel of that release does."""
+    """Return the policy that reads ahead like a kernel of that release."""
     depth, most = f"{read_ahead_kb}KiB", f"{max_request_kb}KiB"
     return {"name": "linux", "version": kernels.version(release), "read_ahead": depth, "max_request": most}
 
@@ -59,7 +59,7 @@ def read_ahead(read_ahead_kb: int, release: str, max_request_kb: int) -> dict[st
 def scenario(trace: Path, profile: str, policy: dict[str, Any], host: Host) -> dict[str, Any]:
     """Return the scenario for a trace of `write_trace`: a page cache, the way to the drive, a drive that takes turns.
 
-    The way is a level without blocks: it passes requests on and costs its link.
+    The way is a level without blocks: it passes requests on and adds the cost of its link.
     """
     return {
         "workload": {
@@ -76,7 +76,7 @@ def scenario(trace: Path, profile: str, policy: dict[str, Any], host: Host) -> d
         ],
         "device": {"model": profile, "scheduler": "fcfs"},
         "host": {
-            # It is part of the way to the drive.
+            # Included in the way to the drive.
             "driver_overhead": "0s",
             "system_call": f"{host.system_call_ns}ns",
             "copy_per_kib": f"{host.copy_per_kib_ns}ns",

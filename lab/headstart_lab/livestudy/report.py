@@ -54,7 +54,7 @@ def cells(row: Timing) -> list[str]:
 
 
 def conditions(study: Timings) -> list[str]:
-    """Return under which conditions the figures hold, a sentence each."""
+    """Return the conditions under which the figures hold, a sentence each."""
     host = study.host
     runs = "once" if study.repeats == 1 else f"{study.repeats} times, the median is shown"
     late = max((row.lateness_p99_ns for row in study.rows), default=0)
@@ -88,7 +88,7 @@ def rows(study: Timings) -> list[Row]:
 
 
 def markdown(study: Timings) -> str:
-    """Return it as Markdown."""
+    """Return the study as Markdown."""
     parts = [markdown_table(HEADER, [cells(row) for row in study.rows]), markdown_table(FOUND, judged(study.findings))]
     return "\n".join([*conditions(study), "", parts[0], "", parts[1]])
 

@@ -15,21 +15,21 @@ from headstart_lab.studies._rows import Row, Verdict
 
 PROFILE = "ibm-36gb-10k"
 DISK_BYTES = 36_400_000_000
-"""The drive's: a distance in the image is one on the drive."""
+"""The drive's capacity: a distance in the image is a distance on the drive."""
 DEFAULT_KB, AGGRESSIVE_KB = 128, 800
 """Linux's default, and AP of li07, section 6.2."""
 DEEP_KB = 3384
-"""What the competitive depth of a drive of today comes to: seagate-exos-x20."""
+"""The competitive depth of a modern drive, seagate-exos-x20."""
 MEMORY = Path("/dev/shm")
 STATE = "tune.json"
 """The state file of `tune --watch`, beside the image."""
 
 TOLERANCE = 0.15
-"""The simulator may be so far from the kernel."""
+"""The accepted difference between simulator and kernel."""
 FASTER, STREAM, RUNS = 0.30, 0.02, 0.05
-"""What the competitive depth must gain for alternating readers, and may lose for a stream and for short runs."""
+"""The competitive depth's minimum gain for alternating readers, and its maximum losses for a stream and short runs."""
 LATE_NS = 1_000_000
-"""If more than one answer in a hundred is later than this, it is the machine that is measured."""
+"""If more than one answer in a hundred is later than this, the machine itself was measured."""
 ATTEMPTS = 2
 
 Tell = Callable[[str, float], None]
@@ -51,11 +51,11 @@ class Timing:
     workload: str
     setting: str
     read_ahead_kb: int
-    """Of the device when the readers opened their files, the median."""
+    """The device's read-ahead when the readers opened their files, the median."""
     measured_ns: int
     """The median of the runs."""
     spread: float
-    """The longest run less the shortest, over the median."""
+    """The longest run minus the shortest, over the median."""
     predicted_ns: int
     difference: float
     """(predicted - measured) / measured."""
@@ -70,7 +70,7 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Timings:
-    """What the study has measured."""
+    """The results of the study."""
 
     machine: str
     profile: str
@@ -83,9 +83,9 @@ class Timings:
 
 
 def settings(*, watch: bool, mapped: bool = False) -> list[Setting]:
-    """Return the depths: Linux's, the competitive one of the drive, an aggressive one, and what `tune` does.
+    """Return the depths: Linux's, the competitive one of the drive, an aggressive one, and the one that `tune` sets.
 
-    For `mapped` files a very deep one too: it is what they pay for.
+    For `mapped` files also a very deep one, whose cost they show.
     """
     pages = model.competitive(PROFILE).average.mean.depth_pages
     fixed = [
@@ -99,7 +99,7 @@ def settings(*, watch: bool, mapped: bool = False) -> list[Setting]:
 
 @contextmanager
 def disk(folder: Path, file: Path) -> Iterator[tuple[Path, Path, Path]]:
-    """A fresh emulated disk over the image `file`: where it is mounted, its loop device, a folder for its files."""
+    """A fresh emulated disk over the image `file`: its mount point, its loop device, and a folder for its files."""
     mount, files = folder / "drive", folder / "files"
     mount.mkdir(exist_ok=True)
     files.mkdir(exist_ok=True)
@@ -111,7 +111,7 @@ def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, sh
     """Measure and predict everything; `quick` with shorter files and fewer reads, each once.
 
     Raises:
-        HeadstartError: The machine does not do what it should.
+            HeadstartError: The machine does not behave as required.
     """
     scale, repeats = (0.1, 1) if quick else (1.0, repeats)
     planned = workloads.files(scale)
@@ -147,7 +147,7 @@ def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, sh
 
 @dataclass(frozen=True)
 class Bench:
-    """What all rows have in common."""
+    """The common parameters of all rows."""
 
     folder: Path
     file: Path
@@ -156,13 +156,13 @@ class Bench:
     repeats: int
 
     def row(self, workload: workloads.Workload, way: Setting) -> Timing:
-        """Measure and predict one row; again, if the machine was late."""
+        """Measure and predict one row; repeat it if the machine was late."""
         for _ in range(ATTEMPTS):
             runs, depths_kb, request_kb = self.runs(workload, way)
             late = runs[-1].drive.lateness_ns.p99
             if late <= LATE_NS:
                 break
-        # `tune --watch` may give each run another depth.
+        # `tune --watch` may set another depth for each run.
         each = {depth: self.predicted(workload, depth, request_kb) for depth in set(depths_kb)}
         predictions = [each[depth] for depth in depths_kb]
         elapsed = [run.elapsed_ns for run in runs]
@@ -186,7 +186,7 @@ class Bench:
         )
 
     def predicted(self, workload: workloads.Workload, depth_kb: int, request_kb: int) -> predict.Prediction:
-        """Predict it at a depth. The simulator has no mapped files: a fault becomes one read of that length."""
+        """Predict at a depth. The simulator has no mapped files: a fault becomes one read of that length."""
         policy = predict.read_ahead(depth_kb, os.uname().release, request_kb)
         if workload.mapped:
             (size,) = (placed.size for placed in self.placed if placed.name == "large")
@@ -196,7 +196,7 @@ class Bench:
         return predict.predict(predict.scenario(trace, PROFILE, policy, self.host))
 
     def runs(self, workload: workloads.Workload, way: Setting) -> tuple[list[measure.Run], list[int], int]:
-        """Run it with cold caches as often as wanted; beside that the depths and the longest request, in KiB."""
+        """Run with cold caches for all repeats; also return the depths and the longest request, in KiB."""
         runs, depths = [], []
         with ExitStack() as stack:
             mount, loop, files = stack.enter_context(disk(self.folder, self.file))
@@ -214,7 +214,7 @@ class Bench:
 
 
 def median(values: Iterable[int]) -> int:
-    """Return the median, a whole number."""
+    """Return the median as an integer."""
     return int(averages.median(values))
 
 

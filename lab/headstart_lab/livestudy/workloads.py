@@ -8,14 +8,14 @@ from headstart_lab.livestudy.image import MB, Planned
 
 KIB = 1024
 SEED = 7
-"""Of the random places: any number will do."""
+"""Seed of the random places: any number will do."""
 FAULTS = 100
 """After this many misses the kernel stops reading around faults of an open file (MMAP_LOTSAMISS of mm/filemap.c)."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """`size` bytes from `offset` of the file of that name."""
+    """`size` bytes from `offset` in the named file."""
 
     file: str
     offset: int
@@ -24,7 +24,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Workload:
-    """Readers that start together; each does its reads one after another."""
+    """Readers that start together; each does its reads in sequence."""
 
     name: str
     what: str
@@ -34,7 +34,7 @@ class Workload:
 
     @property
     def reads(self) -> int:
-        """Return how many, of all readers."""
+        """Return the number of reads of all readers."""
         return sum(len(reader) for reader in self.readers)
 
     @property
@@ -44,14 +44,14 @@ class Workload:
 
     @property
     def files(self) -> list[str]:
-        """Return the names, each once, in order of first use."""
+        """Return the distinct names, in order of first use."""
         return list(dict.fromkeys(read.file for reader in self.readers for read in reader))
 
 
 def files(scale: float = 1.0) -> list[Planned]:
     """Return the disk's files in order. `scale` shortens those that are read as a whole.
 
-    Two files with a third of the drive between them: two random places are as far apart on average.
+    Two files have a third of the drive between them: two random places are as far apart on average.
     """
     stream = int(50 * MB * scale)
     return [
@@ -66,7 +66,7 @@ def files(scale: float = 1.0) -> list[Planned]:
 
 
 def workloads(planned: list[Planned], scale: float = 1.0) -> list[Workload]:
-    """Return the study's workloads on these files; `scale` makes fewer random reads."""
+    """Return the study's workloads on these files; `scale` reduces the number of random reads."""
     size = {file.name: file.size for file in planned}
     rng = random.Random(SEED)
     whole = {name: tuple(_sequence(name, 0, size[name], 64 * KIB)) for name in ("one", "two", "three", "four")}
@@ -125,7 +125,7 @@ def _sequence(file: str, start: int, end: int, size: int) -> Iterator[Read]:
 
 
 def _faults(rng: random.Random, file_size: int, count: int) -> tuple[Read, ...]:
-    """Return pages, each in the middle of 8 MiB of its own: what is read around one holds no other."""
+    """Return pages, each in the middle of its own 8 MiB, so that reading around one covers no other."""
     slot = 8 * KIB * KIB
     places = rng.sample(range(file_size // slot), count)
     return tuple(Read("large", at * slot + slot // 4 + rng.randrange(1024) * 4 * KIB, 4 * KIB) for at in places)

@@ -80,7 +80,7 @@ def tables(found: list[Outcome]) -> measured.Tables:
 
 
 def show(console: Console, found: list[Outcome]) -> None:
-    """Print it."""
+    """Print the results."""
     measured.show(console, tables(found), columns()[:5])
     console.print(platform.machine(), markup=False)
 

@@ -1,4 +1,4 @@
-"""The cases, and their scenarios: the simulator runs the whole, each server its level of it."""
+"""The cases and their scenarios: the simulator runs the whole scenario, each server its own level of it."""
 
 import dataclasses
 import itertools
@@ -9,7 +9,7 @@ from headstart_lab.studies.zhang_pfc import _published as paper
 from headstart_lab.studies.zhang_pfc._matrix import ALGORITHMS
 
 DISKS = {"seagate-cheetah-9lp": 9_100_000_000, "ibm-36gb-10k": 36_400_000_000}
-"""Profiles, and bytes of the image: not more than the drive holds."""
+"""Profiles, and the size of the image in bytes: at most the drive's capacity."""
 NAMES = {"ra": "RA", "linux": "Linux", "sarc": "SARC", "amp": "AMP"}
 SETTINGS = tuple(paper.SHARES)
 RATIOS = (2.0, 1.0, 0.1)
@@ -20,35 +20,35 @@ LINK_NS = (6_000_000, 30_000)
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """The servers' own time, in nanoseconds: `way` measures it."""
+    """The servers' own time in nanoseconds, as measured by `way`."""
 
     way_ns: int = 0
-    """For a reply of L2, beside the link."""
+    """Per reply of L2, beside the link."""
     near_ns: int = 0
-    """For a request of the player to L1 and its reply."""
+    """Per request of the player to L1, with its reply."""
     first_ns: int = 0
     """For the first request of new servers, beside the others."""
     page_ns: int = 0
-    """For each further page of a reply of L2, beside the link."""
+    """Per further page of a reply of L2, beside the link."""
     disk_ns: int = 0
-    """For a read of the disk, beside the drive."""
+    """Per read of the disk, beside the drive."""
     disk_page_ns: int = 0
-    """For each further page of it."""
+    """Per further page of such a read."""
 
 
 FREE = Way()
-"""None."""
+"""No time."""
 
 
 def link(way: Way) -> dict[str, str]:
-    """Return the paper's link, which takes the servers' own time longer for each reply."""
+    """Return the paper's link, with the servers' own time added to each reply."""
     if way == FREE:
         return dict(paper.LINK)
     return _times(LINK_NS[0] + way.way_ns - way.page_ns, LINK_NS[1] + way.page_ns)
 
 
 def to_disk(way: Way) -> list[dict[str, Any]]:
-    """Return a level that keeps nothing, whose link takes the servers' own time for each read of the disk; or none."""
+    """Return a level that keeps nothing, whose link adds the servers' own time to each disk read; or no level."""
     if max(way.disk_ns, way.disk_page_ns) <= 0:
         return []
     cost = _times(way.disk_ns - way.disk_page_ns, way.disk_page_ns)
@@ -56,12 +56,12 @@ def to_disk(way: Way) -> list[dict[str, Any]]:
 
 
 def _times(alpha_ns: int, beta_ns: int) -> dict[str, str]:
-    """Return a link. What one case has measured may be below zero, as a difference of two means."""
+    """Return a link. A time measured in one case may be below zero, as the difference of two means."""
     return {"alpha": f"{max(0, alpha_ns)}ns", "beta": f"{max(0, beta_ns)}ns"}
 
 
 def cost_ns(pages: int) -> int:
-    """Return what the paper's link takes for a reply of so many pages."""
+    """Return the time of the paper's link for a reply of `pages` pages."""
     return LINK_NS[0] + pages * LINK_NS[1]
 
 
@@ -75,21 +75,21 @@ class Case:
     setting: str
     """"H" or "L"."""
     ratio: float
-    """L2 over L1."""
+    """The size of L2 over that of L1."""
     coordinator: str
 
     @property
     def group(self) -> str:
-        """How findings call it, whatever its coordinator."""
+        """The name in findings, without the coordinator."""
         return f"{self.disk}, {self.workload}, {self.algorithm}, {self.setting}, {self.ratio:.0%}"
 
     @property
     def label(self) -> str:
-        """How rows call it."""
+        """The name in rows."""
         return f"{self.group}, {self.coordinator}"
 
     def levels(self, footprint: int, way: Way = FREE) -> list[dict[str, Any]]:
-        """Return both levels for a trace of so many distinct pages; the link takes the servers' own time longer."""
+        """Return both levels for a trace of `footprint` distinct pages, with the servers' time added to the link."""
         algorithm = ALGORITHMS[NAMES[self.algorithm]]
         upper = max(1, round(paper.SHARES[self.setting] * footprint))
         lower = max(1, round(self.ratio * upper))
@@ -99,9 +99,9 @@ class Case:
         ]
 
     def scenario(self, workload: Workload, way: Way = FREE) -> dict[str, Any]:
-        """Return the scenario of the whole, with links that take the servers' own time longer.
+        """Return the whole scenario, with the servers' own time added to the links.
 
-        Where the next request waits for a reply, it comes to L1 `near_ns` after the think time.
+        If the next request waits for a reply, it reaches L1 `near_ns` after the think time.
         """
         section: dict[str, Any] = {
             "trace": str(workload.trace),

@@ -1,8 +1,9 @@
 """One case in real time: a server for L2 before an emulated disk, a server for L1 before that, and a replay.
 
-Each is a process, at real-time priority if allowed: a thread that waits for a processor on a busy machine would be
-counted as the server's. All of a case are on one processor, where a thread wakes the next without another processor.
-The link is that of L2's `link`: its server holds each reply for so long. Between servers is a Unix socket.
+Each is a process, at real-time priority if allowed: otherwise the wait of a thread for a processor on a busy machine
+would count as the server's time. All processes of a case share one processor, so that a thread wakes the next one
+without
+another processor. The link is L2's `link`: its server delays each reply. The servers are connected by a Unix socket.
 """
 
 import dataclasses
@@ -26,17 +27,17 @@ from headstart_lab.servestudy.cases import DISKS, FREE, Case, Way
 from headstart_lab.servestudy.workloads import Workload
 
 DEPTH = 512
-"""Reads of each backing under way: the simulator's levels know no bound."""
+"""Reads in flight for each backing: the simulator's levels have no limit."""
 PRIORITY = 1
 SETTLE_S = 30.0
-"""After the last reply prefetches may go on for so long."""
+"""Maximum time for which prefetches may go on after the last reply."""
 
 Task = Callable[[Callable[[Any], bool]], Any]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What is compared. Counts are pages, but for requests."""
+    """The compared figures. Counts are pages, except for requests."""
 
     response_ns: float
     l1_hits: int
@@ -51,7 +52,7 @@ class Figures:
 
     @classmethod
     def of(cls, levels: list[Any], *, response_ns: float, requests: int, pages: int, elapsed_ns: int) -> "Figures":
-        """Return them from the counts of both levels, what is below them aside, and of the disk."""
+        """Return the figures from the counts of both levels, without those below, and of the disk."""
         upper, lower, *_ = levels
         return cls(
             response_ns=response_ns,
@@ -68,7 +69,7 @@ class Figures:
 
 
 def predicted(case: Case, workload: Workload, way: Way = FREE) -> Figures:
-    """Simulate it, with the servers' own time beside the links' cost, and for each request from the player to L1."""
+    """Simulate the case, with the servers' own time added to the links and to each request from the player."""
     result = headstart.simulate(case.scenario(workload, way))
     return Figures.of(
         list(result.levels),
@@ -88,10 +89,10 @@ def image(folder: Path, disk: str) -> Path:
 
 
 def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int]:
-    """Run it; beside the figures the 99th percentile of how late the disk's answers were, in nanoseconds.
+    """Run the case; also return the 99th percentile of the lateness of the disk's answers, in nanoseconds.
 
     Raises:
-        HeadstartError: A server does not come up, or a request failed.
+            HeadstartError: A server does not become ready, or a request failed.
     """
     disk = f"emulate:{case.disk},deadline:{image(folder, case.disk)}"
     with chain(disk, case.levels(workload.footprint), folder) as (above, below, uri):
@@ -119,7 +120,7 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
 
 @contextmanager
 def chain(backing: str, levels: list[dict[str, Any]], folder: Path) -> Iterator[tuple["Child", "Child", str]]:
-    """Run two servers, L1 before L2 before `backing`; gives L1's, L2's, and where L1 is reached."""
+    """Run two servers, L1 before L2 before `backing`; gives the process of L1, that of L2, and the address of L1."""
     own = Path(tempfile.mkdtemp(prefix="case-", dir=folder))
     upper, lower = ({"separate_prefetch": False, **level} for level in levels)
     with ExitStack() as stack:
@@ -139,7 +140,7 @@ def chain(backing: str, levels: list[dict[str, Any]], folder: Path) -> Iterator[
 
 
 class Child:
-    """A process that runs a task until it is told to end, and says how far it is when it is asked."""
+    """A process that runs a task until it is told to end, and reports its progress on request."""
 
     def __init__(self, connection: Connection, process: Any) -> None:
         """Take both."""
@@ -147,10 +148,10 @@ class Child:
         self.process = process
 
     def ask(self) -> Any:
-        """Return what its task says of itself.
+        """Return the task's report.
 
         Raises:
-            HeadstartError: It has failed, or does not say anything.
+                HeadstartError: The task has failed, or does not answer.
         """
         with suppress(OSError):
             self.connection.send("how far?")
@@ -163,7 +164,7 @@ class Child:
         return said
 
     def end(self) -> None:
-        """End it."""
+        """End the process."""
         with suppress(OSError):
             self.connection.send("end")
         self.process.join(PATIENCE_S)
@@ -173,7 +174,7 @@ class Child:
 
 @contextmanager
 def _process(task: Task, ready: Callable[[], bool]) -> Iterator[Child]:
-    """Run a task, which is given what it tells its progress to, beside this one until the block is left."""
+    """Run a task in a separate process until the block is left; the task receives a channel for its progress."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
 
@@ -209,9 +210,9 @@ def _process(task: Task, ready: Callable[[], bool]) -> Iterator[Child]:
 
 @contextmanager
 def awake(processors: Iterable[int]) -> Iterator[None]:
-    """Keep processors awake until the block is left, by loops that give way to everything.
+    """Keep processors awake until the block is left, with loops that yield to all other work.
 
-    To wake a thread on a virtual processor that sleeps takes 50 us; a request wakes half a dozen.
+    Waking a thread on a sleeping virtual processor takes 50 us; a request wakes half a dozen.
     """
     context, parent = multiprocessing.get_context("fork"), os.getpid()
 
@@ -237,7 +238,7 @@ def awake(processors: Iterable[int]) -> Iterator[None]:
 
 
 def in_process(task: Callable[[], Any], *, goes_first: bool = True) -> Any:
-    """Return what a task returns that a process of its own does, before other work if it `goes_first`."""
+    """Return the result of a task that runs in a separate process, with priority over other work if it `goes_first`."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
@@ -266,7 +267,7 @@ def in_process(task: Callable[[], Any], *, goes_first: bool = True) -> Any:
 
 
 def at_rest(server: Child) -> Any:
-    """Return the counts of a server's level once two reports in a row say the same, and nothing is under way."""
+    """Return the counts of a server's level once two successive reports are equal and nothing is in flight."""
     before, give_up = None, time.monotonic() + SETTLE_S
     while time.monotonic() < give_up:
         time.sleep(0.25)

@@ -1,4 +1,4 @@
-"""All cases, one row each as soon as it is there, and the findings.
+"""All cases, with one row each as soon as it is ready, and the findings.
 
 Required, before the first result was seen: the mean response is within 15 % of the simulator's in every case; hits and
 fetches of both levels are within 2 %; the sign of PFC's gain over none is the simulator's in at least 95 % of cases.
@@ -27,15 +27,16 @@ from headstart_lab.studies._rows import Row
 RESPONSE, COUNTS, SIGNS = 0.15, 0.02, 0.95
 COUNTED = ("l1_hits", "l1_fetches", "l2_hits", "l2_fetches")
 LATE_NS = 2_000_000
-"""A case in which 1 % of the disk's answers were later than this is run again: the machine did something else."""
+"""A case in which 1 % of the disk's answers were later than this is repeated: the machine was busy otherwise."""
 ATTEMPTS = 3
 MEMORY = "/dev/shm"
 NEARBY_NS = (-100_000, -50_000, 50_000, 100_000)
-"""Differences of the link that are smaller than those between single replies of real servers: what the simulator counts
-with them says how far counts are determined at all."""
+"""Changes of the link that are smaller than the differences between single replies of real servers: the simulator's
+counts with them show how well the counts are determined at all."""
 LATER_NS = (-200_000, 200_000)
-"""The same for the time between the first request, from which on the platter turns, and all others, where those come by
-the clock."""
+"""The same for the time between the first request, which starts the turning of the platter, and all others, if these
+are
+issued at their timestamps."""
 ITSELF = (
     "The simulator beside itself, with a link that takes 0.05 or 0.1 ms less or more, or a first request 0.2 ms "
     "earlier or later"
@@ -45,7 +46,7 @@ SCHEMA = 5
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A case in both worlds."""
+    """A case, measured and simulated."""
 
     case: Case
     requests: int
@@ -54,7 +55,7 @@ class Outcome:
     predicted: Figures
     late_p99_ns: int
     way: Way
-    """The servers' own time right before it."""
+    """The servers' own time, measured right before it."""
     again: Figures | None = None
     """A second run in real time."""
     nearby: tuple[Figures, ...] = ()
@@ -81,12 +82,12 @@ class Outcome:
         return max(abs(int(getattr(self.measured, name)) - int(getattr(self.predicted, name))) for name in COUNTED)
 
     def to_json(self) -> str:
-        """Return it as one line."""
+        """Return the outcome as one line."""
         return json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)})
 
     @classmethod
     def from_json(cls, line: str) -> "Outcome":
-        """Return what `to_json` has written."""
+        """Return the outcome that `to_json` has written."""
         fields = json.loads(line)
         if fields.pop("schema") != SCHEMA:
             raise HeadstartError("rows of another version; allowed: a new file")
@@ -107,7 +108,7 @@ def counts_off(ours: Figures, theirs: Figures) -> float:
 
 
 def read_rows(path: Path) -> dict[Case, Outcome]:
-    """Return the rows of a file that a study has written; a last line that was cut short is dropped."""
+    """Return the rows of a file that a study has written; an incomplete last line is dropped."""
     if not path.exists():
         return {}
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -126,17 +127,17 @@ def study(
     traces: Path | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Outcome]:
-    """Run the cases that `rows_file` has no row of, `lanes` at a time; return the rows of all.
+    """Run the cases that have no row in `rows_file`, `lanes` at a time; return the rows of all cases.
 
-    Of every `twice`-th group of cases that differ in the coordinator only, each case is run a second time; 0: none is.
+    In every `twice`-th group of cases that differ only in the coordinator, each case is run a second time; 0: in none.
 
     Raises:
-        HeadstartError: The machine does not do what it should.
+            HeadstartError: The machine does not behave as required.
     """
     wanted = cases(disks, names, quick=quick)
     rows = read_rows(rows_file)
     rows_file.parent.mkdir(parents=True, exist_ok=True)
-    # What a run that was broken off has left of a line goes.
+    # Removes the incomplete line of an interrupted run.
     rows_file.write_text("".join(f"{row.to_json()}\n" for row in rows.values()), encoding="utf-8")
     left = [case for case in wanted if case not in rows]
     groups = list(dict.fromkeys(case.group for case in wanted))
@@ -157,10 +158,11 @@ def study(
 
 
 def with_one_way(rows: list[Outcome], by_name: dict[str, workloads.Workload]) -> list[Outcome]:
-    """Simulate all rows of a disk and a workload with the median of their ways: the machine is one for none and PFC.
+    """Simulate all rows of a disk and a workload with the median of their ways: none and PFC run on one machine.
 
-    The platter turns from the first request on, which is late: where requests come by the clock, all others come that
-    much earlier after it.
+    The platter turns from the first request on, which is late: if requests are issued at their timestamps, all others
+    come
+    that much earlier after it.
     """
     ways = median_ways(rows)
 
@@ -195,7 +197,7 @@ def _median_way(ways: list[Way]) -> Way:
 def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, lanes: int) -> Iterator[Outcome]:
     """Run cases, `lanes` at a time, each lane in a process on one processor.
 
-    A lane undoes what it has done when it is interrupted.
+    A lane undoes its changes when it is interrupted.
     """
     context = multiprocessing.get_context("fork")
     lock, next_one, (receiver, sender) = context.Lock(), context.Value("i", 0), context.Pipe(duplex=False)
@@ -240,7 +242,7 @@ def _in_lanes(left: list[tuple[Case, workloads.Workload, bool]], folder: Path, l
 
 
 def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> Outcome:
-    """Measure and predict one case, `twice` if so; again, if the machine was late."""
+    """Measure and predict one case, a second time if `twice`; repeat it if the machine was late."""
 
     def run() -> tuple[Figures, int]:
         for _ in range(ATTEMPTS):
@@ -256,7 +258,7 @@ def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> 
         requests=workload.requests,
         footprint=workload.footprint,
         measured=measured,
-        # In a process of its own: the memory that it leaves behind would be the servers' too, which are forked.
+        # In a separate process: otherwise the memory left behind would also be that of the servers, which are forked.
         predicted=live.in_process(lambda: live.predicted(case, workload, way), goes_first=False),
         late_p99_ns=late,
         way=way,
@@ -265,7 +267,7 @@ def one(case: Case, workload: workloads.Workload, twice: bool, folder: Path) -> 
 
 
 def described(row: Outcome) -> str:
-    """Return a row as a line."""
+    """Return a row as a line of text."""
     counts = ", ".join(
         f"{name.replace('_', ' ')} {getattr(row.measured, name)} ({row.off(name):+.1%})" for name in COUNTED
     )
@@ -274,7 +276,7 @@ def described(row: Outcome) -> str:
 
 
 def findings(rows: Iterable[Outcome]) -> list[Row]:
-    """Judge, disk by disk."""
+    """Judge disk by disk."""
     by_disk: dict[str, list[Outcome]] = defaultdict(list)
     for row in rows:
         by_disk[row.case.disk].append(row)
@@ -323,7 +325,7 @@ def _counts(disk: str, rows: list[Outcome]) -> Row:
 
 
 def _twice(disk: str, rows: list[Outcome]) -> list[Row]:
-    """Say how far two runs of the servers agree, and the simulator in the same cases."""
+    """Report how far two runs of the servers agree, and the simulator in the same cases."""
     pairs = [(row, row.again) for row in rows if row.again is not None]
     if not pairs:
         return []
@@ -340,7 +342,7 @@ def _twice(disk: str, rows: list[Outcome]) -> list[Row]:
 
 
 def _is_between(figures: Figures, *others: Figures) -> bool:
-    """Return whether each count is between those of others, or near one of them."""
+    """Return whether each count lies between those of `others`, or near one of them."""
 
     def holds(name: str) -> bool:
         counts = [getattr(each, name) for each in others]
@@ -366,7 +368,7 @@ def _signs(disk: str, rows: list[Outcome]) -> Row:
 
 
 def _groups(rows: Iterable[Outcome]) -> list[dict[str, Outcome]]:
-    """Return the cases that differ in the coordinator only, by coordinator, where none and PFC are among them."""
+    """Return the cases that differ only in the coordinator, by coordinator, if none and PFC are among them."""
     groups: dict[str, dict[str, Outcome]] = defaultdict(dict)
     for row in rows:
         groups[row.case.group][row.case.coordinator] = row

@@ -1,21 +1,21 @@
-"""The servers' own time for a request, which the simulator does not know: sockets, thread wake-ups, timers and copies.
+"""The servers' own time for a request, unknown to the simulator: sockets, thread wake-ups, timers and copies.
 
-It is measured right before each case, on the machine under its load at that time, with the policy `demand` and pages
-that are new, so that nothing else happens. Requests come as those of the case's workload do: at
-the times of its first ones, or with its think time after each reply. The servers take several times longer for a
-request that comes after a pause of 20 ms than for one that comes after 0.1 ms, because their code and data have left
-the processor's caches by then. The parts, of which all but the last are means over `READS` requests:
+It is measured right before each case, on the machine under its load at that time, with the policy `demand` and new
+pages, so that nothing else happens. Requests come like those of the case's workload: at the times of its first ones, or
+with its think time after each reply. The servers take several times longer for a request after a pause of 20 ms than
+for one after 0.1 ms, because their code and data have left the processor's caches by then. The parts, all but the last
+of which are means over `READS` requests:
 
-- `near_ns`: a page that L1 has cached, from the player to L1 and back. What the player's timer is late is in it.
-- `way_ns`: what L2 adds to that for a page that L1 has to get, less the link's cost, through both servers to memory.
+- `near_ns`: a page that L1 has cached, from the player to L1 and back, including the lateness of the player's timer.
+- `way_ns`: what L2 adds to that for a page that L1 must fetch, less the link's cost, through both servers to memory.
 - `page_ns`: the same for each further page of a message.
 - `disk_ns`: what a disk adds to both beside the drive's own time, which the emulated disk counts: its answer is late,
-  L2 wakes up for it.
+  and L2 has to wake up.
 - `disk_page_ns`: the same for each further page.
-- `first_ns`: how late the first request of new servers reaches the emulated disk: what two far pages, one after the
-  other, take longer than the simulator says. The platter turns from the first request on, and the second page waits for
-  it: what the first reply loses on its way back is not in it. It is one measurement of single requests, from which
-  medians are taken off and no means.
+- `first_ns`: how late the first request of new servers reaches the emulated disk: the time that two far pages, read in
+  sequence, take longer than simulated. The platter turns from the first request on, and the second page waits for it:
+  what the first reply loses on its way back is not included. It is one measurement of single requests, from which
+  medians are subtracted, not means.
 
 All cases of a workload with a disk are simulated with the medians over them, so that none and PFC are simulated on one
 machine.
@@ -39,10 +39,10 @@ PAGES = 8
 """Pages of a longer message."""
 FIRST, SECOND = 9_000, 15_244
 """Pages that are far from the arm and from each other. The second one waits for the platter of each of the study's
-disks, also if it is asked for up to 3 ms later.
+disks, even if it is requested up to 3 ms later.
 """
 BLOCKS = READS * PAGES
-"""Frames of each cache: requests that come at one time wait for none."""
+"""Frames of each cache: simultaneous requests do not wait for frames."""
 BACKING = "mem:32MiB"
 LEVELS: list[dict[str, Any]] = [
     {"name": "L1", "blocks": BLOCKS, "policy": "demand"},
@@ -50,14 +50,14 @@ LEVELS: list[dict[str, Any]] = [
 ]
 
 Reads = list[tuple[int, int]]
-"""First pages, and how many."""
+"""First pages, and their counts."""
 
 _NEW: Reads = [(at, BLOCKS // 8) for at in range(0, 2 * BLOCKS, BLOCKS // 8)]
 """Fills the frames of new servers, whose memory is touched for the first time then."""
 
 
 def measured_way(disk: str, workload: Workload, folder: Path) -> Way:
-    """Measure it, before this disk and at the pace of this workload.
+    """Measure the way before this disk, at the pace of this workload.
 
     Raises:
         HeadstartError: A request failed.
@@ -87,7 +87,7 @@ def measured_way(disk: str, workload: Workload, folder: Path) -> Way:
 
 
 def _scattered(disk: str, pages: int) -> Reads:
-    """Return places all over a disk, others for each number of pages."""
+    """Return places all over a disk, different ones for each number of pages."""
     places = DISKS[disk] // (2 * PAGES * PAGE)
     return [(2 * PAGES * ((at + pages * READS) * 1_000_003 % places), pages) for at in range(READS)]
 
@@ -102,12 +102,12 @@ def _first_ns(disk: str, typical: Way, folder: Path) -> int:
     scenario["level"] = [LEVELS[0], {**LEVELS[1], "link": link(typical)}]
     simulated = in_process(lambda: headstart.simulate(scenario).elapsed_ns, goes_first=False)
     trace.unlink()
-    # The simulator ends after the last think time, and knows no player.
+    # The simulator ends after the last think time, and has no player.
     return int(real - (simulated - THINK_NS - typical.near_ns)) - typical.near_ns
 
 
 def _mean_ns(uri: str, folder: Path, reads: Reads, workload: Workload, server: Child | None = None) -> int:
-    """Return the mean response at the pace of a workload, less the link and the time of the drive of a server."""
+    """Return the mean response at the pace of a workload, less the link and a server's drive time."""
     before = _drive_ns(server)
     played = _played(uri, folder, reads, _times(workload))
     drive: float = (_drive_ns(server) - before) / played.requests
@@ -121,7 +121,7 @@ def _drive_ns(server: Child | None) -> int:
 
 
 def _times(workload: Workload) -> list[float] | None:
-    """Return when the first requests of a workload come, from the first one on; `None`: when the last is done."""
+    """Return the times of a workload's first requests, from the first one on; `None`: each after the last reply."""
     if not workload.open:
         return None
     with workload.trace.open(encoding="ascii") as lines:

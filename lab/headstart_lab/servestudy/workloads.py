@@ -1,8 +1,8 @@
 """The stand-ins of `reproduce zhang-pfc`, each the first requests of its trace, as a trace of one file: the disk.
 
 The simulator and `headstart play` read the same file. Units and files lie one after another, in the order of their
-numbers; Web's addresses are compacted in chunks of 64 pages, as there. Requests are rounded outwards to
-pages. Writes are reads.
+numbers; Web's addresses are compacted in chunks of 64 pages, as in that study. Requests are rounded outwards to pages.
+Writes are reads.
 """
 
 import dataclasses
@@ -19,32 +19,32 @@ from headstart_lab.studies.zhang_pfc._workloads import CHUNK_PAGES, SOURCES, WEB
 PAGE = 4096
 SECTOR = 512
 REQUESTS = {"OLTP": 1_000, "Web": 500, "Multi": 1_500}
-"""So many of each trace: ten seconds, of OLTP thirty."""
+"""Requests of each trace: ten seconds, for OLTP thirty."""
 TIME_SCALE = {"OLTP": 1.0, "Web": WEB_SLOWER}
 """Times between requests are multiplied by this; Multi is a closed loop."""
 
 THINK_NS = 100_000
-"""After each reply, where the next request waits for it.
+"""Think time after each reply, if the next request waits for it.
 
-Without it the simulator sends the next request at the very instant of a hit, and what is prefetched at the instant of
-its reference counts as fetched on demand. In real time there is no such instant. Think times are the trace's own, as a
-constant one is for each page in a scenario, and for each request in `headstart play`.
+Without it the simulator sends the next request at the very instant of a hit, and a block prefetched at the instant of
+its reference counts as fetched on demand. In real time there is no such instant. Think times are in the trace, as a
+constant one applies to each page in a scenario, but to each request in `headstart play`.
 """
 
 APART_S = 0.001
-"""Requests by the clock are at least so far apart.
+"""Minimum distance of requests that are issued at their timestamps.
 
-Half of OLTP's come at the instant of another. Which of those comes to the disk first, and so where its arm starts, is
+Half of OLTP's come at the instant of another. Which of those reaches the disk first, and so where its arm starts, is
 not determined in real time.
 """
 
 Request = tuple[float, int, int, int]
-"""Time in seconds, unit or file, first page, page behind the last."""
+"""Time in seconds, unit or file, first page, page after the last one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """A trace for both worlds."""
+    """A trace for both the simulator and the servers."""
 
     name: str
     trace: Path
@@ -55,10 +55,10 @@ class Workload:
 
 
 def workloads(folder: Path, traces: Path | None, names: list[str]) -> list[Workload]:
-    """Write the traces of these names into `folder`.
+    """Write the named traces into `folder`.
 
     Raises:
-        HeadstartError: A trace is not there.
+            HeadstartError: A trace is absent.
     """
     made = []
     for source in (each for each in SOURCES if each.name in names):
@@ -72,7 +72,7 @@ def workloads(folder: Path, traces: Path | None, names: list[str]) -> list[Workl
 
 
 def later(workload: Workload, by_ns: int) -> Workload:
-    """Return a workload whose requests, but for the first, come so much later by the clock; none before the first."""
+    """Return a workload whose timed requests, except the first, come this much later; none before the first."""
     trace = workload.trace.with_name(f"{workload.name}-{by_ns}.csv")
     if not trace.exists():
         header, first, *others = workload.trace.read_text(encoding="ascii").splitlines()

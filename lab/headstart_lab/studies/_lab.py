@@ -1,8 +1,8 @@
 """Runs each scenario once, on all cores, and keeps what the rows of a study need.
 
-An item asks for the cells that it needs, yields until they are done, and may then ask for more: two items that ask
-for the same scenario share one run. A cell is keyed on its full scenario. With a `Store` finished cells outlive the
-process: a study that was broken off goes on where it was.
+An item requests the cells that it needs, yields until they are done, and may then request more: two items that request
+the same scenario share one run. A cell is keyed on its full scenario. With a `Store`, finished cells outlive the
+process: an interrupted study resumes where it was.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from headstart_lab.studies._rows import Row
 Scenario = Mapping[str, Any]
 Report = Callable[[str, float], None]
 Steps = Generator[None, None, list[Row]]
-"""An item: asks for cells, yields until they are done, in the end returns its rows."""
+"""An item: requests cells, yields until they are done, and finally returns its rows."""
 
 
 class Outcome(Protocol):
-    """What the rows of a study need of a run."""
+    """The part of a run that the rows of a study need."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -44,14 +44,14 @@ L = TypeVar("L")
 T = TypeVar("T", bound=Outcome)
 
 BESIDE = Path(__file__).resolve().parents[4] / "shared" / "traces"
-"""Traces beside the checkout, which a study may use where they are."""
+"""Traces beside the checkout, which a study may use if they exist."""
 
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 
 def item(line: str, ask: Callable[[L], Callable[[], list[Row]]]) -> Callable[[L], Steps]:
-    """Return an item of one step: `line` says what it is, `ask` asks for its cells and returns what makes its rows."""
+    """Return an item of one step: `line` describes it, `ask` requests its cells and returns what makes its rows."""
 
     def steps(lab: L) -> Steps:
         rows = ask(lab)
@@ -63,7 +63,7 @@ def item(line: str, ask: Callable[[L], Callable[[], list[Row]]]) -> Callable[[L]
 
 
 class Cell(Generic[T]):
-    """A run that was asked for, or its outcome."""
+    """A requested run, or its outcome."""
 
     def __init__(self, found: T | None = None, wait: Callable[[], None] = lambda: None) -> None:
         self.found = found
@@ -71,7 +71,7 @@ class Cell(Generic[T]):
 
     @property
     def outcome(self) -> T:
-        """The outcome, waiting for it if need be."""
+        """The outcome; waits for it if necessary."""
         if self.found is None:
             self._wait()
         assert self.found is not None
@@ -81,10 +81,11 @@ class Cell(Generic[T]):
 class Store:
     """Finished cells on disk, one small file each.
 
-    The name of a file is a digest of the scenario, of what its trace holds (not of where it lies), of the kind of
-    outcome and of the compiled core: another build computes anew. A file that cannot be read counts as absent, and so
-    does everything in a folder that is a link, another user's, or open for others to write: what they put there would
-    be taken for our results.
+    The name of a file is a digest of the scenario, of the trace's content (not its place), of the kind of outcome and
+    of the
+    compiled core: another build computes anew. A file that cannot be read counts as absent, and so does everything in a
+    folder that is a link, belongs to another user, or is writable for others: their files would be taken for our
+    results.
     """
 
     def __init__(self, folder: Path, kind: str) -> None:
@@ -93,7 +94,7 @@ class Store:
         self._traces: dict[str, str] = {}
 
     def path(self, scenario: Scenario) -> Path:
-        """Return where the cell of `scenario` is or will be."""
+        """Return the place of the cell of `scenario`."""
         workload = dict(scenario["workload"])
         if "trace" in workload:
             workload["trace"] = self._trace(workload["trace"])
@@ -101,11 +102,11 @@ class Store:
         return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
     def get(self, path: Path) -> dict[str, Any] | None:
-        """Return the fields that were kept, if any."""
+        """Return the stored fields, if any."""
         if not self._is_own():
             return None
         try:
-            # A link could lead anywhere, and a pipe would be waited for.
+            # A link could lead anywhere, and opening a pipe would block.
             descriptor = os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK)
             with os.fdopen(descriptor, encoding="utf-8") as file:
                 there = os.fstat(descriptor)
@@ -117,7 +118,7 @@ class Store:
         return fields if isinstance(fields, dict) else None
 
     def put(self, path: Path, fields: dict[str, Any]) -> None:
-        """Keep the fields. A folder that cannot be written costs the next run its head start, nothing else."""
+        """Store the fields. If the folder cannot be written, the next run computes them again; nothing else is lost."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_own():
@@ -130,7 +131,7 @@ class Store:
             return
 
     def _is_own(self) -> bool:
-        """Return whether the folder is the user's, is no link, and no other user may write in it."""
+        """Return whether the folder belongs to the user, is no link, and is not writable for other users."""
         try:
             there = self._folder.lstat()
         except OSError:
@@ -147,7 +148,7 @@ class Store:
 
 
 def _user() -> int:
-    """Return the user that the process acts for; on systems without users, the owner of every file."""
+    """Return the effective user of the process; on systems without users, the owner of every file."""
     return os.geteuid() if hasattr(os, "geteuid") else 0
 
 
@@ -157,9 +158,10 @@ def _digest(path: Path) -> str:
 
 
 class Lab(Generic[T]):
-    """The cells that were asked of it, and a folder for traces made on the way.
+    """The requested cells, and a folder for temporary traces.
 
-    A study derives its own, with `outcome`, a data class of plain values whose `of` makes it of a result; with `kept`,
+    A study derives its own, with `outcome`, a data class of plain values whose `of` makes it from a result; with
+    `kept`,
     the kind of its outcomes, finished cells outlive the process.
     """
 
@@ -187,11 +189,11 @@ class Lab(Generic[T]):
         self._traces = Traces()
 
     def __len__(self) -> int:
-        """Return how many different scenarios were asked for."""
+        """Return the number of different scenarios requested."""
         return len(self._cells)
 
     def ask(self, scenario: Scenario) -> Cell[T]:
-        """Ask for a scenario; the same one is run once."""
+        """Request a scenario; equal ones are run once."""
         key = json.dumps(scenario, sort_keys=True)
         if key not in self._cells:
             self._cells[key] = Cell(wait=self.wait)
@@ -199,7 +201,7 @@ class Lab(Generic[T]):
         return self._cells[key]
 
     def wait(self) -> None:
-        """Run all that was asked for.
+        """Run everything requested.
 
         Raises:
             HeadstartError: A scenario or a trace is at fault.
@@ -218,7 +220,7 @@ class Lab(Generic[T]):
         run_all(run, asked, jobs=self._workers, stop=threading.Event(), progress=tell)
 
     def finish(self, steps: Mapping[str, Steps]) -> dict[str, list[Row]]:
-        """Take all items to their ends; return their rows."""
+        """Run all items to their ends; return their rows."""
 
         def answers(asked: Sequence[None]) -> Sequence[None]:
             self.wait()
