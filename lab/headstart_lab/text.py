@@ -1,7 +1,7 @@
 """The words of rows, on the console, in pages and in docs.
 
-Whether a row agrees with the paper is asked where the paper's own input was run, or one rebuilt from it. A finding that
-was tried on another program cannot contradict the paper: the question is whether it holds there.
+Whether a row agrees with the paper is a question only if the paper's own input was run, or one rebuilt from it. A
+finding tried on another program cannot contradict the paper: the question is whether it holds there.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ CLASSES: dict[Answer, Literal["good", "bad", "quiet"]] = {
 
 
 def answer(row: Row) -> Answer:
-    """Return the verdict of a row; of a stand-in whether the finding holds."""
+    """Return the verdict of a row; for a stand-in, whether the finding holds."""
     if row.input != "stand-in" or row.verdict == "not published":
         return row.verdict
     if row.verdict == "agrees":
@@ -70,11 +70,11 @@ def basis_text(row: Row) -> str:
 
 
 def difference_text(row: Row) -> str:
-    """Return the difference, in per cent where it is relative."""
+    """Return the difference, in per cent if it is relative."""
     if row.difference is None:
         return "-"
     text = f"{row.difference:+,.4g}" if row.published == 0 else f"{row.difference:+.2%}"
-    # A difference that rounds to nothing has no sign.
+    # A difference that rounds to zero has no sign.
     return text if any(digit in text for digit in "123456789") else text.lstrip("+-")
 
 

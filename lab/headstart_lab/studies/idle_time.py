@@ -80,7 +80,7 @@ STRATEGIES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 MEETING: Final = ("10 each", "portion")
-"""Synchronisations whose place in a string of one's own is known beforehand."""
+"""Synchronisations whose place in a process's own string is known beforehand."""
 APART: Final = tuple(case for case in CASES if case.pattern not in GLOBAL and case.sync in MEETING)
 SHARED: Final = tuple(case for case in CASES if case.pattern in GLOBAL)
 
@@ -260,7 +260,7 @@ def _harm(pairs: Sequence[Pair]) -> Row:
 
 
 def _scaled(pattern: str, processors: int, look_ups: str, strategy: str | None, seed: int) -> dict[str, Any]:
-    """Return the program of `pattern` for so many processors; no strategy: without prefetching."""
+    """Return the program of `pattern` for this many processors; without a strategy there is no prefetching."""
     prefetching = strategy is not None
     process = {**STRATEGIES[strategy or OWN], "contention": f"{LOOK_UPS[look_ups]:g}ms", "buffers": processors}
     variant = dataclasses.replace(PINNED, process=process)
@@ -278,7 +278,7 @@ def _scaled(pattern: str, processors: int, look_ups: str, strategy: str | None, 
 
 
 Place = tuple[str, int, str, str | None]
-"""A pattern, processors, how look-ups are, and a strategy or none."""
+"""A pattern, processors, the kind of look-ups, and a strategy or none."""
 
 
 def _totals(lab: Lab, places: Sequence[Place], seeds: tuple[int, ...] = SEEDS) -> Mapping[Place, list[Cell[Outcome]]]:

@@ -65,7 +65,7 @@ KINDS: Final[Mapping[str, Hints]] = {
     REORDERED: {"reordered": 0.2},
     "all three": {"fraction": 0.9, "wrong": 0.05, "reordered": 0.1},
 }
-"""What is the matter with the hints, as `policy.hints` says it."""
+"""What is wrong with the hints, as in `policy.hints`."""
 NO_HINTS: Final = "no hints"
 SEEDS: Final = (2, 3)
 PRINTED: Final = 0.01
@@ -84,7 +84,7 @@ class Lab(_lab.Lab):
 
     @functools.cached_property
     def programs(self) -> list[Workload]:
-        """The recorded programs that were found, with both kinds of think time."""
+        """The recorded programs that exist, with both kinds of think time."""
         return [
             each for each in self.traces.workloads if each.stand_in.recorded and each.think != "scaled, rows swapped"
         ]
@@ -210,7 +210,7 @@ def _unhinted(cells: Cells, places: Sequence[Place]) -> list[Row]:
 
 
 def _loads(cells: Cells, places: Sequence[Place]) -> list[Row]:
-    """Why it should be so: disks are busier under aggressive, queues longer, fetches more."""
+    """The reasons: disks are busier under aggressive, queues longer, fetches more."""
     runs = {name: [cells[place, name, HALF].outcome for place in places] for name in PRACTICAL}
     busy = {name: statistics.fmean(run.utilization for run in of) for name, of in runs.items()}
     gaps = [mine.utilization - its.utilization for mine, its in zip(runs["aggressive"], runs[LEAST], strict=True)]

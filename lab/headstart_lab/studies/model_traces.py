@@ -73,7 +73,7 @@ class Way(NamedTuple):
     compute: str
     """Think time."""
     cluster: str | None = None
-    """Of written blocks; "" where each leaves by itself. `None`: writes are left out."""
+    """Size of written clusters; "": each block is written by itself. `None`: writes are left out."""
 
 
 WAYS: Final[Mapping[str, Way]] = {
@@ -87,7 +87,7 @@ WRITTEN: Final[Mapping[str, Way]] = {
     "clusters, thinking": Way("ffs", "trace", "64KiB"),
 }
 CACHE_BLOCKS: Final = 4_000_000
-"""Of 8 KB: holds each trace."""
+"""Blocks of 8 KB: holds each trace."""
 DIRECTORY_FILES: Final = 50
 """Files of a directory. A guess, as in the item `traces` of shriver99."""
 LARGE: Final[Mapping[str, str]] = {"dlio_unet3d": "ibm-36gb-10k"}
@@ -124,7 +124,7 @@ def _path(lab: Lab, name: str) -> Path | None:
 
 
 def _found(lab: Lab, what: str, names: Iterable[str]) -> tuple[dict[str, Path], list[Row]]:
-    """Return the traces that are there by name, and a row for those that are not."""
+    """Return the existing traces by name, and a row for each one that is absent."""
     paths = {name: _path(lab, name) for name in names}
     absent = [name for name, path in paths.items() if path is None]
     note = f"SKIPPED: absent: {', '.join(absent)}; HEADSTART_TRACES names a folder"
@@ -150,7 +150,7 @@ def _scenario(name: str, path: Path, way: Way) -> dict[str, Any]:
 
 
 class Compared:
-    """Traces read in each way, by the model and simulated."""
+    """Traces read in each way, modelled and simulated."""
 
     def __init__(self, lab: Lab, traces: Mapping[str, Path], ways: Mapping[str, Way] = WAYS) -> None:
         self._scenarios = {
@@ -159,7 +159,7 @@ class Compared:
         self._runs = {case: lab.of([scenario]) for case, scenario in self._scenarios.items()}
         self.pairs: dict[Case, Pair] = {}
         self.requests: dict[Case, tuple[int, float]] = {}
-        """By the model and simulated."""
+        """Modelled and simulated."""
         self.parameters: dict[Case, model.TraceParameters] = {}
 
     def compute(self) -> None:

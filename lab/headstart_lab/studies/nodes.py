@@ -76,7 +76,7 @@ ADDED: Final = (1, 2, 4, 8)
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What the rows need of a run."""
+    """The part of a run that the rows need."""
 
     total_ms: float
     references: int

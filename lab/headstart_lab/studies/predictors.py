@@ -42,7 +42,7 @@ PREDICTORS: Final = (
 HINTED: Final = ("forestall", "just-in-time")
 POLICIES: Final = ("demand", "linux", *PREDICTORS, *HINTED)
 REQUESTS: Final = 10_000
-"""The first so many of each trace: times differ little from those of whole ones, and all runs take minutes."""
+"""Requests of each trace: times differ little from those of whole traces, and all runs take minutes."""
 FOOTPRINT: Final = 0.1
 """The cache, as a share of the blocks that are read."""
 DEVICE: Final = "seagate-exos-x20"
@@ -52,7 +52,7 @@ PROGRAMS: Final = (
     *("rocksdb_scan", "sort_merge", "sqlite", "tar_c"),
 )
 SHIPPED: Final = ("cscope1", "glimpse", "ml_folder", "ml_slice", "pg_select")
-"""Programs that lie in the package, and whose runs take seconds."""
+"""Programs that ship in the package, and whose runs take seconds."""
 BLOCKS: Final = (
     *("financial1_first10k.spc.xz", "websearch_first25k.spc.xz", "cloudPhysicsIO.vscsi", "eternity8.q.csv.xz"),
     *("eternity9.q.csv.xz", "hplajw.csv.xz", "pcmark.trace.xz", "msr.cut.per_10k.most_thpt_rand_iops.1006.trace.xz"),
@@ -62,7 +62,7 @@ BLOCKS: Final = (
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What is shown of a run."""
+    """The figures of a run that are shown."""
 
     elapsed_ns: int
     misses: int
@@ -73,7 +73,7 @@ class Outcome:
 
     @classmethod
     def of(cls, result: Result) -> Self:
-        """Return it of a result."""
+        """Return the outcome of a result."""
         keys = ("elapsed_ns", "misses", "fetches", "prefetches", "prefetches_used", "prefetches_wasted")
         found = result.to_dict()
         return cls(*(int(found[key]) for key in keys))
@@ -95,7 +95,7 @@ def _folders(lab: Lab) -> list[Path]:
 
 
 def _found(kind: str, places: Mapping[str, list[Path]]) -> tuple[dict[str, Path], list[Row]]:
-    """Return the traces that are there by name, and a row for those that are not."""
+    """Return the existing traces by name, and a row for each one that is absent."""
     found = {name: path for name, paths in places.items() for path in reversed(paths) if path.exists()}
     absent = [name for name in places if name not in found]
     note = f"SKIPPED: absent: {', '.join(absent)}; HEADSTART_TRACES names a folder"
@@ -135,7 +135,7 @@ def _ask(lab: Lab, traces: Mapping[str, Path]) -> Runs:
 def _bounds(traces: Mapping[str, Path]) -> dict[str, int]:
     bounds = {}
     for trace, path in traces.items():
-        # That of blocks can be the higher one; both are bounds only of their own policies.
+        # The bound of blocks can be the higher one; each bounds only its own policies.
         least = [lower_bound(_scenario(path, policy))["elapsed_ns"] for policy in ("demand", "forestall")]
         bounds[trace] = min(least)
     return bounds

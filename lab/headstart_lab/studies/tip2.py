@@ -65,7 +65,7 @@ PAIRS: Final = (
     ("ml_slice", "pg_select"),
     ("ld", "cscope2"),
 )
-"""Each kind beside each other one at most once, and two searches."""
+"""Each pair of kinds at most once, and two searches."""
 DISKS: Final = (1, 4, 10)
 MANY: Final = DISKS[-1]
 THINKS: Final[Mapping[str, str]] = {"as recorded": "trace", "1 ms": "1ms"}
@@ -97,7 +97,7 @@ class Outcome:
 
     @classmethod
     def of(cls, result: Result) -> Self:
-        """Return it of a result."""
+        """Return the outcome of a result."""
         found = result.to_dict()
         parts = ("compute_ns", "driver_ns", "overhead_ns", "stall_ns", "barrier_ns")
         return cls(
@@ -157,7 +157,7 @@ def joined(names: Sequence[str], folder: Path) -> Path:
 
 
 def _policy(name: str, disks: int, hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a hinted policy with hints of this kind; all of them are not written."""
+    """Return a hinted policy with hints of this kind; the default, all hints, is not written."""
     keys: dict[str, Any] = {"name": name}
     if name in PARTITIONS:
         keys = {"name": "tip2", "partition": PARTITIONS[name]}
@@ -211,7 +211,7 @@ def _hinted(lab: Lab, places: Sequence[Place], policies: Sequence[str], givers: 
 
 
 def _unhinted(lab: Lab, places: Sequence[Place]) -> Mapping[Place, Callable[[], Outcome]]:
-    """Ask for pairs without hints; what is returned gives the one that ends sooner."""
+    """Ask for pairs without hints; the returned functions give the run that ends sooner."""
 
     def best(cells: list[Cell[Outcome]]) -> Outcome:
         return min((cell.outcome for cell in cells), key=lambda run: max(run.ended_s))

@@ -1,4 +1,4 @@
-"""Requests that arrive at a disk by the clock: the equations beside the simulation."""
+"""Requests that arrive at a disk at their timestamps: the equations beside the simulation."""
 
 import itertools
 from collections import defaultdict
@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
     @property
     def label(self) -> str:
-        """How rows call it."""
+        """The name in rows."""
         drive = self.drive.removeprefix("seagate-")
         ahead = "on a sequence" if self.on_sequence else "always"
         return (

@@ -25,7 +25,7 @@ ENOUGH: Final = {8: EIGHT, 15: SIXTEEN}
 LONGER_KB: Final = (64, 256, 1024)
 LONGER_SEEDS: Final = 40
 MINIMUM: Final = 112
-"""Sectors that the drive reads ahead whatever comes: 56 KB, what a cluster of 64 KB has behind its first block."""
+"""Sectors that the drive always reads ahead: 56 KB, what a cluster of 64 KB has after its first block."""
 
 SIZES_KB: Final = {64: 8, 256: 4, 1024: 2, 4096: 1}
 """Files by size: how many of them are open falls from 15 to 1."""

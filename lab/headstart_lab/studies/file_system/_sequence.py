@@ -1,4 +1,4 @@
-"""A drive that reads ahead only where it suspects a sequence."""
+"""A drive that reads ahead only when it detects a sequence."""
 
 import itertools
 import statistics
@@ -25,7 +25,7 @@ STREAMS: Final = (1, 2, 3, 5, 8)
 GRID_SEEDS: Final = 20
 SINGLES: Final = 8
 TURN_MS: Final = 60_000 / 10_033
-"""Of the drive's extracted file: 10,033 turns a minute."""
+"""From the drive's extracted file: 10,033 turns a minute."""
 
 
 def sequence(lab: Lab) -> Steps:

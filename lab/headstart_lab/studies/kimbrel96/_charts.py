@@ -1,4 +1,4 @@
-"""Figures 2 to 10 as pictures, for the page. What is drawn is what the rows of `_figures` say.
+"""Figures 2 to 10 as pictures for the page. They show the rows of `_figures`.
 
 Bars stand side by side, algorithm by algorithm, and are made up as in the paper: computing, driver, stall, from the
 bottom up, ever paler. Each workload has a panel with a scale of its own; that of lines does not begin at 0.
@@ -22,11 +22,11 @@ SHADES = {
 """A colour for each algorithm, the same in every picture."""
 
 PARTS = ("computing", "driver", "stall")
-"""Of the elapsed time."""
+"""The parts of the elapsed time."""
 
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
-"""Of the points of lines, by disks."""
+"""The shapes of points on lines, by disks."""
 
 
 def bars(lab: Lab, figure: BarFigure) -> Any:

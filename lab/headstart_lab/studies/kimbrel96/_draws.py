@@ -33,7 +33,7 @@ SEEDS: Final = range(1, 21)
 PROGRAMS: Final = tuple(name for name in paper.TABLE_3 if name != "synth")
 FEW: Final = (1, 2, 4, 8)
 SWAPPED: Final = {"postgres-join": "postgres-select", "postgres-select": "postgres-join"}
-"""Whose think times a trace has if the two rows of Table 3 are swapped, as Table 4 suggests (item table4)."""
+"""The trace whose think times are used if the two rows of Table 3 are swapped, as Table 4 suggests (item table4)."""
 
 SCAN: Final = ((0.25, 0.5, 1.0, 2.0), (8, 40))
 """Reverse aggressive's F, as multiples of 10 ms over the mean think time, and batches."""
@@ -57,7 +57,7 @@ class Draw:
 
     @property
     def label(self) -> str:
-        """How rows call the trace."""
+        """The name of the trace in rows."""
         return f"rebuilt {self.program}" + (", think times of the two postgres rows swapped" if self.swapped else "")
 
     @property
@@ -97,11 +97,11 @@ def of_seed(seed: int) -> list[Draw]:
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """A finding on one draw."""
+    """The result of a finding on one draw."""
 
     holds: bool
     figure: float
-    """What the finding is about."""
+    """The figure that the finding is about."""
 
 
 def row(
@@ -136,7 +136,7 @@ def spread(figures: Iterable[float], unit: str) -> str:
 
 
 def within(printed: float, figures: Sequence[float], wider: float) -> bool:
-    """Whether a printed figure lies in the spread, widened by so much on both sides."""
+    """Whether a printed figure lies in the spread, widened by `wider` on both sides."""
     return min(figures) - wider <= printed <= max(figures) + wider
 
 
@@ -179,5 +179,5 @@ def table(
 
 
 def outcomes(cells: Mapping[Any, Cell]) -> dict[Any, Outcome]:
-    """Return what the runs came to."""
+    """Return the outcomes of the runs."""
     return {key: cell.outcome for key, cell in cells.items()}

@@ -28,7 +28,7 @@ FEW = (1, 2, 3, 4)
 """Disks of Figures 3 and 8 (left)."""
 
 CURVE_DISKS = (1, 2, 3, 4, 5)
-"""Disks of Figures 6 and 7, as far as the text tells."""
+"""Disks of Figures 6 and 7, as far as the text says."""
 
 BATCHES = (4, 8, 16, 40, 80, 160, 320, 640, 1280)
 """Batch sizes of Figure 6: the text names 4, 160 and 1280, Table 6 the rest up to 80."""
@@ -49,7 +49,7 @@ class BarFigure:
     """Elapsed time by disks and algorithm."""
 
     line: str
-    """What it is."""
+    """The line that describes it."""
     of: str
     """The trace of Table 3 whose stand-ins are run."""
     names: Sequence[str] = PREFETCHERS
@@ -73,11 +73,11 @@ class CurveFigure:
     """Elapsed time by a parameter of an algorithm, and disks."""
 
     line: str
-    """What it is."""
+    """The line that describes it."""
     of: Sequence[str]
     """The traces of Table 3 whose stand-ins are run."""
     name: str
-    """Of the algorithm and its parameter."""
+    """The name of the algorithm and its parameter."""
     policy: Callable[[int], Policy]
     values: Sequence[int]
 
@@ -165,7 +165,7 @@ def finished(bar: Cell | list[tuple[Policy, Cell]]) -> tuple[Outcome, str]:
 
 
 def label(workload: Workload | None) -> str:
-    """Return how rows and panels call a workload."""
+    """Return the name of a workload in rows and panels."""
     return "synth" if workload is None else workload.label
 
 

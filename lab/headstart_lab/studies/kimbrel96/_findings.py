@@ -52,7 +52,7 @@ ON_ONE: tuple[tuple[Callable[[Lab, Workload], Steps], tuple[str, ...]], ...] = (
     (horizon_curve, ("cscope1", "cscope2")),
     (table7_relation, ("glimpse",)),
 )
-"""Checked on what stands for one trace."""
+"""Checked on the stand-in for one trace."""
 
 
 def population(lab: Lab, think: Think) -> Population:
@@ -61,7 +61,7 @@ def population(lab: Lab, think: Think) -> Population:
 
 
 def _with_caveat(steps: Steps, caveat: str) -> Steps:
-    """Say in each row that differs what sets the stand-ins apart."""
+    """Add to each row that differs what distinguishes the stand-ins."""
     rows = yield from steps
     return [dataclasses.replace(row, note=f"{row.note}. {caveat}") if row.verdict == "differs" else row for row in rows]
 

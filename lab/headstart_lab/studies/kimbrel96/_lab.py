@@ -1,4 +1,4 @@
-"""What the items share: scenarios by workload, policy and disks, the scan of reverse aggressive, and small words.
+"""What the items share: scenarios by workload, policy and disks, the scan of reverse aggressive, and phrases.
 
 Settings of the paper unless a row says otherwise: HP 97560 drives, CSCAN, stripe unit of one block, 0.5 ms of driver
 overhead a request, cache and disks of section 3, H = 62, batches of Table 6.
@@ -30,7 +30,7 @@ SCAN_RATIOS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Reverse aggressive's F in our scan, as multiples of 10 ms over the mean think time."""
 
 SCAN_SERVICE_MS = 10.0
-"""A typical service time of the drive on these traces: the middle of the scan, nothing more."""
+"""A typical service time of the drive on these traces, used only as the middle of the scan."""
 
 SCAN_BATCHES = (4, 16, 40, 80)
 """Reverse aggressive's batches in our scan, backwards and forwards alike."""
@@ -40,7 +40,7 @@ SCAN_NOTE = (
 )
 
 STALL_SHARE = 0.001
-"""Ours: at most this share of the elapsed time and stalls are "eliminated"; the first fetch is waited for."""
+"""Ours: stalls of at most this share of the elapsed time are "eliminated"; the first fetch is always waited for."""
 
 SYNTH_COMPUTE_MS = 1.0
 """Mean think time of synth (section 3.1)."""
@@ -81,7 +81,7 @@ class Lab(_lab.Lab[Outcome]):
 
     @functools.cached_property
     def traces(self) -> Traces:
-        """The stand-ins; looked for when an item first asks."""
+        """The stand-ins; looked for when an item first needs them."""
         return Traces(self)
 
     def cell(
@@ -146,7 +146,7 @@ class Lab(_lab.Lab[Outcome]):
 
 
 def together(parts: list[Steps]) -> Steps:
-    """Step several parts of an item forward at once; their rows follow one another."""
+    """Advance several parts of an item together; their rows follow one another."""
     done: dict[int, list[Row]] = {}
     while len(done) < len(parts):
         for index, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""What the rows of this study need of a run."""
+"""The part of a run that the rows of this study need."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from headstart_lab.studies import _lab
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the rows need of a run."""
+    """The part of a run that the rows need."""
 
     elapsed_s: float
     compute_s: float
     driver_s: float
     stall_s: float
     requests: int
-    """Of the application; one may read several blocks."""
+    """Requests of the application; one may read several blocks."""
     references: int
     fetches: int
     wasted: int
@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def split(self) -> str:
-        """How the time is made up, in words."""
+        """The composition of the time, in words."""
         return (
             f"compute {self.compute_s:.2f}, driver {self.driver_s:.2f}, stall {self.stall_s:.2f} s; "
             f"{self.fetches} fetches, {self.wasted} wasted; disks {100 * self.utilization:.0f} % busy"

@@ -22,7 +22,7 @@ from headstart_lab.studies.kimbrel96._populations import ROUNDING, Place, Popula
 from headstart_lab.studies.kimbrel96._traces import Workload
 
 TRIED_BATCHES = (4, 8, 16, 40, 80, 160)
-"""Batches that Table 6's are held against: those of the table and the next of Figure 6."""
+"""Batches that those of Table 6 are compared with: those of the table and the next of Figure 6."""
 
 
 def static_ratio(lab: Lab, population: Population) -> Steps:

@@ -1,4 +1,4 @@
-"""What findings are checked on, and the words for their figures."""
+"""The populations that findings are checked on, and the words for their figures."""
 
 import dataclasses
 import statistics
@@ -25,7 +25,7 @@ class Population:
 
     @property
     def label(self) -> str:
-        """How rows call it."""
+        """The name in rows."""
         return f"stand-ins with think times {self.think}"
 
     def __iter__(self) -> Iterator[Place]:
@@ -33,7 +33,7 @@ class Population:
 
     @property
     def caveat(self) -> str:
-        """What sets them apart from the paper's traces."""
+        """What distinguishes them from the paper's traces."""
         if self.think == "as recorded":
             means = [1000 * workload.compute_ms_mean for workload in self.workloads]
             return (

@@ -200,5 +200,5 @@ HORIZON_FETCHES: Final = (4959, 8535)
 
 
 def table6(disks: int) -> int:
-    """Return Table 6's batch for so many disks."""
+    """Return Table 6's batch for `disks` disks."""
     return TABLE_6.get(disks, TABLE_6_BEYOND)

@@ -44,7 +44,7 @@ from headstart_lab.studies.kimbrel96._systems import crossover, fits
 DRAWN = ("cscope2", "glimpse", "xds")
 """The application traces of Figures 8 to 10."""
 NEVER = max(paper.DISKS) + 1
-"""Stands for a crossover that does not come."""
+"""Stands for a crossover that does not occur."""
 
 Arrays = Mapping[int, Outcome]
 

@@ -152,7 +152,7 @@ def batches(lab: Lab) -> Steps:
     one = {batch: asked(batch, 1) for batch in (4, 160, 1280)}
     five = {batch: asked(batch, 5) for batch in (160, 1280)}
     yield
-    # That blocks are read twice in a row, not in eight passes, was read off the first of the fetches.
+    # That blocks are read twice in a row, not in eight passes, was inferred from the first fetch count.
     note = "section 4.4; the structure of the rebuilt trace was decided by the 6771 fetches (its file says how)"
     times = zip((4, 160), paper.CURVE_FETCH_MS, strict=True)
     counts = [(1, batch, there) for batch, there in zip((160, 1280), paper.CURVE_FETCHES, strict=True)]

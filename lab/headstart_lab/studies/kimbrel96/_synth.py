@@ -47,9 +47,9 @@ LIGHTNING_8K_MS = 16 / 48 * 60_000 / 4316
 """What 8 KB take below the 0661's heads: 16 of a track's 48 sectors (its profile has the sources)."""
 
 LIGHTNING_SEEDS = range(1, 11)
-"""Of the think times, for the rows of the CMU simulator; those of the HP 97560 are of seed 1 alone. Aggressive on two
-of these drives takes 126.3 to 130.5 s, and 7 of the 10 seeds are within the tolerance. In each other row all 10 are,
-or none is."""
+"""Seeds of the think times, for the rows of the CMU simulator; those of the HP 97560 use seed 1 alone. Aggressive on
+two of these drives takes 126.3 to 130.5 s, and 7 of the 10 seeds are within the tolerance. In each other row all 10
+are, or none is."""
 
 SCANNED = "from our scan, not from the paper"
 
@@ -112,7 +112,7 @@ def _cmu(name: str, disks: int, cells: list[Cell]) -> Row:
 
 
 def _too_fast(published: float, disks: int) -> str:
-    """Return what is to be said of a printed time that the drive as its maker has it cannot reach."""
+    """Return the note on a printed time that the drive cannot reach with its maker's figures."""
     least_s = paper.SYNTH_FETCHES_MIN * LIGHTNING_8K_MS / 1000 / disks
     if published >= least_s:
         return ""
@@ -123,7 +123,7 @@ def _too_fast(published: float, disks: int) -> str:
 
 
 def _basis(name: str, disks: int) -> Basis:
-    """Return what an elapsed time of Table 2 rests on."""
+    """Return the basis of an elapsed time of Table 2."""
     return "predicted" if name == "fixed horizon" and disks not in STALLING else "calibrated"
 
 

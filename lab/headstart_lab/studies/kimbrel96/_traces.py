@@ -44,7 +44,7 @@ def _mean_ms(stands_for: str | None, *, swapped: bool = False) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class StandIn:
-    """A trace that we have and the one that it stands for."""
+    """An available trace and the one that it stands for."""
 
     name: str
     folder: str
@@ -93,7 +93,7 @@ class Workload:
 
     @property
     def label(self) -> str:
-        """How rows call it."""
+        """The name in rows."""
         return f"our {self.stand_in.name}, think times {self.think}"
 
     @property
@@ -114,10 +114,10 @@ class Workload:
 
 
 class Traces:
-    """The stand-ins that were found, and the names of those that were not."""
+    """The stand-ins that exist, and the names of those that do not."""
 
     def __init__(self, lab: Lab[Outcome], roots: Mapping[str, list[Path]] | None = None) -> None:
-        """Look for every stand-in and survey what is found; expanded copies lie in the laboratory's folder."""
+        """Look for every stand-in and survey those that exist; expanded copies go into the laboratory's folder."""
         roots = folders(lab.folders.traces) if roots is None else roots
         found: list[tuple[StandIn, Path]] = []
         self.missing: list[StandIn] = []

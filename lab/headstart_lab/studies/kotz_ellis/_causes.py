@@ -1,4 +1,4 @@
-"""Where the saved read time went, from the accounting.
+"""Where the saved read time went, according to the accounting.
 
 The time of every process is compute, waiting for blocks (stall), overhead (overrun of actions, waits for the shared
 structures), barriers, and idle once it has read all: the changes of these parts sum to the change of the total. The

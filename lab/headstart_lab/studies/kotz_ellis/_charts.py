@@ -12,7 +12,7 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 
 
 def _picture(draw: Callable[[Any, list[dict[str, Any]]], Any]) -> Callable[[Lab], Any]:
-    """Return what draws the matrix, whose runs are done."""
+    """Return a function that draws the matrix, whose runs must be done."""
     return lambda lab: draw(altair("--html"), [_point(each) for each in lab.matrix()])
 
 

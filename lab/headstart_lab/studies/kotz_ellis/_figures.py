@@ -23,7 +23,7 @@ def matrix(lab: Lab) -> Steps:
 
 
 def _figure(line: str, what: str, of: Callable[[Pair], str]) -> Callable[[Lab], Steps]:
-    """Return an item: `line` says what it is, `what` and `of` make the row of a case."""
+    """Return an item: `line` describes it, `what` and `of` make the row of a case."""
 
     def ask(lab: Lab) -> Callable[[], list[Row]]:
         pairs = lab.matrix()
@@ -33,7 +33,7 @@ def _figure(line: str, what: str, of: Callable[[Pair], str]) -> Callable[[Lab], 
 
 
 def _both(field: str, digits: int = 2) -> Callable[[Pair], str]:
-    """Return what writes a figure without and with prefetching."""
+    """Return a function that formats a figure without and with prefetching."""
     return lambda pair: f"{getattr(pair.without, field):.{digits}f}, {getattr(pair.prefetching, field):.{digits}f}"
 
 

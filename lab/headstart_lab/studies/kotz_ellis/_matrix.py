@@ -54,7 +54,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """How rows call it: "gw, 10 each, 30 ms"."""
+        """The name in rows: "gw, 10 each, 30 ms"."""
         return f"{self.pattern}, {self.sync}, {self.compute_ms:g} ms"
 
     def scenario(self, *, prefetching: bool, variant: "Variant", seed: int = SEEDS[0]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ BASE: dict[str, Any] = {
 """Keys of [process]."""
 
 WITHOUT: Final = ("contention",)
-"""Those that mean something without prefetching."""
+"""The keys that have a meaning without prefetching."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Variant:
         length = self.portion * (self.together if pattern in GLOBAL else 1)
         if pattern in ("lrp", "grp"):
             return {"portion_mean": length, "gap_mean": length}
-        # Two portions are left out between two: three times round the file all blocks have been read.
+        # Two portions are skipped after each one: three times round the file all blocks have been read.
         return {"portion": length, "stride": 2 * length + 1} | ({"apart": self.apart} if pattern == "lfp" else {})
 
 
@@ -181,7 +181,7 @@ class Lab(_lab.Lab[Outcome]):
 
 
 def cases() -> list[Case]:
-    """Return every case there is, in the paper's order."""
+    """Return all cases, in the paper's order."""
     combined = itertools.product(PATTERNS, SYNCS, COMPUTES)
     return [Case(*each) for each in combined if not (each[0] in WHOLE and each[1] == "portion")]
 

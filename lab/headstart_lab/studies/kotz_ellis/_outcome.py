@@ -1,4 +1,4 @@
-"""What the rows need of a run."""
+"""The part of a run that the rows need."""
 
 import dataclasses
 import statistics
@@ -24,7 +24,7 @@ class Interval:
 class Outcome:
     """Figures of a run, or the mean of several.
 
-    Times are in milliseconds, of a process, and where not said otherwise the mean over processes.
+    Times are in milliseconds, for one process; unless stated otherwise, they are means over processes.
     """
 
     total_ms: float
@@ -41,7 +41,7 @@ class Outcome:
     fetches: float
     prefetches: float
     disk_ms: float
-    """Mean response of the disks, from the queue's entry on."""
+    """Mean response time of the disks, from entry into the queue on."""
     compute_ms: float
     stall_ms: float
     barrier_ms: float
@@ -55,7 +55,7 @@ class Outcome:
     overrun_ms: float
     """Mean of the overruns that there were."""
     intervals: tuple[Interval, ...]
-    """Of several runs, those of the first."""
+    """For several runs, the intervals of the first."""
 
     @classmethod
     def of(cls, result: Result) -> Self:
@@ -100,7 +100,7 @@ class Outcome:
 
     @property
     def unready_share(self) -> float:
-        """Of the hits, those whose block was on its way."""
+        """The share of hits whose block was still on its way."""
         return share(self.hits_unready, self.hits_ready + self.hits_unready)
 
 

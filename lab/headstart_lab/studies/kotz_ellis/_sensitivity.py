@@ -39,7 +39,7 @@ VARIANTS: dict[str, Variant] = {
     "processors prefetch only what their own process reads": _keys(for_others=False),
     "actions of 1 to 2 ms": _keys(prefetch_action="uniform:1ms:2ms"),
 }
-"""By the name of their rows. The last two change what the paper prints: what would be if."""
+"""By the name of their rows. The last two change printed values of the paper: what-if cases."""
 
 FIGURES: dict[str, Callable[[list[Pair]], float]] = {
     "least read gain (%)": lambda pairs: min(each.read_gain for each in pairs),

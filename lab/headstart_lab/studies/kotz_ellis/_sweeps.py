@@ -1,6 +1,6 @@
 """Sections 6.3 and 6.5: the minimum prefetch time, the buffers, the compute time and the minimum lead, one at a time.
 
-The paper does not say on which of its programs it varied them: ours synchronise after 10 reads each.
+The paper does not say which programs it varied them on: ours synchronise after 10 reads each.
 """
 
 import dataclasses
@@ -146,7 +146,7 @@ def _read_left(others: dict[str, list[Pair]]) -> Row:
 
 
 def _left(pair: Pair) -> str:
-    """Return what a read with prefetching is made of: waiting for its block, and overrun and look-up."""
+    """Return the parts of a read with prefetching: waiting for its block, and overrun and look-up."""
     run = pair.prefetching
     reads = run.references / paper.PROCESSES
     return f"{pair.case.pattern} waiting {run.stall_ms / reads:.1f} + overrun and look-up {run.overhead_ms / reads:.1f}"

@@ -84,7 +84,7 @@ def threshold(pairs: list[Pair]) -> Row:
 
 
 def in_step(early: list[Pair]) -> str:
-    """Return why totals improve though read times improve little: where everybody is critical, every saving counts."""
+    """Return why totals improve though read times improve little: if every process is critical, every saving counts."""
     if not early:
         return ""
     still = sum(each.case.compute_ms == 0 for each in early)

@@ -18,7 +18,7 @@ from headstart_lab.studies.zhang_pfc._workloads import Workloads
 NONE: Final = "none"
 DUEL: Final = "duel"
 LOSS_PERCENT: Final = 1.0
-"""By so much `duel` may be slower than none."""
+"""By how much `duel` may be slower than none."""
 CONTEXTS: Final[Mapping[str, dict[str, Any]]] = {
     "PFC": {"name": "pfc"},
     "PFC by client": {"name": "pfc", "context": "client"},
@@ -32,7 +32,7 @@ COORDINATORS: Final[Mapping[str, dict[str, Any]]] = {
 }
 FIRST: Final = {"footprint": 0.05}
 SIZES: Final = ((1.0, 1.0), (2.0, 2.0), (0.1, 10.0))
-"""L2 over L1 and L3 over L2, of three levels."""
+"""L2 over L1 and L3 over L2, for three levels."""
 EQUAL: Final = SIZES[0]
 RATIOS: Final = (2.0, 0.1)
 CLIENTS: Final = (
@@ -42,17 +42,17 @@ CLIENTS: Final = (
     ("cscope2", "glimpse", "pg_select", "ml_slice"),
     ("cscope1", "cscope3", "ml_folder", "pg_select"),
 )
-"""Recorded programs that ship with headstart; each group has a server."""
+"""Recorded programs that ship with headstart; each group shares a server."""
 SERVERS: Final = 4
 STRIPE: Final = "64KiB"
 FILE_SERVERS: Final = 2
 GENERATORS: Final = ("random", "zipf", "sequential", "loop", "files")
-"""In their defaults."""
+"""With their defaults."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What the rows need of a run: mean response time, and by level the prefetched blocks never used."""
+    """The part of a run that the rows need: mean response time, and by level the prefetched blocks never used."""
 
     response_ms: float
     wasted: list[int]
@@ -60,7 +60,7 @@ class Outcome:
 
     @classmethod
     def of(cls, result: Result) -> Self:
-        """Return it of a result."""
+        """Return the outcome of a result."""
         return cls(
             response_ms=result.response_ns["mean"] / 1e6,
             wasted=[level["prefetches_wasted"] for level in result.levels],
@@ -76,7 +76,7 @@ class Lab(_lab.Lab[Outcome]):
 
     @functools.cached_property
     def workloads(self) -> Workloads:
-        """zhang-pfc's."""
+        """The workloads of zhang-pfc."""
         return Workloads(self.scratch, self.folders.traces)
 
     def absent(self) -> list[Row]:
@@ -184,7 +184,7 @@ def of_clients(lab: Lab, groups: Sequence[tuple[str, ...]]) -> dict[str, dict[st
 
 
 def _on_servers(level: dict[str, Any], servers: int, unit: str) -> dict[str, Any]:
-    """Return the level as so many servers, which hold together what it held."""
+    """Return the level as `servers` servers, which together hold the same."""
     size = {**level["size"], "ratio": level["size"]["ratio"] / servers}
     return {**level, "size": size, "servers": servers, "unit": unit}
 

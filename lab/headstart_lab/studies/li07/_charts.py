@@ -1,4 +1,4 @@
-"""Figures 4 and 6 to 13 as pictures, for the page. What is drawn is what the rows say."""
+"""Figures 4 and 6 to 13 as pictures for the page. They show the rows."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence

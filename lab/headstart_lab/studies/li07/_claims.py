@@ -21,7 +21,7 @@ def rate_row(runs: Runs) -> Row:
 
 
 def time_row(runs: Runs) -> Row:
-    """Return the times of what is not a server."""
+    """Return the times of programs that are not servers."""
     return unpublished(
         f"{runs.case.name}: {', '.join(runs.cells)} (s)",
         ", ".join(f"{runs[name].elapsed_s:.3f}" for name in runs.cells),
@@ -33,7 +33,7 @@ def time_row(runs: Runs) -> Row:
 
 
 def account(runs: Runs) -> str:
-    """Return what the drive did: the mean request, and what was fetched in vain."""
+    """Return what the drive did: the mean request, and the share of useless reads."""
     sizes = "/".join(f"{runs[name].request_kb:.0f}" for name in runs.cells)
     waste = "/".join(f"{100 * runs[name].wasted / max(runs[name].disk_blocks, 1):.0f}" for name in runs.cells)
     return f"KiB of a request {sizes}, % read in vain {waste}"
@@ -45,14 +45,14 @@ def basis_of(runs: Iterable[Runs]) -> Basis:
 
 
 class Rests(TypedDict):
-    """What a verdict rests on."""
+    """The foundation of a verdict."""
 
     basis: Basis
     input: Input | None
 
 
 def rests_on(runs: Iterable[Runs]) -> Rests:
-    """Return what a verdict on these runs rests on: one stand-in is enough, and without any the item says."""
+    """Return the foundation of a verdict on these runs: one stand-in is enough, and without any the item's holds."""
     runs = list(runs)
     stand_in = any(each.case.stands_in for each in runs)
     return Rests(basis=basis_of(runs), input="stand-in" if stand_in else None)

@@ -19,11 +19,11 @@ from headstart_lab.studies.li07._outcome import Outcome
 from headstart_lab.studies.li07._system import DEVICES, FREE_BUS, IBM, Case, Keys, Lab
 
 SPAN: Final = 128 << 20
-"""Bytes that are read at a place."""
+"""Bytes read at a place."""
 SHORT: Final = 1 << 20
-"""Bytes of a read, where they are read one after another."""
+"""Bytes of each read, for sequential reads."""
 PLACES: Final = 16
-"""Evenly over the drive, both ends among them."""
+"""Number of places, evenly over the drive, both ends included."""
 MEASURED: Final[dict[str, Keys]] = {
     "IBM": IBM,
     "IBM, Linux 2.6.16": FREE_BUS,

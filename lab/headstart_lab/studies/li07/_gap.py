@@ -135,7 +135,7 @@ def _ends(runs: Sequence[Runs], printed: tuple[float, ...]) -> tuple[float, ...]
 
 
 def _short(printed: tuple[float, ...], ours: tuple[float, ...]) -> float:
-    """Return how many points ours is short of what is printed, of a range the mean of both ends."""
+    """Return by how many points ours is below the printed gain, for a range the mean of both ends."""
     return sum(theirs - each for theirs, each in zip(printed, ours, strict=True)) / len(printed)
 
 

@@ -94,7 +94,7 @@ def _ask(lab: Lab, host: Keys, guest: Keys) -> Found:
 
 
 def _findings(found: Found, host: str = "", guest: str = "") -> list[Row]:
-    """Return the findings; `host` and `guest` say beside what they are."""
+    """Return the findings; `host` and `guest` name the baselines."""
     return [
         *_figure6(found.servers["figure6"], host),
         *_figure8(found.servers["figure8"], guest),
@@ -119,7 +119,7 @@ class Gain:
 
     @property
     def distance(self) -> float:
-        """How many points ours is off, of a range the mean of both ends."""
+        """By how many points ours is off, for a range the mean of both ends."""
         return statistics.fmean(abs(ours - printed) for ours, printed in zip(self.ours, self.printed, strict=True))
 
     @property
@@ -134,7 +134,7 @@ class Gain:
 
 
 def _gains(found: Found) -> list[Gain]:
-    """Return all that the paper prints as a percentage."""
+    """Return all gains that the paper prints as a percentage."""
     figure6, figure8, figure11 = (found.servers[item] for item in ("figure6", "figure8", "figure11"))
     together, drives, alone = (found.programs[item] for item in ("figure7", "figure10", "figure12"))
     ranges = (
@@ -170,7 +170,7 @@ def _ends(runs: Sequence[Runs]) -> tuple[float, float]:
 
 
 def _distances(what: str, names: str, gains: dict[str, list[Gain]], basis: Basis) -> Row:
-    """Return how far each read-ahead is from what is printed, on the figures of this basis."""
+    """Return how far each read-ahead is from the printed figures, on the figures of this basis."""
     of = {name: [gain for gain in each if gain.basis == basis] for name, each in gains.items()}
     return unpublished(
         f"mean distance from the printed percentages, {len(of[FIXED_DEPTH])} {what}: {names} (points)",

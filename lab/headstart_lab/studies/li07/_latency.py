@@ -1,4 +1,4 @@
-"""Figure 13: what a deep prefetch does to a single small request that others come between.
+"""Figure 13: how a deep prefetch affects a single small request among the requests of others.
 
 Clients of Two-Rand-0 run in the background; one process more reads `PROBES` pages at random places, one every
 `THINK_MS`. How many clients, and how small the request, the text does not say: 1 to 64, a page. The background is
@@ -29,7 +29,7 @@ SEED: Final = 13
 
 @dataclasses.dataclass(frozen=True)
 class Latency:
-    """Latencies of the reader, by policy, beside so many clients."""
+    """Latencies of the reader, by policy, beside this number of clients."""
 
     clients: int
     runs: Runs
@@ -59,7 +59,7 @@ def latencies(lab: Lab) -> list[Latency]:
 
 
 def case(lab: Lab, clients: int) -> Case:
-    """Return the reader beside so many clients; its trace is written into the scratch folder."""
+    """Return the reader beside `clients` clients; its trace is written into the scratch folder."""
     path = lab.scratch / f"two-rand-{clients}.csv"
     if not path.exists():
         keys = {"requests": max(BACKGROUND, clients), "concurrency": clients, "files": FILES}

@@ -1,4 +1,4 @@
-"""What the rows need of a run."""
+"""The part of a run that the rows need."""
 
 import dataclasses
 from typing import Self
@@ -12,17 +12,17 @@ class Outcome:
 
     elapsed_s: float
     throughput_mb: float
-    """10^6 bytes a second that processes asked for."""
+    """10^6 bytes a second that processes requested."""
     utilization: float
     disk_requests: int
     disk_blocks: int
     seek_ms: float
-    """Mean of a request of the drive."""
+    """Mean seek time per request of the drive."""
     prefetches: int
     wasted: int
     """Prefetched blocks never used."""
     last_read_ms: float
-    """Mean time from asking to having, of the last process."""
+    """Mean time from request to completion, of the last process."""
     last_idle_s: float
     """Time between the end of the last process and the end of the run."""
 

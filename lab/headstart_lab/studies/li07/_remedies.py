@@ -32,7 +32,7 @@ CONTENDED: Final[dict[str, Keys]] = {**PRACTICAL, "CP, shrinking": {"name": "com
 
 @dataclasses.dataclass(frozen=True)
 class Contended:
-    """Runs with so many clients let in, by policy, with little memory and with enough."""
+    """Runs with this many clients admitted, by policy, with little memory and with enough."""
 
     clients: int
     scarce: Runs

@@ -1,4 +1,4 @@
-"""How much our readings and guesses matter, one at a time: experiments behind the notes of what differs."""
+"""How much our readings and guesses matter, one at a time: the experiments behind the notes of rows that differ."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -92,7 +92,7 @@ VARIANTS: Final[dict[str, tuple[Change, tuple[Case, ...]]]] = {
     "6000 lists": (_keys(lists=6000), INDEX),
     "20,000 lists": (_keys(lists=20_000), INDEX),
 }
-"""What is changed, and of which cases."""
+"""The change, and the cases that it applies to."""
 
 POLICY_VARIANTS: Final[dict[str, Mapping[str, Keys]]] = {
     "Linux as Linux 6.12 reads ahead": {"Linux": {"name": "linux", "version": "6.12", "read_ahead": paper.LINUX}},

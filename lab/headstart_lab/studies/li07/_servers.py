@@ -28,10 +28,10 @@ NAMES: Final = {
     "media-server": "media clips",
     "index-search": "index searching",
 }
-"""As the paper calls them, panels A to F of Figure 6; the first four are the microbenchmarks."""
+"""The paper's names, panels A to F of Figure 6; the first four are the microbenchmarks."""
 MICRO: Final = ("one-whole", "one-rand", "two-rand", "four-64kb")
 PRACTICAL: Final = ("Linux", "CP", "AP")
-"""Policies that know no future."""
+"""Policies without knowledge of the future."""
 
 
 def figure6(lab: Lab) -> Steps:

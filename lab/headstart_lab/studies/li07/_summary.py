@@ -42,7 +42,7 @@ def summary(lab: Lab) -> Steps:
 
 
 def worst(runs: Sequence[Runs]) -> Runs:
-    """Return that in which CP has the least of OPT's throughput."""
+    """Return the runs in which CP reaches the least share of OPT's throughput."""
     return min(runs, key=Runs.of_oracle)
 
 

@@ -36,7 +36,8 @@ LINUX_2_6_16: Final[Keys] = {"name": "linux-2.6.16", "read_ahead": paper.LINUX}
 CACHE: Final = "1500MiB"
 
 APART: Final = "2GiB"
-"""Between two files of cp, diff and TPC-H. Found by scanning 0 B to 4 GiB for the 34 % of 2diff50 on the IBM drive."""
+"""Distance between two files of cp, diff and TPC-H. Found by scanning 0 B to 4 GiB for the 34 % of 2diff50 on the IBM
+drive."""
 
 IBM: Final[dict[str, Any]] = {"model": "ibm-36gb-10k"}
 FREE_BUS: Final[dict[str, Any]] = IBM | {"bus": {"bytes_per_second": 160_000_000}}
@@ -64,10 +65,10 @@ REQUESTS: Final[dict[str, int]] = {
     "kernel-build": 300,
     "tpc-h": 21,
 }
-"""Of all clients of a run together: 16 each and more (of index-search 8) with 64 clients."""
+"""Requests of all clients of a run together: at least 16 each (index-search 8) with 64 clients."""
 
 GUESSED: Final = ("media-server", "index-search", "kernel-build", "tpc-h")
-"""Generators of programs that the paper names, without what it would take to run them as they were."""
+"""Generators of programs that the paper names without the data to run them as they were."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Case:
     """One workload on one system."""
 
     name: str
-    """How rows call it."""
+    """The name in rows."""
     workload: Keys = dataclasses.field(hash=False)
     device: Keys = dataclasses.field(default_factory=lambda: IBM, hash=False)
     scheduler: str | Keys = AWARE
@@ -101,19 +102,19 @@ class Case:
             "cache": {"size": self.cache},
             "policy": dict(policy),
             "device": {**self.device, "scheduler": self.scheduler},
-            # The paper names no cost of the driver.
+            # The paper states no cost of the driver.
             "host": {"driver_overhead": "0s"},
         }
 
 
 def server(generator: str, clients: int = 1, **more: Any) -> dict[str, Any]:
-    """Return the workload of a server with so many clients at a time."""
+    """Return the workload of a server with `clients` simultaneous clients."""
     workload = {"generator": generator, "concurrency": clients, "requests": max(REQUESTS[generator], clients), **more}
     return workload | ({"apart": APART} if generator == "tpc-h" else {})
 
 
 def tools(size_mb: int, *, copies: int = 0, diffs: int = 0) -> dict[str, Any]:
-    """Return the workload of so many cp and diff side by side, on files of so many MiB."""
+    """Return the workload of `copies` cp and `diffs` diff side by side, on files of `size_mb` MiB."""
     workload = {"generator": "cp", "copies": copies, "diffs": diffs, "size": f"{size_mb}MiB", "apart": APART}
     return workload | ({"writes": "back"} if copies else {})
 

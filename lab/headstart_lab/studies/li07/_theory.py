@@ -1,4 +1,4 @@
-"""Section 4 and the depths of section 5: what follows from equations, without a simulation.
+"""Section 4 and the depths of section 5: results of equations, without a simulation.
 
 The equations are the core's (`headstart.model.competitive`), where they hold as properties of random streams.
 """
@@ -56,7 +56,7 @@ def _depth(drive: str, found: Competitive) -> Row:
         published=paper.DEPTH_KB[drive],
         ours=round(_kb(found), 1),
         tolerance=paper.THEORY,
-        # The paper's own product of what it prints; of the others the reading was chosen for these very depths.
+        # The paper's own product of its printed figures; for the others the reading was chosen for these very depths.
         basis="identity" if drive == "ibm" else "calibrated",
         note=note,
     )
@@ -93,7 +93,7 @@ def without_slow_start(found: dict[str, Competitive]) -> Row:
         "C_total without slow start",
         published="less than 2 C_opt, equation (8)",
         ours=f"at most {max(each.worst_ratio for each in exact.values()):.4f} C_opt, not reached",
-        # The supremum of ratios that stay below it is at most the bound.
+        # The ratios stay below the bound, so their supremum is at most the bound.
         holds=all(each.worst_ratio <= paper.BOUND + 1e-9 for each in exact.values()),
         tolerance="no stream above the bound",
         basis="identity",

@@ -1,4 +1,4 @@
-"""Figures 7, 9, 10 and 12: programs that are no servers, side by side and alone."""
+"""Figures 7, 9, 10 and 12: programs that are not servers, side by side and alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,7 +11,7 @@ from headstart_lab.studies.li07._claims import about, by_case, equal, improves, 
 from headstart_lab.studies.li07._system import BLIND, DEVICES, FREE_BUS, Case, Keys, Lab, Runs, server, tools
 
 Q2: Final[Keys] = server("tpc-h", alternating=1.0, mixed=0.0)
-"""So many queries that alternate as Q2 does, one after another."""
+"""Queries that all alternate as Q2 does, in sequence."""
 TOGETHER: Final[dict[str, Keys]] = {
     "2cp5": tools(5, copies=2),
     "2cp50": tools(50, copies=2),
@@ -39,7 +39,7 @@ ALONE: Final[dict[str, Keys]] = {
 }
 """Figure 12."""
 UNTOUCHED: Final = ("cp5", "cp50", "kernel build", "TPC-H", "media clips")
-"""Those that competitive prefetching has "little or no performance impact" on, section 6.5."""
+"""Programs on which competitive prefetching has "little or no performance impact", section 6.5."""
 
 
 def figure7(lab: Lab) -> Steps:

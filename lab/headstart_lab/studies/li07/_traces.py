@@ -28,7 +28,7 @@ TOGETHER: Final[tuple[tuple[str, ...], ...]] = (
     ("rocksdb_readseq", "rocksdb_scan"),
     ("sqlite", "pg_mix", "ml_wds"),
 )
-"""Those that run together; multi6 is six programs as they were recorded."""
+"""Programs that run together; multi6 is six programs as they were recorded."""
 HEADER: Final = "time(s),op(R|W),pid,file,offset,size,dur_us\n"
 TABLE: Final = "file,max_offset,disk_size,path\n"
 
@@ -65,7 +65,7 @@ def folders(traces: Path | None) -> list[Path]:
 
 
 def found(name: str, traces: Path | None) -> Path | None:
-    """Return the trace of a program, if it was found."""
+    """Return the trace of a program, if it exists."""
     paths = (folder / f"{name}.csv.xz" for folder in folders(traces))
     return next((path for path in paths if path.is_file()), None)
 
@@ -79,7 +79,7 @@ def section(paths: list[Path], scratch: Path) -> dict[str, object]:
 
 
 def merge(paths: list[Path], target: Path) -> None:
-    """Write one trace of several, and its table of files: processes and files are numbered anew, by program."""
+    """Merge traces into one, with its table of files: processes and files are renumbered, by program."""
     records: list[tuple[float, int, str]] = []
     table: list[str] = []
     first_file = first_pid = 0

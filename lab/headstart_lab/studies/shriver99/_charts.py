@@ -1,4 +1,4 @@
-"""Figures 1 to 6 drawn, simulated and by the equations; and the grid, one side by the other."""
+"""Figures 1 to 6 drawn, simulated and by the equations; and the grid, one against the other."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from headstart_lab.studies.shriver99._runs import Lab, Pair
 
 
 def figure(pairs: list[Pair]) -> Any:
-    """Bars for what is simulated, ticks for the equations; as in the paper, response time by request or file size."""
+    """Bars for the simulation, ticks for the equations; as in the paper, response time by request or file size."""
     alt = altair("--html")
     xs = list(dict.fromkeys(pair.x for pair in pairs))
     series = list(dict.fromkeys(pair.series for pair in pairs))

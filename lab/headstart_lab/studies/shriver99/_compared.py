@@ -11,7 +11,7 @@ from headstart_lab.studies.shriver99._grid import Point
 from headstart_lab.studies.shriver99._runs import MS, Lab, Pair
 
 GOAL = 0.05
-"""The median error that we aim at."""
+"""The intended median error."""
 SEGMENTS = 3
 """Cache segments of both drives."""
 SHORT_KB = 32

@@ -22,8 +22,8 @@ STREAMS: Final = 8
 
 
 Series = tuple[str, dict[str, Any], dict[str, Any] | None]
-"""A series: its name, its keys for the simulation, and those for the equations as the paper computes; `None`: they are
-asked about the simulated scenario itself."""
+"""A series: its name, its keys for the simulation, and those for the equations as the paper computes them; `None`: the
+equations are applied to the simulated scenario itself."""
 
 
 class Figures:
@@ -140,7 +140,7 @@ def _model_ms(x: dict[str, Any], simulated: dict[str, Any], modelled: dict[str, 
 
 @dataclasses.dataclass(frozen=True)
 class Ratios:
-    """What one series takes beside another, at each x: 0.8 is a fifth lower, 1.2 a fifth longer."""
+    """The time of one series over that of another, at each x: 0.8 is a fifth lower, 1.2 a fifth longer."""
 
     of: str
     """The series in question."""

@@ -42,7 +42,7 @@ WHOLE_WHY: Final = (
 
 
 def _figure(line: str, ask: Callable[[Figures], Callable[[], list[Pair]]]) -> Callable[[Lab], Steps]:
-    """Return an item: `line` says what it is, `ask` asks for its bars."""
+    """Return an item: `line` describes it, `ask` requests its bars."""
 
     def rows(lab: Lab) -> Callable[[], list[Row]]:
         bars = ask(Figures(lab))
@@ -69,7 +69,7 @@ def summary(lab: Lab) -> Steps:
         paper.NO_PREFETCHING,
         lambda side: Ratios("without", "with prefetching").found(prefetching(), side),
         NO_PREFETCHING_WHY,
-        # Without prefetching the disk overhead is read off the computed column of Table 5.
+        # Without prefetching the disk overhead is taken from the computed column of Table 5.
         dict.fromkeys(SIDES, "calibrated"),
     )
     rows += claims(
@@ -82,7 +82,7 @@ def summary(lab: Lab) -> Steps:
 
 
 def _overlap(bars: list[Pair]) -> list[Row]:
-    """What thinking hides."""
+    """The time that thinking hides."""
     thinking = {
         side: Ratios("think time 0 ms", "think time 1 ms").found(bars, side) for side in ("simulated_ms", "model_ms")
     }
@@ -94,7 +94,7 @@ def _overlap(bars: list[Pair]) -> list[Row]:
             (published, published),
             lambda side, at=at: [thinking[side][at]],  # type: ignore[misc]
             {},
-            # Think times are in our form of the equations alone, to which nothing was fitted.
+            # Only our form of the equations has think times, and nothing in it was fitted to them.
             dict.fromkeys(SIDES, "predicted"),
         )
     saved = [1 - 1 / ratio for ratio in thinking["simulated_ms"]]

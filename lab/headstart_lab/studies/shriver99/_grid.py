@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
     @property
     def label(self) -> str:
-        """How rows call it."""
+        """The name in rows."""
         drive = self.drive.removeprefix("seagate-")
         streams = f"{self.streams} stream" + ("s" if self.streams > 1 else "")
         return f"{drive}, {streams} of {self.file_kb} KB, requests {self.request_kb} KB, clusters {self.cluster_kb} KB"

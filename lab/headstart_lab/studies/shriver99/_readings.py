@@ -36,7 +36,7 @@ COUNTS: Final = {
 
 POINT: Final = 0.01
 NEAREST: Final = 6
-"""Readings that are shown."""
+"""Number of readings shown."""
 LITERAL: Final = (": half a turn more for each disk request but the first", "Table 5 over 3, measured")
 """How the words end of those that are shown as well: equation (2), and what the paper's tables have to compare."""
 
@@ -104,7 +104,7 @@ def tried() -> list[Reading]:
 
 
 def _totals(machine: str, file_kb: int) -> list[float]:
-    """Return what reading a file takes with read-ahead: measured on the slow machine, by the equations on the fast."""
+    """Return the time to read a file with read-ahead: measured on the slow machine, by the equations on the fast."""
     if machine == "slow":
         return [row.measured_ms * file_kb / row.request_kb for row in paper.TABLE_3 if row.file_kb == file_kb]
     return [model_ms("fast", file_kb=file_kb, request_kb=kb) * file_kb / kb for kb in REQUESTS_KB]

@@ -1,4 +1,4 @@
-"""What the rows need of simulations and of the model."""
+"""The parts of simulations and of the model that the rows need."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ class Outcome:
     """Figures of one run, times in milliseconds: sums over the disk's requests, but the mean of the response."""
 
     response_ms: float
-    """Mean over the application's requests, opens not among them: FSRT."""
+    """Mean over the application's requests, without opens: FSRT."""
     elapsed_ms: float
     disk_requests: int
     buffer_hits: int
@@ -59,7 +59,7 @@ class Runs:
 
     @property
     def error_ms(self) -> float | None:
-        """Standard error of that mean over the runs; `None` of one run."""
+        """Standard error of that mean over the runs; `None` for one run."""
         if len(self._cells) < 2:
             return None
         deviation = statistics.stdev(cell.outcome.response_ms for cell in self._cells)
@@ -71,7 +71,7 @@ class Runs:
 
     @property
     def spread(self) -> str:
-        """The standard error in words, where there is one."""
+        """The standard error in words, if there is one."""
         error = self.error_ms
         return "" if error is None else f", +- {error:.2f} ms over {len(self._cells)} runs"
 
@@ -92,7 +92,7 @@ class Pair:
 
 
 class Lab(_lab.Lab[Outcome]):
-    """Asks for the runs that rows need, and keeps what charts are drawn from."""
+    """Requests the runs that rows need, and keeps the data that charts are drawn from."""
 
     outcome = Outcome
 

@@ -1,4 +1,4 @@
-"""What our own choices do to the tables: each reading changed, one at a time."""
+"""How our own choices affect the tables: each reading changed, one at a time."""
 
 from typing import Any, Final
 

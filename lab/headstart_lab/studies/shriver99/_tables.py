@@ -12,7 +12,7 @@ from headstart_lab.studies.shriver99._runs import Lab, model_ms
 
 MODEL_WITHIN = 0.003
 MODEL_WITHIN_TABLE_4 = 0.02
-"""How well the form of the equations, which was fitted to these columns, gives them back."""
+"""How well the form of the equations, which was fitted to these columns, reproduces them."""
 
 SEGMENTS = 3
 """Cache segments of the drive."""
@@ -78,7 +78,7 @@ def _table(lab: Lab, printed: tuple[Printed, ...], overhead_ms: float, off: Mapp
 
 
 def _basis(each: Printed, off: bool) -> Basis:
-    """Return what a simulated row rests on.
+    """Return the basis of a simulated row.
 
     With prefetching off, the disk overhead of 1.2 ms is read off the paper's computed column. With two or three streams
     it matters whether the drive reads on while a command comes in (item `sensitivity`), which the paper does not say

@@ -1,8 +1,8 @@
 """Why PFC is slower than no coordination in a case, from the accounting.
 
-Which action it is, two runs tell: that with bypass only and that with readmore only. The slower of those that are
-slower than none is named; if neither is, it takes both together. What the action does to the system, the counters of
-its own run against those of none tell; the first that holds, in this order, is named:
+Two runs tell which action it is: that with bypass only and that with readmore only. The slower of those that are
+slower than none is named; if neither is, it takes both together. The counters of the action's own run against those of
+none tell what it does to the system; the first that holds, in this order, is named:
 
 - lost hits: L2 misses more. What is bypassed is not stored below and, since L2's read-ahead does not see it, triggers
   nothing; L1 asks again, and the disk with it.

@@ -1,4 +1,4 @@
-"""Figures 4 to 7 as pictures, for the page. What is drawn is what the rows of `_figures` say.
+"""Figures 4 to 7 as pictures for the page. They show the rows of `_figures`.
 
 Bars stand side by side, coordinator by coordinator; those of a case that carries a flag (`Runs.flags`) are pale.
 """
@@ -21,7 +21,7 @@ SHADES = dict(zip(ORDER, ("#8b8d98", COLOURS[1], COLOURS[0], COLOURS[2], COLOURS
 """A colour for each coordinator, the same in every picture."""
 
 HEIGHT = 190
-"""Of a panel, in points."""
+"""The height of a panel, in points."""
 
 INK = "#1c2024"
 
@@ -104,7 +104,7 @@ PICTURES: dict[str, Callable[[Lab], Any]] = {
     "figure6": figure6,
     "figure7": figure7,
 }
-"""By item; `None` where no trace was found."""
+"""By item; `None` if no trace exists."""
 
 
 def _by_workload(runs: Iterable[Runs]) -> list[tuple[str, list[Runs]]]:
@@ -176,7 +176,7 @@ def _pair(alt: Any, bars: Sequence[Bar], names: Sequence[str], metric: str) -> A
     zero = "datum.value ? datum.label : '0'"
     axis = alt.Axis(tickCount=3, format="~s", labelExpr=zero, minExtent=30, titleFontSize=12)
     y = alt.Y("value:Q", title=metric, scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
-    # Without an offset: there is one bar for each place.
+    # Without an offset, as there is one bar for each place.
     chart = _bars(alt, bars, names, "run", names, {"y": y, "xOffset": alt.Undefined})
     text = chart.mark_text(dy=-7, fontSize=11).encode(text="text:N", color=alt.value(INK), opacity=alt.value(1))
     return alt.layer(chart, text).properties(width=120, height=170)

@@ -27,7 +27,7 @@ USUALLY: Final = 0.75
 WIDER: Final = 5.0
 """By how many points the spread is widened."""
 RANDOM_POINTS: Final = 2.5
-"""By how many points a draw's share of random requests may be off: of Multi, two programs may meet in a file."""
+"""Accepted error of a draw's share of random requests, in points: in Multi, two programs may meet in a file."""
 
 
 def rebuilt(lab: Lab) -> Steps:
@@ -43,7 +43,7 @@ def rebuilt(lab: Lab) -> Steps:
 
 
 def _told(draws: list[Workload]) -> list[Row]:
-    """Return what a workload was rebuilt from, as measured on its draws."""
+    """Return the figures that a workload was rebuilt from, as measured on its draws."""
     name, infos = draws[0].name, [trace_info(each.section["trace"], block_size="4KiB") for each in draws]
     told = "; ".join(each.label for each in draws)
     cut = WEB_CUT if name == "Web" else 1

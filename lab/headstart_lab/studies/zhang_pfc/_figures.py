@@ -56,7 +56,7 @@ METRICS: dict[str, tuple[Callable[[Outcome], float], str]] = {
     "disk requests": (lambda outcome: outcome.disk_requests, ",d"),
     "disk I/O (pages)": (lambda outcome: outcome.disk_blocks, ",d"),
 }
-"""Figure 5's, each with how it is written."""
+"""The metrics of Figure 5, each with its format."""
 
 
 def case_studies(runs: list[Runs]) -> list[tuple[str, Runs]]:

@@ -107,12 +107,12 @@ def speed(runs: list[Runs]) -> Row:
 
 
 def unused_sequential(runs: list[Runs]) -> Row:
-    """Where L2 is large and the trace sequential, more is prefetched in vain."""
+    """If L2 is large and the trace sequential, there are more useless prefetches."""
     return _unused(runs, "OLTP", (2.0, 1.0), more=True)
 
 
 def unused_random(runs: list[Runs]) -> Row:
-    """Where L2 is small and the trace random, less is prefetched in vain."""
+    """If L2 is small and the trace random, there are fewer useless prefetches."""
     return _unused(runs, "Web", (0.1, 0.05), more=False)
 
 

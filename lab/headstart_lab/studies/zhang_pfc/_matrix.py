@@ -43,7 +43,7 @@ COORDINATORS: dict[str, dict[str, Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One of the 96."""
+    """One of the 96 cases."""
 
     workload: Workload
     algorithm: str
@@ -52,7 +52,7 @@ class Case:
     ratio: float
     """L2 over L1."""
     keys: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False, compare=False)
-    """Of the algorithm's policy, beyond those of `ALGORITHMS`."""
+    """Keys of the algorithm's policy, beyond those of `ALGORITHMS`."""
     scheduler: str | Mapping[str, Any] = dataclasses.field(default="deadline", hash=False, compare=False)
     """In place of the paper's own imitation of Linux 2.6: our choice."""
     separate: bool = dataclasses.field(default=False, hash=False, compare=False)
@@ -60,7 +60,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """How rows call it: "OLTP, RA, 200%-H"."""
+        """The name in rows: "OLTP, RA, 200%-H"."""
         return f"{self.workload.name}, {self.algorithm}, {100 * self.ratio:g}%-{self.setting}"
 
     def scenario(self, coordinator: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Case:
             "workload": dict(self.workload.section),
             "level": [{"name": "L1", "footprint": paper.SHARES[self.setting], **algorithm}, lower],
             "device": {"model": paper.DRIVE, "scheduler": self.scheduler},
-            # The paper names no cost of the driver.
+            # The paper states no cost of the driver.
             "host": {"driver_overhead": "0s"},
         }
 
@@ -104,13 +104,13 @@ class Runs:
 
     @property
     def saturated(self) -> bool:
-        """Whether the disk of a run by the clock is busy nearly all the time; a closed loop keeps it so by itself."""
+        """Whether the disk of an open-loop run is busy nearly all the time; a closed loop keeps it so by itself."""
         timed = self.case.workload.section.get("arrival") == "open"
         return timed and any(cell.outcome.saturated for cell in self.cells.values())
 
     @property
     def flags(self) -> str:
-        """What a reader must know of the case."""
+        """Caveats that a reader must know."""
         flags = [f"L2 of {self['none'].l2_frames} pages, under {SMALL}"] if self.small else []
         flags += ["disk saturated"] if self.saturated else []
         return f" [{'; '.join(flags)}]" if flags else ""
@@ -124,7 +124,7 @@ class Lab(_lab.Lab[Outcome]):
 
     @functools.cached_property
     def workloads(self) -> Workloads:
-        """The workloads that were found."""
+        """The workloads that exist."""
         return Workloads(self.scratch, self.folders.traces)
 
     def runs(self, case: Case, coordinators: Mapping[str, Mapping[str, Any]] = COORDINATORS) -> Runs:

@@ -1,4 +1,4 @@
-"""What the rows need of a run of the matrix."""
+"""The part of a run of the matrix that the rows need."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ class Outcome:
     response_ms: float
     """Mean time of a request."""
     utilization: float
-    """Of the disk, 0 to 1."""
+    """The busy share of the disk, 0 to 1."""
     disk_requests: int
     disk_blocks: int
     l1_hit_ratio: float
     l2_hit_ratio: float
-    """Of the blocks that L1 asks L2 for, those found there or on their way, silently or not."""
+    """The share of the blocks that L1 requests from L2 that are there or on their way, silently or not."""
     l2_native_hit_ratio: float
-    """The same of the blocks that do not bypass L2."""
+    """The same for the blocks that do not bypass L2."""
     l2_frames: int
     l2_misses: int
     l2_prefetches: int
-    """Blocks, those of readmore among them."""
+    """Blocks, including those of readmore."""
     l2_unused: int
     """Prefetched blocks never used."""
     l2_late: int

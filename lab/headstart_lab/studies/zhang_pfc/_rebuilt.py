@@ -33,10 +33,10 @@ from headstart_lab.studies.zhang_pfc._workloads import Workload
 SEEDS: Final = range(1, 5)
 
 GROUP_PAGES: Final = 256
-"""Pages that lie together at least before a hole."""
+"""Minimum pages that lie together before a hole."""
 
 CORRECTIONS: Final = 4
-"""Times that a trace is drawn until its random share is the printed one."""
+"""Maximum number of times that a trace is drawn until its random share is the printed one."""
 
 MULTI_FILES: Final = 12_514
 """Section 4.2."""
@@ -45,12 +45,12 @@ MULTI_PROGRAMS: Final = 3
 """Section 4.2: cscope, gcc, viewperf."""
 
 Span = tuple[float, float]
-"""Least and greatest."""
+"""Minimum and maximum."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Ranges:
-    """What is told of a workload, and the ranges of what is not."""
+    """The stated properties of a workload, and the ranges of the others."""
 
     footprint: int
     """Pages."""
@@ -60,9 +60,9 @@ class Ranges:
     single: Span
     """The share of runs that are one request."""
     units: tuple[int, int]
-    """Units read side by side; of Multi programs, each with a file open."""
+    """Units read side by side; for Multi, programs, each with a file open."""
     rate: Span | None
-    """Requests a second; without a clock `None`."""
+    """Requests a second; `None` for a closed loop."""
     spread: Span = (1, 1)
     """Place taken on the drive, over the footprint."""
     files: int | None = None
@@ -75,7 +75,7 @@ def _pages(megabytes: float) -> int:
 
 OLTP_CUT: Final = 4
 WEB_CUT: Final = 8
-"""They read 10 GB over this, and Web has its footprint over this."""
+"""Divisors: they read 10 GB over this, and Web's footprint is divided by it, too."""
 
 _READ: Final = paper.DATA_BYTES / paper.PAGE_BYTES
 _OLTP: Final = _pages(paper.FOOTPRINT_MB["OLTP"])
@@ -113,7 +113,7 @@ RANGES: Final[dict[str, Ranges]] = {
 
 
 class Run(NamedTuple):
-    """Pages that lie one behind the other in a unit."""
+    """Consecutive pages in a unit."""
 
     unit: int
     first: int
@@ -122,7 +122,7 @@ class Run(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """What a draw has of the ranges."""
+    """The values that a draw takes from the ranges."""
 
     request_pages: int
     single: float
@@ -131,11 +131,11 @@ class Drawn:
     spread: float
     pages: int
     recent: float
-    """The share of runs that read again what was read recently."""
+    """The share of runs that repeat recently read data."""
 
     @property
     def label(self) -> str:
-        """How rows tell it."""
+        """The description in rows."""
         clock = "closed" if self.rate is None else f"{self.rate:.0f} requests a second"
         return (
             f"{self.request_pages} pages a request, {100 * self.single:.0f} % single, {self.units} units, {clock}, "

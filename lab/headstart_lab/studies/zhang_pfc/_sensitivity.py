@@ -1,7 +1,7 @@
 """How much the readings matter, one at a time: the weightiest on all cases, the others on a subset of the matrix.
 
-Those of PFC that the paper leaves open, of the algorithms, of the scheduler, and of the workloads: among these our own
-choices of Web's clock and chunks.
+The readings are those of PFC that the paper leaves open, of the algorithms, of the scheduler, and of the workloads,
+including our own choices of Web's clock and chunks.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ EVERY_CASE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """Keys of the coordinator, and fields of each case."""
 
 ACTIONS = ("none", "PFC", "bypass only")
-"""What each of `EVERY_CASE` runs with: what PFC gains, and whether both actions do better than the one."""
+"""The coordinators of each of `EVERY_CASE`: they show PFC's gain, and whether both actions beat the single one."""
 
 READINGS: dict[str, dict[str, Any]] = {
     "as pinned": {},

@@ -1,4 +1,4 @@
-"""What the traces of the matrix are like, beside those of the paper."""
+"""The traces of the matrix, compared with those of the paper."""
 
 from headstart.trace import trace_info
 from headstart_lab.studies._lab import Steps
@@ -8,7 +8,7 @@ from headstart_lab.studies.zhang_pfc._matrix import Lab
 from headstart_lab.studies.zhang_pfc._workloads import Workload
 
 FOOTPRINT_TOLERANCE = 0.05
-"""Of the paper's own trace: where the first 10 GB end, and what a page is, are readings."""
+"""For the paper's own trace: the end of the first 10 GB, and the definition of a page, are readings."""
 
 RANDOM_TOLERANCE = 0.25
 """The paper does not say which accesses are random."""

@@ -12,10 +12,10 @@ from headstart_lab.studies.zhang_pfc._matrix import SMALL, Case, Lab, Runs, case
 from headstart_lab.studies.zhang_pfc._workloads import WEB_SLOWER, variant
 
 GAIN = "gain of PFC (%)"
-"""What a row of a case says."""
+"""The quantity in a row of a case."""
 
 TOLERANCE = "2 points"
-"""Of a cell of Table 1, where the paper's own trace was run."""
+"""For a cell of Table 1, if the paper's own trace was run."""
 
 TOLERANCE_POINTS = 2.0
 

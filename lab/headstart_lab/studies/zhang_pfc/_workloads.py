@@ -34,23 +34,23 @@ WEB_SLOWER = 8.0
 """Time between Web's requests is multiplied by this: 52 a second, half of what the drive serves at random."""
 
 CHUNK_PAGES = 64
-"""Pages of a chunk, where they fit: as many as Linux' largest window ahead of each of two levels. Our choice."""
+"""Pages of a chunk, if they fit: as many as Linux' largest window ahead of each of two levels. Our choice."""
 
 PACKED = (".xz", ".gz", ".bz2")
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A workload of the paper and the files that may be taken for it, the best first."""
+    """A workload of the paper and the files that may serve as it, the best first."""
 
     name: str
     whole: tuple[str, ...]
     """Names of the paper's own file."""
     prefix: str
-    """Name of what comes with the project's data."""
+    """Name of the file that comes with the project's data."""
     folders: tuple[str, ...]
     timed: bool
-    """Whether requests come by the clock; else the next when the last is done."""
+    """Whether requests are issued at their timestamps; otherwise each after the previous one has ended."""
 
 
 _BLOCKS = (".", "blocks", "third-party/blocks")
@@ -69,21 +69,21 @@ SOURCES = (
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """A trace that was found, in one way of running it."""
+    """An existing trace, in one way of running it."""
 
     name: str
     label: str
-    """How rows call it."""
+    """The name in rows."""
     section: dict[str, Any] = dataclasses.field(hash=False, compare=False)
     whole: bool = False
     """Whether it is the paper's own trace, cut as in the paper."""
 
 
 class Workloads:
-    """The workloads of the matrix that were found, and the sources that were not."""
+    """The workloads of the matrix that exist, and the sources that do not."""
 
     def __init__(self, scratch: Path, traces: Path | None = None) -> None:
-        """Look for every source; `scratch` takes expanded copies, since each trace is read hundreds of times."""
+        """Look for every source; expanded copies go into `scratch`, since each trace is read hundreds of times."""
         self.found: list[Workload] = []
         self.missing: list[Source] = []
         for source in SOURCES:
@@ -94,7 +94,7 @@ class Workloads:
                 self.found.append(_workload(source, path, expanded(path, scratch)))
 
     def named(self, *names: str) -> list[Workload]:
-        """Return the workloads of these names that were found."""
+        """Return the existing workloads with these names."""
         return [each for each in self.found if each.name in names]
 
 
@@ -176,7 +176,7 @@ def _requests(path: Path) -> Iterator[tuple[int, range]]:
 
 
 def variant(workload: Workload, **keys: Any) -> Workload:
-    """Return the workload with other keys; `None` takes one away."""
+    """Return the workload with other keys; `None` removes one."""
     section = {key: value for key, value in {**workload.section, **keys}.items() if value is not None}
     return dataclasses.replace(workload, section=section)
 
@@ -206,5 +206,5 @@ def _workload(source: Source, path: Path, plain: Path) -> Workload:
         pages = chunk_pages(plain)
         section |= {"addresses": "compact-chunks", "chunk_blocks": pages}
         how.append(f"addresses compacted in chunks of {pages} pages")
-    # With a clock or with addresses of ours even the whole file is a stand-in.
+    # With a clock or addresses of ours, even the whole file is a stand-in.
     return Workload(source.name, ", ".join([what, *how]), section, whole and len(how) == 1)
