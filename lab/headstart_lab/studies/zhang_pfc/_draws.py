@@ -1,4 +1,4 @@
-"""Section 4.3's findings and Table 1 on the rebuilt workloads, on each of four draws.
+"""Section 4.3's findings and Table 1 on the rebuilt workloads, on each of three draws.
 
 The criteria, written before any run of a policy on these traces:
 
@@ -31,7 +31,7 @@ RANDOM_POINTS: Final = 2.5
 
 
 def rebuilt(lab: Lab) -> Steps:
-    """The findings and Table 1 on workloads rebuilt from their printed footprints and random shares, four draws."""
+    """The findings and Table 1 on workloads rebuilt from their printed footprints and random shares, three draws."""
     drawn = {seed: [workload(name, seed, lab.scratch) for name in RANGES] for seed in SEEDS}
     runs = {seed: [lab.runs(case) for case in cases(workloads)] for seed, workloads in drawn.items()}
     yield
