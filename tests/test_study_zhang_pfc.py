@@ -26,6 +26,7 @@ from headstart_lab.studies._lab import Cell, Store
 from headstart_lab.studies._rows import VERDICTS, Row
 from headstart_lab.studies.zhang_pfc import (
     STUDY,
+    _actions,
     _causes,
     _draws,
     _findings,
@@ -119,6 +120,9 @@ def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     assert len(by_item(rows, "figure7")) == 64
     assert len(by_item(rows, "findings")) == 13
     assert len(by_item(rows, "rebuilt")) == 3 * 2 + 13 + 3
+    counts = by_item(rows, "actions")
+    assert len(counts) == len(_actions.tried()) + len(_actions.SYSTEMS)
+    assert all(re.fullmatch(r"\d+ of 64; \d+ of 16; \d+ of 64", str(row.ours)) for row in counts)
     assert {row.quantity.split(":")[0] for row in by_item(rows, "traces")} == {"OLTP", "Web", "Multi"}
     ways = [row for row in by_item(rows, "web") if "disk is saturated" in row.quantity]
     assert len(ways) == 3, "slowed, by its own clock, closed"

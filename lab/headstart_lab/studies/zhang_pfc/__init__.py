@@ -11,13 +11,22 @@ Finished runs are kept in $HEADSTART_CACHE (or the user's cache folder): a study
 """
 
 from headstart_lab.studies._study import Study
-from headstart_lab.studies.zhang_pfc import _charts, _draws, _figures, _findings, _sensitivity, _stand_ins, _tables
+from headstart_lab.studies.zhang_pfc import (
+    _actions,
+    _charts,
+    _draws,
+    _figures,
+    _findings,
+    _sensitivity,
+    _stand_ins,
+    _tables,
+)
 from headstart_lab.studies.zhang_pfc._matrix import Lab
 
 STUDY = Study(
     name="zhang-pfc",
     title="Zhang, Lee, Ma and Zhou, PFC: Transparent Optimization of Existing Prefetching Strategies, ICDCS 2008",
-    seeds="1; 1 to 4 of the rebuilt workloads",
+    seeds="1; 1 to 3 of the rebuilt workloads",
     lab=Lab,
     input="stand-in",
     inputs={"rebuilt": "rebuilt"},
@@ -31,6 +40,7 @@ STUDY = Study(
         "figure7": _figures.figure7,
         "findings": _findings.findings,
         "rebuilt": _draws.rebuilt,
+        "actions": _actions.actions,
         "web": _tables.web,
         "sensitivity": _sensitivity.sensitivity,
     },

@@ -15,6 +15,7 @@ from headstart.trace import trace_info
 from headstart_lab.studies._lab import Steps
 from headstart_lab.studies._rows import Row, finding, number
 from headstart_lab.studies.zhang_pfc import _published as paper
+from headstart_lab.studies.zhang_pfc._draws_reasons import WHY
 from headstart_lab.studies.zhang_pfc._findings import CHECKS
 from headstart_lab.studies.zhang_pfc._matrix import Lab, Runs, cases
 from headstart_lab.studies.zhang_pfc._rebuilt import RANGES, SEEDS, WEB_CUT, workload
@@ -77,15 +78,17 @@ def judged(runs: dict[int, list[Runs]]) -> list[Row]:
         trials = {seed: check(of) for seed, of in runs.items()}
         held = sum(row.verdict == "agrees" for row in trials.values())
         first = next(iter(trials.values()))
+        told = "; ".join(f"seed {seed}: {row.ours} ({row.note})" for seed, row in trials.items())
+        holds = held >= ENOUGH * len(trials)
         rows.append(
             finding(
                 f"rebuilt: {first.quantity}",
                 published=str(first.published),
                 ours=f"holds in {held} of {len(trials)} draws",
-                holds=held >= ENOUGH * len(trials),
+                holds=holds,
                 tolerance=f"on a draw: {first.tolerance or 'as published'}; in {100 * ENOUGH:.0f} % of the draws",
                 basis=first.basis,
-                note="; ".join(f"seed {seed}: {row.ours} ({row.note})" for seed, row in trials.items()),
+                note=told if holds else ". ".join(filter(None, (WHY.get(first.quantity), told))),
                 cases=(held, len(trials)),
             )
         )
@@ -111,12 +114,13 @@ def table(name: str, draws: list[list[Runs]]) -> Row:
         ]
         inside += min(gains) - WIDER <= printed <= max(gains) + WIDER
         told.append(f"{algorithm}, {100 * ratio:g}%-{setting} {printed:g}: {min(gains):.1f} to {max(gains):.1f}")
+    holds = inside >= USUALLY * len(cells)
     return finding(
         f"rebuilt {name}: Table 1, gain of PFC (%)",
         published=f"{min(cells.values()):g} to {max(cells.values()):g} in {len(cells)} cells",
         ours=f"{inside} of {len(cells)} within the spread of the draws",
-        holds=inside >= USUALLY * len(cells),
+        holds=holds,
         tolerance=f"{100 * USUALLY:.0f} % of them within the spread, widened by {WIDER:g} points",
-        note="printed: ours; " + "; ".join(told),
+        note=("" if holds else f"{WHY[f'Table 1, {name}']}. ") + "Printed: ours; " + "; ".join(told),
         cases=(inside, len(cells)),
     )
