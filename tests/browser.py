@@ -1,7 +1,7 @@
-"""A page in a real browser without a window: what it draws, what it says when asked, and pictures of it.
+"""A page in a real headless browser: what it draws, what it reports when probed, and pictures of it.
 
-Chromium is driven by its own command line. The page stands in a frame of the width asked for; a script beside the frame
-looks into it and leaves what it finds in the document, which Chromium prints.
+Chromium is driven by its own command line. The page is in a frame of the given width; a script beside the frame
+inspects it and writes its findings into the document, which Chromium prints.
 """
 
 import json
@@ -92,7 +92,7 @@ def look(page: Path, width: int, *, dark: bool = False, picture: Path | None = N
     frame = f'<iframe style="border:0;width:{width}px;height:{height}px" srcdoc="{escape(text)}"></iframe>'
     outer = page.with_name(f"{page.stem}-{width}.html")
     outer.write_text(f'<body style="margin:0">{frame}<script>{PROBE}</script>', encoding="utf-8")
-    # A folder of its own for the browser: another one that runs would take the page otherwise.
+    # A separate profile folder: otherwise a running browser would take over the page.
     words = [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
     words += [
         f"--user-data-dir={page.parent / 'browser'}",

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def docs_module(name: str) -> Any:
-    """Load a program of the documentation, which is no package."""
+    """Load a program of the documentation, which is not a package."""
     sys.path.insert(0, str(ROOT / "docs"))
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
@@ -45,7 +45,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 with contextlib.suppress(ImportError):
     from hypothesis import HealthCheck, settings
 
-    # No example is timed. Where the Rust tests draw the same inputs each time, as in CI, so do these.
+    # No example is timed. If the Rust tests draw the same inputs each time, as in CI, so do these.
     settings.register_profile(
         "untimed",
         deadline=None,
@@ -57,10 +57,11 @@ with contextlib.suppress(ImportError):
 
 
 def pytest_configure() -> None:
-    """Let signals end the commands that tests start, also where the whole run ignores them.
+    """Let signals end the commands that tests start, even if the whole run ignores them.
 
-    A shell has what it runs in the background ignore SIGINT, nohup SIGHUP, and children inherit that; what their
-    parent handles is as usual in them.
+    A shell makes background jobs ignore SIGINT, nohup SIGHUP, and children inherit that; signals that the parent
+    handles
+    have their default action in children.
     """
     for each in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(each) is signal.SIG_IGN:
@@ -70,14 +71,14 @@ def pytest_configure() -> None:
 ON_THE_MACHINE = re.compile("test_(defaults|emulate|forecast|hints_study|live|play|profile|record|run|tune|units)")
 """Files whose tests mount, trace, set read-aheads or measure time: they run one after another.
 
-So do such tests of other files, which say so themselves."""
+Tests of other files that do so are marked one by one."""
 SHARING = re.compile("test_(answers|pages|plausibility|study|wheel)")
 """Files whose tests share an expensive fixture: each runs on one worker."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests stay together where several workers run them, before pytest-xdist looks at that."""
+    """Group the tests that must stay together on several workers, before pytest-xdist reads the groups."""
     for item in items:
         if item.get_closest_marker("xdist_group"):
             continue
@@ -89,7 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep cells of studies and fetched traces apart from those of other workers, and of the user."""
+    """Keep cells of studies and fetched traces separate from those of other workers, and of the user."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
@@ -103,7 +104,7 @@ def needs_report() -> None:
 
 @pytest.fixture(scope="session")
 def warm() -> Iterator[Warm]:
-    """What forks for each command."""
+    """The process that forks for each command."""
     warm = Warm()
     yield warm
     warm.end()
@@ -111,7 +112,7 @@ def warm() -> Iterator[Warm]:
 
 @pytest.fixture
 def run(tmp_path: Path, warm: Warm) -> Run:
-    """The command in a process of its own, in an empty folder. What would draw is skipped without the extra."""
+    """Run the command in a separate process, in an empty folder. Tests that draw are skipped without the extra."""
 
     def run_command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         if DRAWING & {str(each) for each in arguments}:

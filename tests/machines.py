@@ -1,4 +1,4 @@
-"""What tests on the machine itself share: may anything be mounted here, an emulated disk, a wait with an end."""
+"""What tests on the machine itself share: whether mounts are possible, an emulated disk, a wait with a limit."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def wait_until(done: Callable[[], object]) -> None:
 
 
 def sparse(path: Path, size: int) -> Path:
-    """A file of which nothing has been written."""
+    """A file without any written data."""
     with path.open("wb") as file:
         file.truncate(size)
     return path
@@ -49,7 +49,7 @@ def sparse(path: Path, size: int) -> Path:
 
 @contextmanager
 def emulated(image: Path, profile: str, *words: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """`headstart emulate`, once it has said where it is mounted, and that folder; it has ended when this is left."""
+    """`headstart emulate`, once it has printed its mount point, and that folder; ended when the block is left."""
     mount = image.parent / "mount"
     mount.mkdir(exist_ok=True)
     line = [str(COMMAND), "emulate", profile, str(image), str(mount), *words]
@@ -63,7 +63,7 @@ def emulated(image: Path, profile: str, *words: str) -> Iterator[tuple[subproces
 
 @contextmanager
 def running(line: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """A command that has ended when this is left, by SIGTERM at first: after a failure too what it set up must go."""
+    """A command that is ended when the block is left, first by SIGTERM, so that it cleans up even after a failure."""
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process

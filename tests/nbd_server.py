@@ -13,10 +13,11 @@ ACK, INFO, UNSUPPORTED = 1, 3, (1 << 31) + 1
 
 
 class Server:
-    """`content` is the export; `requests` are (command, offset, length) as they came.
+    """`content` is the export; `requests` are (command, offset, length) in order of arrival.
 
-    What is not flushed is lost when it is restarted. `flush_errors` are the errors of the next flushes; with `hangs`,
-    none is answered.
+    Unflushed data is lost at a restart. `flush_errors` are the errors of the next flushes; with `hangs`, flushes are
+    not
+    answered.
     """
 
     def __init__(self, size_bytes: int, *, flags: int = 0b1101, closes_at: int | None = None) -> None:

@@ -1,11 +1,11 @@
-"""A second, slow implementation of parallel programs, to hold the simulator against.
+"""A second, slow implementation of parallel programs, to compare the simulator with.
 
 Written from the paper (Kotz and Ellis, RAPID Transit, sections 3 to 5) and from the rules of docs/parallel.md, not from
 the simulator's code. Everything is constant here (disk, compute, action), so that the two must agree to the nanosecond.
 
-What happens at one instant happens in steps: disks complete; then all who are due act, in the order of their numbers,
-actions that end among them; then idle processors consider prefetching, in the order that the system says. Who is due at
-this instant again, having thought for no time or having been released, acts in the next step.
+The events of one instant happen in steps: disks complete; then all that are due act, in the order of their numbers,
+including actions that end; then idle processors consider prefetching, in the order that the system defines. A process
+that is due again at this instant, having thought for no time or having been released, acts in the next step.
 """
 
 import dataclasses
@@ -42,13 +42,13 @@ class System:
     actions_contend: bool = False
     """Actions hold the shared structures too, beside the time that they take."""
     idle_order: Literal["longest", "shortest", "number", "slack"] = "longest"
-    """Who of the idle processors considers prefetching first: the one idle for the longest time, and so on."""
+    """Which idle processor considers prefetching first: the one that has been idle for the longest time, and so on."""
     min_slack: int = 0
     """Reads by which a process must be ahead of the one furthest behind for its processor to act."""
     critical: bool = False
     """Blocks of the process furthest behind come first."""
     io_processors: int = 0
-    """Processors beside those of the processes; they prefetch for the processes in turn, and no other does."""
+    """Processors beside those of the processes; only they prefetch, for the processes in turn."""
     buffer_place: Literal["shared", "requester", "disk"] = "shared"
     remote_ns: int = 0
     prefetches: bool = True
@@ -56,18 +56,18 @@ class System:
 
 @dataclasses.dataclass
 class Process:
-    """A process, its processor, and what it has waited for."""
+    """A process, its processor, and its waits."""
 
     references: int = 0
     finish_ns: int = 0
     waited: dict[Kind, list[int]] = dataclasses.field(default_factory=lambda: {"own": [], "other": [], "barrier": []})
-    """By kind, how long each idle period was until what it waited for was there."""
+    """By kind, the length of each idle period until the awaited block or event was there."""
     actions: int = 0
     action_ns: int = 0
     overruns: int = 0
     overrun_ns: int = 0
     remote: bool = False
-    """The buffer of its block is at another node."""
+    """The buffer of its block is on another node."""
     remote_reads: int = 0
     structures_ns: int = 0
     """Waiting for and holding the shared structures to look blocks up."""
@@ -78,21 +78,21 @@ class Process:
     over_at: int | None = None
     acts_until: int | None = None
     at: int = -1
-    """What it reads: a place in its string, and the block there."""
+    """Its current reference: a place in its string, and the block there."""
     block: int = -1
     looks: bool = False
     """It has passed the shared structures and looks the block up next."""
     reads: int = 0
-    """Since the last barrier."""
+    """Reads since the last barrier."""
     owes: bool = False
     done: bool = False
     due: int | None = 0
-    """When it acts next of its own accord."""
+    """When it acts next without an external event."""
 
 
 @dataclasses.dataclass
 class Counts:
-    """What all of them have done."""
+    """The counts of all processes together."""
 
     hits_ready: int = 0
     hits_unready: int = 0
@@ -113,18 +113,18 @@ class Machine:
         self.cursors = [0] * len(system.strings)
         """By string: references taken."""
         self.known = [0] * len(system.strings)
-        """By string: references looked up; what the prefetcher goes by."""
+        """By string: references looked up, which the prefetcher follows."""
         self.queues: list[deque[int]] = [deque() for _ in range(system.disks)]
         self.in_service: list[tuple[int, int] | None] = [None] * system.disks
         self.resident: set[int] = set()
         self.tossed: list[int] = []
-        """Resident blocks in nobody's list any more, the one that has been for longest first."""
+        """Resident blocks that are on no list any more, the oldest such block first."""
         self.in_flight: set[int] = set()
         self.unused: set[int] = set()
         self.waiters: dict[int, list[int]] = {}
         self.frames = system.processes * system.size + system.buffers
         self.acting: dict[int, int] = {}
-        """By process: the block whose action is under way."""
+        """By process: the block of its current action."""
         self.free: set[tuple[int, int]] = {(0, system.processes + at) for at in range(system.io_processors)}
         """Idle processors: since when, and which."""
         self.turn = 0
@@ -136,12 +136,12 @@ class Machine:
         self.closed = False
         self.structures_free_at = 0
         self.intervals: list[tuple[int, int, int, int]] = []
-        """From one meeting to the next: start, end, who came last, by how much."""
+        """From one meeting to the next: start, end, the last process to come, and its delay."""
         self.came: list[tuple[int, int]] = []
-        """When who came to the meeting, or was done."""
+        """The times at which processes came to the meeting, or finished."""
 
     def run(self) -> int:
-        """Run to the end; return the time of it."""
+        """Run to the end; return the end time."""
         while not all(process.done for process in self.processes):
             self.now = self._next()
             self._complete()
@@ -267,7 +267,7 @@ class Machine:
         return sorted(self.free, key=lambda each: (sign * each[0], each[1]))
 
     def _left(self, index: int) -> int:
-        """Return the reads of a process before it meets others, the one under way included."""
+        """Return the reads of a process before it meets others, including the current one."""
         process, scope = self.processes[index], self.system.scope
         if self._is_io(index):
             return 0
@@ -288,7 +288,7 @@ class Machine:
         return most - self._left(index) >= self.system.min_slack
 
     def _long_enough(self, process: Process) -> bool:
-        """Whether the idle time left is as long as it has to be, going by the mean of the past ones of its kind."""
+        """Whether the idle time left is long enough, judged by the mean of past ones of its kind."""
         assert process.idle is not None
         past = process.waited[process.idle]
         return not past or max(sum(past) // len(past) - (self.now - process.since), 0) >= self.system.min_time_ns
@@ -340,7 +340,7 @@ class Machine:
         return None
 
     def _meeting(self, string: int) -> int:
-        """Return up to where a string is read before its readers meet others, as far as it says so itself."""
+        """Return how far a string is read before its readers meet others, as far as the string itself tells."""
         cursor, length = max(self.known[string], 1), len(self.system.strings[string])
         every = self.system.every
         if self.system.shared:
@@ -352,7 +352,7 @@ class Machine:
         return length
 
     def _structures(self) -> int:
-        """Hold the shared structures once they are free; return until when."""
+        """Hold the shared structures once they are free; return the time until which they are held."""
         if self.system.contention_ns:
             self.structures_free_at = max(self.now, self.structures_free_at) + self.system.contention_ns
             return self.structures_free_at
@@ -450,7 +450,7 @@ class Machine:
         process.finish_ns = process.due = self.now + cost + self.system.compute_ns
 
     def _meet(self, index: int) -> None:
-        """Note who has come, or is done; when all have, the interval ends and those who wait go on."""
+        """Note a process that has come or finished; once all have, the interval ends and the waiting ones go on."""
         if self.system.scope == "none":
             return
         self.came.append((self.now, index))

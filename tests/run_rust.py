@@ -1,9 +1,10 @@
-"""The Rust tests, two programs at a time: those that mount, serve and wait beside those that compute.
+"""Runs the Rust test programs: those that mount, serve and wait beside those that compute.
 
 `cargo test` runs one test program after another. About half of the time goes to programs that wait for disks, sockets
 and clocks and leave the processors idle. Here such programs run one after another, because they share the machine,
-beside all others. When they are done, two of the others run at a time, since many of those use one processor only.
-Each program's output is shown when it has ended, as `cargo test` shows it. All run, also behind one that fails; the
+in parallel to all others. When they are done, two of the others run at a time, since many of those use one processor
+only. Each program's output is shown when it has ended, as `cargo test` shows it. All programs run even if one fails;
+the
 exit status is 1 then. `make test-rust` runs this.
 """
 

@@ -12,7 +12,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REG
 
 @contextmanager
 def s3_server(environment: pytest.MonkeyPatch, bucket: str, objects: Mapping[str, Path]) -> Iterator[list[str]]:
-    """Serve `objects` in `bucket`, with the way there in the environment; gives the requests that have come."""
+    """Serve `objects` in `bucket`, with its address in the environment; gives the requests received."""
     boto3: Any = pytest.importorskip("boto3")
     moto_server: Any = pytest.importorskip("moto.server")
     server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

@@ -1,7 +1,7 @@
 """Absurd values of keys: each runs within memory and time, or is refused in one line that names a key.
 
-The cases run in a child of limited memory, in which an allocation that is too large aborts, and which an alarm ends
-when a case does not end. The parent sees in which case the child has died, and goes on after it.
+The cases run in a child with limited memory, where an excessive allocation aborts, and where an alarm ends a case that
+hangs. The parent detects which case ended the child, and continues with the next one.
 """
 
 import itertools
@@ -45,7 +45,7 @@ Case = dict[str, Any]
 
 
 def outcomes(cases: list[Case]) -> list[str]:
-    """Return what became of each case: "" if it ran, what the error says, or what ended the child."""
+    """Return the outcome of each case: "" if it ran, the error, or what ended the child."""
     found: list[str] = []
     while len(found) < len(cases):
         text = "".join(json.dumps(case) + "\n" for case in cases[len(found) :])

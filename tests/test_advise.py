@@ -54,28 +54,28 @@ def test_a_sequential_trace_is_read_deep_ahead_from_an_object_store() -> None:
     assert each.verdict == "change"
     assert each.linux.depth_bytes is not None and each.linux.depth_bytes >= 1 << 20
     assert each.recommended.speedup > 10
-    # A request takes 0.1 s at least, and carries 1.25 MiB at most; 64 of them are under way at a time.
+    # A request takes at least 0.1 s and carries at most 1.25 MiB; 64 of them are in flight at a time.
     assert each.recommended.elapsed_ns > 100_000_000
     assert each.confidence.level == "high" and len(each.confidence.seeds) == 2
-    # Half the cache is the most that a depth may take.
+    # A depth may take at most half the cache.
     (small,) = headstart.advise(SEQUENTIAL, device="object-store", cache="1MiB", seconds=SECONDS).devices
     assert small.linux.depth_bytes is not None and small.linux.depth_bytes <= 1 << 19
 
 
 @pytest.mark.parametrize("span", [1 << 28, 1 << 20])
 def test_a_random_trace_gets_no_benefit_on_any_device(span: int, tmp_path: Path) -> None:
-    """Also where all of it fits the cache, and neighbours that are fetched by chance are used some day."""
+    """Even if all of it fits the cache, and neighbours fetched by chance are used eventually."""
     chance = random.Random(span)
     trace = reads(tmp_path, [chance.randrange(span // 4096) * 4096 for _ in range(300)])
     advice = headstart.advise(trace, device=ALL_DEVICES, block_size="4KiB", seconds=SECONDS)
     assert advice.stream_share < 0.05
     assert [each.device for each in advice.devices] == ALL_DEVICES
     for each in advice.devices:
-        # No setting: only what the program knows can help.
+        # No setting helps: only the program's own knowledge can.
         assert each.verdict in ("no benefit", "disclose"), each.device
         assert each.recommended.policy in ("demand", LINUX)
         assert not any("--depth" in line for line in each.commands)
-        # Device-wide only where the default costs 5 %, after what concerns the program alone.
+        # A device-wide setting only if the default costs 5 %, listed after what concerns the program alone.
         wide = [line for line in each.commands if line.startswith("echo 0")]
         assert all(SHARED in line or "all programs" in line for line in wide)
         if wide:
@@ -140,7 +140,7 @@ def test_without_a_device_four_stand_side_by_side() -> None:
 
 @functools.cache
 def advised(name: str) -> tuple[Advice, int]:
-    """The advice for an example on the default devices, and how many runs it took."""
+    """The advice for an example on the default devices, and the number of runs."""
     count = 0
 
     def counted(*args: Any, **keys: Any) -> headstart.Result:
@@ -164,7 +164,7 @@ KEYS = {"offsets.txt": {"request_size": "4KiB"}}
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_what_is_not_run_changes_no_advice(name: str) -> None:
-    """Every depth, every setting of a store's clients and all hints are run where they are named: the same answer."""
+    """Every depth, every setting of a store's clients and all hints are run if they are named: the same answer."""
     few, _ = advised(name)
     cache_bytes = few.devices[0].cache_bytes
     assert cache_bytes is not None
@@ -238,7 +238,7 @@ def ids(folder: Path, name: str, objects: list[int]) -> Path:
 
 
 def test_object_numbers_are_no_addresses(run: Command, tmp_path: Path) -> None:
-    """300 objects in order of first use: to read ahead of them by number would look 43 times as fast."""
+    """300 objects in order of first use: reading ahead by number would seem 43 times as fast."""
     trace = ids(tmp_path, "objects.csv", list(range(300)))
     bare = tmp_path / "objects.trace"
     bare.write_text("".join(f"{each}\n" for each in range(300)))
@@ -279,7 +279,7 @@ def test_what_the_program_knows_is_the_headline_where_no_setting_helps(run: Comm
 
 
 def measured(policy: str, elapsed_ns: int, *, used: int = 1, wasted: int = 0) -> Measured:
-    """A measurement of which only the time and the use of prefetches matter."""
+    """A measurement in which only the time and the use of prefetches matter."""
     return Measured(
         policy=policy,
         elapsed_ns=elapsed_ns,
@@ -336,7 +336,7 @@ def test_what_wastes_more_than_it_uses_is_not_chosen() -> None:
 
 @pytest.mark.parametrize(("wasted", "expected"), [(0, "4MiB"), (1, "4MiB"), (2, None), (12, None), (40, None)])
 def test_what_is_saved_outweighs_what_is_wasted(wasted: int, expected: str | None) -> None:
-    """2.7 % less than the default, with so many of 100 fetches in vain: worth it as long as the waste is no larger."""
+    """2.7 % less than the default, with this many of 100 fetches wasted: worth it while the waste is no larger."""
     deep = linux("4MiB")
     found = {
         "demand": measured("demand", 2000),
@@ -386,7 +386,7 @@ def test_candidates_are_what_the_registry_has() -> None:
         for key, values in settings.items():
             default = rows()[name]["keys"][key]
             assert [4 * size_bytes(values[0]), size_bytes(values[1]) // 4] == [size_bytes(str(default))] * 2
-    # A window of 512 MiB is never full that has less to hold.
+    # A window of 512 MiB is never full if there is less to hold.
     assert set(stores(1 << 40)) - set(stores(512 << 20)) == {"mountpoint-s3:max=512MiB", "mountpoint-s3:max=8GiB"}
     families = {entry["name"]: entry for entry in headstart.catalog()["policies"]}
     names = [name for name, entry in families.items() if entry["family"] == "hinted"]
@@ -411,7 +411,7 @@ def test_when_the_time_is_up_no_run_is_started() -> None:
 def test_commands_fit_the_device() -> None:
     local, remote = {"name": "nvme"}, {"name": "object-store", "connections": 64}
     assert commands(LINUX, local, unchanged=True) == ()
-    # What concerns the program alone stands first; what concerns all others says so.
+    # Commands that concern the program alone come first; those that concern all others say so.
     fadvise, tune, sysfs = commands(linux("4MiB"), local, unchanged=False)
     assert fadvise.startswith("posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL)")
     assert tune == f"headstart tune /dev/DEVICE --depth 4MiB --apply   # {SHARED}"

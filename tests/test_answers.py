@@ -35,7 +35,7 @@ def test_answers_that_are_not_are_found(found: list[Any]) -> None:
 
 
 def test_on_solid_state_a_read_by_demand_takes_the_latency_of_the_data_sheet(found: list[Any]) -> None:
-    """At queue depth 1: nearly; a read that goes on in the flash page of the one before does not sense it again."""
+    """Nearly so at queue depth 1; a read that continues in the previous flash page does not sense it again."""
     for each in found:
         if each.device != "seagate-exos-x20" and each.log != "offsets.txt":
             assert 0.5 <= each.waited / each.requests_s <= 1.03, each

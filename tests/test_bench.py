@@ -1,4 +1,4 @@
-"""The benchmarks run: each of them, on little."""
+"""Each benchmark runs, on little data."""
 
 from __future__ import annotations
 

@@ -70,10 +70,10 @@ def test_a_closed_pipe_is_quiet() -> None:
 
 
 def test_a_reader_that_leaves_costs_no_file(tmp_path: Path) -> None:
-    """As of `headstart compare ... | head -1`."""
+    """As in `headstart compare ... | head -1`."""
     trace = tmp_path / "trace.csv"
     trace.write_text("offset,size\n" + "".join(f"{at * 8192},8192\n" for at in range(40)))
-    # More than a pipe and Python's buffer hold.
+    # More than the buffers of a pipe and of Python hold.
     policies = ",".join(f"aggressive:batch_size={size}" for size in range(1, 400))
     words = [str(COMMAND), "compare", str(trace), "--policies", policies, "--json", str(tmp_path / "out.json")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -107,7 +107,7 @@ def test_ctrl_c_is_quiet_and_at_once(tmp_path: Path) -> None:
         words,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # Whoever runs the tests in the background ignores the signal, and children inherit that.
+        # If the tests run in the background, they ignore the signal, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         try:
@@ -123,13 +123,13 @@ def test_ctrl_c_is_quiet_and_at_once(tmp_path: Path) -> None:
 
 
 def computed_s(pid: int) -> float:
-    """Return the processor time that a process has had in its own code."""
+    """Return the processor time that a process has spent in user mode."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
 class Terminal(io.StringIO):
-    """A stderr that says it is a terminal, and tells when something is drawn on it."""
+    """A stderr that claims to be a terminal, and reports when something is drawn on it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -241,7 +241,7 @@ def test_levels_are_compared_by_coordinator_and_policy(run: Run) -> None:
     rows = json.loads(done.stdout)["rows"]
     named = [(row["coordinator"], row["policy"]) for row in rows]
     assert named == [(coordinator, policy) for coordinator in coordinators for policy in policies]
-    # The second is the file as it is.
+    # The second one is the file unchanged.
     single = headstart.simulate(TWO_LEVELS, overrides=[f"workload.trace={GLIMPSE}"])
     assert rows[2]["elapsed_ns"] == single.elapsed_ns
     assert rows[2]["wasted_bytes"] == sum(level["wasted_bytes"] for level in single.levels)
@@ -254,7 +254,7 @@ def test_levels_are_compared_by_coordinator_and_policy(run: Run) -> None:
 
 
 def test_files_beside_the_scenario_are_found(run: Run, tmp_path: Path) -> None:
-    """As `simulate` finds them: the trace, and the device's profile."""
+    """Like `simulate`, it finds them: the trace, and the device's profile."""
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "reads.csv").write_text("offset,size\n0,4096\n8192,4096\n")
@@ -360,7 +360,7 @@ def test_settings_that_differ_are_shown(run: Run) -> None:
 
 
 def test_a_bound_that_says_little_is_said_to(tmp_path: Path) -> None:
-    """Random reads wait for an arm each time, in an order that the bound does not know. Reads in order do not."""
+    """Each random read waits for an arm, in an order that the bound does not know. Sequential reads do not."""
     chance = random.Random(7)
     trace = tmp_path / "reads.csv"
 

@@ -89,7 +89,7 @@ def test_sizes_below_one_sampled_block_have_no_figure(tmp_path: Path, run: Run) 
         (policy, blocks) for policy in ("demand:lru", "demand:sieve") for blocks in (20, 600)
     ]
     assert "sizes below 20 blocks, one block of the sample, are left out: 2" in found.notes
-    # What is left covers the exact figure.
+    # The remaining part covers the exact figure.
     exact = headstart.curve(path, policies=["lru"], cache=[20, 600])
     for point, whole in zip(found.of("demand:lru"), exact.points, strict=True):
         assert abs(point.miss_ratio - whole.miss_ratio) <= 3 * max(point.spread, 0.01), (point, whole)

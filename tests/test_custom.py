@@ -1,4 +1,4 @@
-"""Policies written in Python: like those that are built in where they do the same, and refused in one line."""
+"""Policies written in Python: equal to built-in ones that do the same, and refused in one line."""
 
 import json
 import os
@@ -24,7 +24,7 @@ SCENARIO: dict[str, Any] = {
 
 
 def figures(policy: Any, scenario: dict[str, Any] | None = None) -> str:
-    """What a run counts and measures, without the names in it."""
+    """The counts and times of a run, without its names."""
     result = headstart.simulate(scenario or SCENARIO, policy=policy).to_dict()
     for key in ("scenario", "notes"):
         result.pop(key)
@@ -211,7 +211,7 @@ def test_what_breaks_a_promise_does_not_conform(tmp_path: Path, name: str) -> No
 
 
 class Moody(headstart.Replacement):
-    """Chooses otherwise each time that it is made."""
+    """Makes different choices each time that it is created."""
 
     made = 0
 

@@ -1,4 +1,4 @@
-"""Defaults that `simulate` and `compare` share, and what becomes of faults."""
+"""Defaults that `simulate` and `compare` share, and the handling of faults."""
 
 import inspect
 import json
@@ -50,7 +50,7 @@ def traces(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def test_simulate_and_compare_agree(device: str, tmp_path: Path) -> None:
     keys = {"model": device, **({"fetch_time": "2ms"} if device == "uniform" else {})}
     for name, made in traces(tmp_path):
-        # compare's own defaults: addresses beyond the device are no error, writes are no reads.
+        # compare's own defaults: addresses beyond the device are no error, and writes do not count as reads.
         workload = {**WORKLOAD, **made}
         for policy in POLICIES:
             scenario = {"workload": workload, "cache": {"blocks": 64}, "policy": policy, "device": keys}
@@ -103,7 +103,7 @@ def test_a_policy_that_does_not_fit_is_a_row_with_its_reason(app_csv: Path, run:
     words = ("compare", app_csv, "--device", "nvme", "--policies", "demand,competitive,linux")
     done = run(*words, "--json", "out.json", "--html", "page.html")
     found = json.loads((tmp_path / "out.json").read_text())
-    # It was named: the exit status says it too.
+    # The policy was named: the exit status reports the fault, too.
     reason = found["rows"][1]["error"]
     assert (done.returncode, done.stderr) == (2, f"headstart: --policies: competitive does not run: {reason}\n")
     assert [row["error"] is None for row in found["rows"]] == [True, False, True]
@@ -172,7 +172,7 @@ def test_errors_cross_processes() -> None:
 
 @pytest.fixture
 def planted() -> Iterator[None]:
-    """A fault in whatever the core does."""
+    """A fault in everything that the core does."""
     headstart._core.panic_for_tests(True)
     yield
     headstart._core.panic_for_tests(False)
@@ -239,7 +239,7 @@ def test_a_panic_in_any_function_of_the_core_is_one_error(tmp_path: Path, capfd:
         "trace_info": ((file,), {}),
     }
     functions = {name: each for name, each in vars(headstart._core).items() if inspect.isbuiltin(each)}
-    # A panic is what `conformance` looks for; the cost is two numbers; the text of an error is needed in a panic, too.
+    # `conformance` looks for panics; the cost is two numbers; the text of an error is also needed in a panic.
     for name in ("panic_for_tests", "conformance", "python_cost", "without_credentials"):
         del functions[name]
     assert functions.keys() == arguments.keys()

@@ -1,4 +1,4 @@
-"""What `headstart device` and `simulate` do with names and files that are not what they should be."""
+"""How `headstart device` and `simulate` handle wrong names and files."""
 
 import os
 import subprocess

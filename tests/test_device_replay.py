@@ -62,7 +62,7 @@ def test_three_requests_by_hand(tmp_path: Path) -> None:
 
 
 def test_when_requests_are_issued(tmp_path: Path) -> None:
-    # Recorded pauses: 5 ms less the 1 ms that the first took.
+    # Recorded pauses: 5 ms less the 1 ms that the first request took.
     paused = replayed(tmp_path, "a.csv", "time_ms,lba,nsect,dur_ms\n7,0,8,1\n12,8,8,1\n")
     assert (paused.elapsed_ns, paused.measured is None) == (2_000_000 + 4_000_000 + 2_000_000, False)
     # Issue times alone: the second waits for the first, the third is issued at its time.

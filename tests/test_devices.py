@@ -46,7 +46,7 @@ def test_every_device_shows_what_it_is_made_of(run: Run, name: str) -> None:
         assert seek.single_cylinder is not None
         assert seek.single_cylinder < seek.mean < seek.full_stroke
         assert found.capacity_bytes is not None
-        # A drive may tell of fewer sectors than its zones hold.
+        # A drive may report fewer sectors than its zones hold.
         held = sum(zone.sectors for zone in drive.zones) * 512
         assert 0.95 * held < found.capacity_bytes <= held
         assert drive.revolution_ns == pytest.approx(60e9 / drive.rpm, abs=1)
@@ -96,13 +96,13 @@ def test_every_device_has_a_survey(name: str) -> None:
             rate = point["request_bytes"] * 1e9 / point["response_ns_mean"]
             assert point["bytes_per_s"] == pytest.approx(rate, rel=1e-3), "one at a time: rate is size over response"
         for point in survey.by_depth:
-            # Little's law, but for the first and the last requests, which meet fewer others.
+            # Little's law, except for the first and the last requests, which meet fewer others.
             outstanding = point["requests_per_s"] * point["response_ns_mean"] / 1e9
             assert 0.9 * point["depth"] < outstanding < 1.1 * point["depth"]
 
 
 def test_a_short_name_stands_for_a_drive_everywhere(run: Run) -> None:
-    """`hdd` is what it is in advice: the result names the drive itself."""
+    """`hdd` means the same as in advice: the result names the drive itself."""
     compare = ("compare", CSCOPE_1, "--policies", "demand", "--limit", "200", "--json", "-", "--device")
     found, same = (json.loads(run(*compare, name).stdout) for name in ("hdd", "seagate-exos-x20"))
     assert found["scenario"] == same["scenario"]
@@ -117,10 +117,11 @@ def test_a_uniform_device_by_hand() -> None:
     # 1 MiB in 2 ms.
     assert found.sequential_bytes_per_s["one_at_a_time"] == pytest.approx(2**20 / 0.002, abs=1)
     survey = devices.survey("uniform", keys={"fetch_time": "2ms"})
-    # One at a time is served: with d outstanding a request waits for d - 1 others. The first few wait for fewer.
+    # Requests are served one at a time: with d outstanding, a request waits for d - 1 others. The first few wait for
+    # fewer.
     for point in survey.by_depth:
         assert point["requests_per_s"] == pytest.approx(500)
-        # Those that write have written before, and never meet fewer.
+        # The writers have written before, and never meet fewer.
         fewer = sum(range(point["depth"])) / 4_000 if point["name"] == "reads" else 0
         mean_ns = 2e6 * (point["depth"] - fewer)
         assert point["response_ns_mean"] == pytest.approx(mean_ns, rel=1e-6)
@@ -151,7 +152,7 @@ def test_a_profile_of_ones_own(run: Run, tmp_path: Path) -> None:
     assert found["keys"]["buffer"] == {"size": "64KiB", "read_ahead": True}
     same = headstart.device("hp97560").to_dict()
     assert found["random_read_8kib"] == same["random_read_8kib"], "random reads do not see the buffer's size"
-    # The keys describe the device whole: a scenario that has them behaves alike.
+    # The keys describe the device completely: a scenario that has them behaves the same.
     assert run("device", "show", "mine.toml").stdout.startswith("Mine\nmine.toml\n")
 
 

@@ -1,4 +1,4 @@
-"""The docs: what they list is all there is, what they print is real, what is generated is up to date.
+"""The docs: their lists are complete, their output is real, and generated parts are up to date.
 
 tests/test_docs_commands.py runs the commands and programs that they show.
 """
@@ -96,7 +96,7 @@ def test_the_scenario_of_the_docs_is_a_scenario() -> None:
 
 
 def command(scenario: str) -> list[str]:
-    """What runs a scenario, or a grid of them."""
+    """Return the command that runs a scenario, or a grid of them."""
     return ["sweep", "--out", "out"] if "grid" in tomllib.loads(scenario) else ["simulate"]
 
 
@@ -116,7 +116,7 @@ FRAGMENTS = {
 
 @pytest.mark.parametrize("name", FRAGMENTS)
 def test_every_scenario_of_the_docs_runs(folder: Path, name: str) -> None:
-    """Through the command, as text and as JSON; one that does not say what is read gets a workload."""
+    """Through the command, as text and as JSON; a scenario without a workload gets one."""
     text = FRAGMENTS[name]
     if "workload" not in tomllib.loads(text):
         text += '\n[workload]\ngenerator = "sequential"\n'
@@ -133,7 +133,7 @@ def test_every_scenario_of_the_docs_runs(folder: Path, name: str) -> None:
 
 
 def test_levels_of_one_tier_are_all_shown(folder: Path) -> None:
-    """Several first levels on one below, whose names have dots: each has a line with the policy of its tier."""
+    """Several first levels above one, with dots in their names: each has a line with the policy of its tier."""
     levels = (
         '[[level]]\nname = "a.b"\nblocks = 8\n[[level]]\nname = "a"\nblocks = 9\nclients = 2\npolicy = "ra"\n'
         '[[level]]\nname = "a.1"\nblocks = 10\nclients = 2\npolicy = "obl"\n'
@@ -152,7 +152,7 @@ def test_levels_of_one_tier_are_all_shown(folder: Path) -> None:
 
 
 def test_the_page_on_levels_shows_what_runs(tmp_path: Path) -> None:
-    """Its case takes the time that it works out, and the table that it shows is printed."""
+    """Its case takes the computed time, and the table that it shows is printed."""
     text = fenced(LEVELS, "toml")[0]
     result = headstart.simulate(tomllib.loads(text))
     assert result.elapsed_ns == 14_000_000
@@ -224,7 +224,7 @@ def test_no_lock_names_an_index() -> None:
 
 def test_security_names_each_instance_of_tracefs() -> None:
     source = (ROOT / "crates" / "live" / "tune" / "src" / "instance.rs").read_text(encoding="utf-8")
-    # Requests and faults: each is made by a function of its own.
+    # Requests and faults: each instance is made by a function of its own.
     assert source.count("Self::with(") == 2
     security = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert "two instances of tracefs of its own (requests; faults of mapped files" in security

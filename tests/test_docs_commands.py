@@ -1,7 +1,8 @@
 """Every command and every program that the docs show runs, page by page, as a reader would type it.
 
-A block that a test cannot run has a mark with its reason before it, `<!-- not run: REASON -->`; what is ours in it must
-still be a command with these options.
+A block that a test cannot run is preceded by a mark with the reason, `<!-- not run: REASON -->`; our commands in it
+must
+still be valid, with these options.
 """
 
 import lzma
@@ -41,7 +42,7 @@ DRIVE = ROOT / "crates" / "sim" / "device" / "profiles" / "seagate-cheetah-9lp.t
 TOY = ROOT / "crates" / "sim" / "diskspecs" / "tests" / "toy_files"
 """A drive in DiskSim's files, in place of one that it ships."""
 PRINTS = {"devices.md": "HP 97560 1374216192 ", "README.md": "7000000 "}
-"""How the output of a page's programs begins."""
+"""The start of the output of a page's programs."""
 WRITES = {"pages.md": "glimpse/by-disks.svg"}
 """A file that a page's commands write."""
 
@@ -61,7 +62,7 @@ def blocks(page: Path) -> list[Block]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the examples, and with a drive and its trace as a reader may have them."""
+    """A folder with the examples, and with a drive and its trace such as a reader may have."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for name in ("my-drive.toml", "sdb.toml"):
         shutil.copy(DRIVE, tmp_path / name)

@@ -32,7 +32,7 @@ def image(tmp_path: Path) -> Path:
 
 
 def settled(mount: Path) -> dict[str, Any]:
-    """The statistics once each answer has been counted, which comes after it."""
+    """The statistics once each answer has been counted, which happens after it is sent."""
 
     def counted() -> bool:
         found.update(json.loads((mount / "stats").read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""How `headstart emulate` ends where it is not alone: hang-ups, ignored signals, other mounts at its place."""
+"""How `headstart emulate` ends among others: hang-ups, ignored signals, other mounts at its place."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def file_system_on(mount: Path, files: Path) -> Iterator[None]:
 @HAS_EXT4
 @pytest.mark.parametrize("sent", [signal.SIGHUP, signal.SIGTERM], ids=lambda each: each.name)
 def test_below_a_mounted_file_system_it_ends_cleanly(tmp_path: Path, sent: signal.Signals) -> None:
-    """A hang-up left a dead mount below it."""
+    """A hang-up once left a dead mount below it."""
     image, files = tmp_path / "image", tmp_path / "files"
     with image.open("wb") as file:
         file.truncate(64 << 20)
@@ -71,7 +71,7 @@ def test_below_a_mounted_file_system_it_ends_cleanly(tmp_path: Path, sent: signa
 
 @mounts
 def test_a_terminal_that_is_closed_unmounts_and_leaves_the_statistics(image: Path) -> None:
-    """Whatever is written to the terminal fails then."""
+    """All writes to the terminal fail then."""
     mount, told = image.parent / "mount", image.parent / "stats.json"
     ours, theirs = pty.openpty()
     line = [str(COMMAND), "emulate", *UNIFORM[:1], str(image), str(mount), *UNIFORM[1:], "--json", str(told)]
@@ -89,7 +89,7 @@ def test_a_terminal_that_is_closed_unmounts_and_leaves_the_statistics(image: Pat
 @mounts
 @pytest.mark.parametrize("ignored", [signal.SIGINT, signal.SIGHUP], ids=lambda each: each.name)
 def test_a_signal_that_is_ignored_at_the_start_stays_so(image: Path, ignored: signal.Signals) -> None:
-    """As of what a shell has put in the background, or under nohup."""
+    """As for a shell's background job, or under nohup."""
     before = signal.signal(ignored, signal.SIG_IGN)
     try:
         with emulated(image, *UNIFORM) as (process, mount):
@@ -140,7 +140,7 @@ def test_a_file_that_is_mounted_in_it_stays(image: Path) -> None:
 
 @contextmanager
 def emulated_under_others(image: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """The command, at whose place nothing is left at the end, whatever it or the test has left."""
+    """The command, with nothing left at its place at the end, whatever it or the test has left."""
     mount = image.parent / "mount"
     line = [str(COMMAND), "emulate", *UNIFORM[:1], str(image), str(mount), *UNIFORM[1:]]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -77,7 +77,7 @@ def test_a_signal_leaves_no_temporary_file(tmp_path: Path, number: signal.Signal
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.xz", "x.oracleGeneral.bin"])
 def test_a_conversion_that_finds_no_room_names_the_file_and_leaves_nothing(tmp_path: Path, name: str) -> None:
-    # A limit on the size of files stands for a full disk: the write fails in the same place.
+    # A limit on the size of files stands for a full disk: the write fails at the same point.
     code = (
         "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)); "
         "runpy.run_module('headstart', run_name='__main__')"
@@ -139,7 +139,7 @@ def test_environment_variables_are_read_in_one_place() -> None:
     files = [path for package in packages for path in package.rglob("*.py")]
     found = [path for path in files if re.search(r"os\.(environ|getenv)", path.read_text("utf-8"))]
     assert [path.name for path in found] == ["_environment.py"]
-    # And by commands alone: what lies below them is given what they found; workers of a sweep have their own machine.
+    # Only commands read it: the code below them receives the values; workers of a sweep have their own machine.
     callers = [
         path for path in files if re.search(r"_environment\.folders\(|import .*\bfolders\b", path.read_text("utf-8"))
     ]

@@ -19,7 +19,7 @@ POLICIES = ["--policies", "just-in-time", "--budget", "8MiB"]
 
 
 def written(path: Path, data: bytes) -> None:
-    """Write a file that has its place on the disk: a forecast looks it up, and the write-back chooses it."""
+    """Write a file and sync it, so that it has a place on the disk, which a forecast looks up."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -123,8 +123,9 @@ def test_a_recorded_command(tmp_path: Path) -> None:
     if os.geteuid() != 0 or not tracing.is_dir():
         pytest.skip("SKIPPED: recording needs root, Linux 6.12 and a tracefs")
     target = tmp_path / "python.hints"
-    # A file of its own, so that what other programs keep in the page cache does not matter, and enough reads of it that
-    # the time in which a busy machine starts Python does not, either.
+    # A separate file, so that what other programs keep in the page cache does not matter, and enough reads of it that
+    # the
+    # time in which a busy machine starts Python does not matter, either.
     data = tmp_path / "data"
     data.write_bytes(os.urandom(4 << 20))
     script = (

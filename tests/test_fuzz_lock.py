@@ -31,6 +31,6 @@ def test_one_fuzz_target_selects_among_all_parsers() -> None:
     bins = tomllib.loads((ROOT / "fuzz" / "Cargo.toml").read_text())["bin"]
     assert [ROOT / "fuzz" / each["path"] for each in bins] == targets
     (text,) = (target.read_text() for target in targets)
-    # The trace formats come from their registry; the parser that has no row there is the importer of drives.
+    # The trace formats come from their registry; the only parser without a row there is the importer of drives.
     assert "fuzz_formats()" in text
     assert "fuzz_import(" in text

@@ -14,11 +14,11 @@ from headstart_lab.livestudy import platform
 
 FILES, FILE_BYTES, READ_BYTES = 120, 1 << 20, 4096
 BESIDE = 31
-"""Empty files beside each: the first 512 inodes are read when the file system is mounted."""
+"""Empty files beside each one: mounting the file system reads the first 512 inodes."""
 INODES_BYTES = FILES * (1 + BESIDE) * 256
 RUN = str(Path(sys.executable).with_name("headstart-run"))
 SCRIPT = f'echo > "$1"; xargs -a "$2" head -qc{READ_BYTES}; sleep 0.1'
-"""Say that it has started, read the start of each file of a list, and compute for a while."""
+"""Report the start, read the beginning of each file of a list, and compute for a while."""
 
 
 def read_before(disk: disks.Disk, line: list[str], started: Path) -> int:
@@ -27,7 +27,7 @@ def read_before(disk: disks.Disk, line: list[str], started: Path) -> int:
     before, found = disk.read_bytes(), []
 
     def watch() -> None:
-        """The command waits until it is read that it has started."""
+        """Read the start signal, for which the command waits."""
         with started.open("rb") as said:
             found.append(disk.read_bytes() - before)
             said.read()

@@ -38,7 +38,7 @@ def test_each_command_has_an_example_of_itself() -> None:
 
 
 def test_the_files_of_the_examples_ship() -> None:
-    """What `--help` names under examples/ is there once `headstart example all` has run."""
+    """The files that `--help` names under examples/ exist after `headstart example all`."""
     named = {word for line in EXAMPLES for word in shlex.split(line) if word.startswith("examples/")}
     assert named
     assert {word for word in named if not (_examples.FOLDER.parent / word).is_file()} == set()
@@ -104,7 +104,7 @@ def test_the_shell_completes_commands_and_options() -> None:
     ("shell", "words"), [("bash", "complete -o"), ("zsh", "compdef"), ("fish", "complete --command")]
 )
 def test_completion_is_printed_for_the_named_shell(shell: str, words: str) -> None:
-    # Whichever shell, or none, has started it.
+    # Independently of the shell, if any, that started it.
     line = [str(COMMAND), "--show-completion", shell]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -124,7 +124,7 @@ def test_the_man_page_has_every_command_and_option() -> None:
 
 
 def test_the_page_of_the_package_stands_alone() -> None:
-    """It is what an index shows: no link into the checkout."""
+    """An index shows it: it has no link into the checkout."""
     text = (ROOT / "docs" / "package.md").read_text(encoding="utf-8")
     assert re.findall(r"\]\((?!https://)[^)]*\)", text) == []
     assert "<img" not in text

@@ -170,7 +170,7 @@ def test_a_file_system_on_an_emulated_drive_has_cold_caches(tmp_path: Path) -> N
             assert (disk.root / "file").read_bytes() == b"y" * 300_000
             assert disk.read_bytes() - before >= 300_000
         data = commands.written(disk.root)
-        # What is written is there, and gone with the caches: the drive is not written.
+        # Written data is there, and is dropped with the caches: the drive is not written.
         (data / "base").write_bytes(b"z")
         assert (disk.root / "pg" / "data" / "base").read_bytes() == b"x" * 5000
         disk.cold()
@@ -184,7 +184,7 @@ def test_a_cold_disk_has_nothing_in_the_buffer_of_the_drive(tmp_path: Path, monk
     with disks.emulated("seagate-exos-x20", tmp_path) as disk:
 
         def from_the_media() -> int:
-            """How many requests for pages far apart the drive does not find in its buffer."""
+            """Return how many requests for pages far apart are not served from the drive's buffer."""
             disk.cold()
             before = platform.statistics(disk.root.with_name("drive"))
             with (disk.root / "file").open("rb", buffering=0) as file:

@@ -18,7 +18,7 @@ from tests.conftest import COMMAND
 
 REQUESTS = 4_000_000
 ATTEMPTS = 12
-"""Until the signal comes before the work is done."""
+"""Attempts until the signal comes before the work is done."""
 
 COMMANDS = {
     "simulate": "simulate one.toml --json out.json",
@@ -74,7 +74,7 @@ def has_open(pid: int, path: Path) -> bool:
 
 
 def check_whole(target: Path, words: list[str], inputs: set[str]) -> None:
-    """An output that the signal found done: what the same run writes when nothing ends it."""
+    """Check an output that was finished when the signal came: it equals that of an uninterrupted run."""
     if target.suffix == ".json":
         assert json.loads(target.read_text())
         return
@@ -87,7 +87,7 @@ def check_whole(target: Path, words: list[str], inputs: set[str]) -> None:
 
 
 def interrupted(words: list[str], folder: Path, trace: Path | None, moment: random.Random) -> None:
-    """Send SIGINT at random, once the work is under way, and look at what is left; again where it was done before."""
+    """Send SIGINT at a random moment of the work, and check what is left; again if the work was already done."""
     inputs = {"one.toml", "grid.toml"}
     longest_s = 1.0
     for _ in range(ATTEMPTS):
@@ -108,19 +108,19 @@ def interrupted(words: list[str], folder: Path, trace: Path | None, moment: rand
             sent = time.monotonic()
             out, errors = process.communicate()
             took_s = time.monotonic() - sent
-        # When all has been said Python leaves signals to the system.
+        # After its last output Python leaves signals to the system.
         if process.returncode != 0 and not out:
             break
-        # What a run that was done has left is no concern of the next one.
+        # Files of a finished run must not affect the next one.
         for each in (each for each in folder.iterdir() if each.name not in inputs):
             shutil.rmtree(each) if each.is_dir() else each.unlink()
         longest_s /= 2
     what = " ".join(words[1:]).replace("\n", "; ")
     print(f"{what}: ended {took_s * 1e3:.0f} ms after the signal")
     assert (process.returncode, out, errors) == (130, b"", b"")
-    # The folder of a sweep, which goes on where it was, has no results yet.
+    # The folder of a sweep, which resumes where it was, has no results yet.
     left = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()} - inputs
-    # A file that is there when the signal comes between its last byte and the command's last word is whole.
+    # A file that exists when the signal comes between its last byte and the command's last output is complete.
     targets = {each for each in left if each in " ".join(words)}
     assert all(each.startswith("rows/") for each in left - targets), left
     for target in targets:
@@ -129,7 +129,7 @@ def interrupted(words: list[str], folder: Path, trace: Path | None, moment: rand
 
 
 def seeded(name: str) -> random.Random:
-    # As the inputs of the Rust tests, the moments are the same each time where a seed is set, as in CI.
+    # Like the inputs of the Rust tests, the moments are the same each time if a seed is set, as in CI.
     given = os.environ.get("HEADSTART_INTERRUPT_SEED") or os.environ.get("PROPTEST_RNG_SEED")
     seed = int(given or time.time_ns() % 1_000_000)
     print(f"HEADSTART_INTERRUPT_SEED={seed}")

@@ -1,4 +1,4 @@
-"""The pages that `linux` reads ahead beside those that a kernel did: the study, and whole runs of the simulator."""
+"""The pages that `linux` reads ahead, compared with those of a kernel: the study, and whole runs of the simulator."""
 
 import bisect
 import itertools
@@ -31,7 +31,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def simulated(info: dict[str, Any], ops: list[list[int]], folder: Path) -> list[list[int]]:
-    """The pages that each read fetches in a run: a second of think time after each page, on a fast device."""
+    """The pages that each read fetches in a run, with a second of think time after each page, on a fast device."""
     trace = folder / "reads.csv"
     trace.write_text("offset,size\n" + "".join(f"{offset},{size}\n" for _, offset, size in ops), encoding="ascii")
     keys = {
@@ -63,7 +63,7 @@ def files() -> list[Path]:
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.name))
 def test_whole_runs_fetch_what_the_kernel_fetched(path: Path, tmp_path: Path) -> None:
-    """Reads of one descriptor, unaligned ones among them; the simulator's file has no end, so none is read there."""
+    """Reads of one descriptor, including unaligned ones; the simulator's file has no end, so none is read there."""
     recording = load(path)
     info, seen = recording["info"], 0
     for pattern in recording["patterns"]:
@@ -78,7 +78,7 @@ def test_whole_runs_fetch_what_the_kernel_fetched(path: Path, tmp_path: Path) ->
 
 def test_a_kernel_that_reads_otherwise_is_seen() -> None:
     info = {"kernel": "6.18.0", "read_ahead_kb": 128, "max_sectors_kb": 1280, "size": 1 << 20}
-    # A page at the start: 4 pages. The next touches the mark on page 1: 8 pages from 4.
+    # A page at the start reads 4 pages. The next one touches the mark on page 1: 8 pages from page 4.
     ops: list[tuple[int, int, int | None]] = [(0, 0, PAGE), (0, PAGE, PAGE)]
     singles = [(page, 1) for page in range(4)]
     same = Pattern("same", ops, added=[singles, [(4, 4), (8, 4)]])
@@ -86,7 +86,7 @@ def test_a_kernel_that_reads_otherwise_is_seen() -> None:
     (found,) = pages.differences(info, [same, other])
     assert (found.pattern, found.operation, found.kernel) == ("other", 1, [4, 5, 6, 7])
     assert found.simulator == list(range(4, 12))
-    # An older kernel has the same windows here; its version is that of its release.
+    # An older kernel has the same windows here; the version is that of its release.
     assert pages.differences({**info, "kernel": "6.12.40"}, [same]) == []
 
 

@@ -1,4 +1,4 @@
-"""Live runs: results of the simulator's shape, what cannot be played, and Ctrl-C."""
+"""Live runs: results in the simulator's form, scenarios that cannot be played, and Ctrl-C."""
 
 import threading
 import time
@@ -41,11 +41,11 @@ def test_a_live_result_has_the_shape_of_a_simulated_one() -> None:
 
 
 def test_the_speed_is_the_machine_s_not_the_result_s() -> None:
-    # Long enough that what is done before and after the run does not matter.
+    # Long enough that the work before and after the run does not matter.
     slow = with_keys(workload={"compute": "600ms"}, device={"model": {"name": "uniform", "fetch_time": "600ms"}})
     began = time.monotonic()
     result = headstart.play(slow, speed=20)
-    # 20 reads of 1.2 s each, at least in part one after another, at the least.
+    # 20 reads of 1.2 s each, at least partly in sequence.
     assert result.elapsed_ns >= 20 * 600_000_000
     assert time.monotonic() - began < result.elapsed_ns / 1e9, "faster than the scenario's time"
     assert "at 20 times the speed" in result.notes[0]
@@ -97,8 +97,8 @@ def test_a_run_that_is_stopped_ends_long_before_its_time_and_leaves_no_thread() 
     before, began = set(threading.enumerate()), time.monotonic()
     with pytest.raises(EnoughError):
         headstart.play(long, progress=stop)
-    # Of an hour at the least; 1.5 s at most on a machine that has nothing else to do.
+    # The run takes at least an hour; the interrupt takes at most 1.5 s on an otherwise idle machine.
     assert time.monotonic() - began < PATIENCE_S
     assert len(told) == 1
-    # Threads of tests before this one may end meanwhile.
+    # Threads of earlier tests may end meanwhile.
     assert set(threading.enumerate()) <= before

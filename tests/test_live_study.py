@@ -1,4 +1,4 @@
-"""The live study: what is read and predicted, how it judges, what it shows."""
+"""The live study: its reads and predictions, how it judges, what it shows."""
 
 import csv
 import itertools
@@ -37,7 +37,7 @@ def row(workload: str, setting: str, measured_ns: int, predicted_ns: int = 1_000
     )
 
 
-# What is read.
+# The reads.
 
 
 def test_workloads_read_what_they_say() -> None:
@@ -91,7 +91,7 @@ def test_the_trace_has_the_same_reads_where_the_files_lie(tmp_path: Path) -> Non
     two = Workload("two", "", ((Read("a", 0, 4096), Read("b", 4096, 4096)), (Read("a", 4096, 904),)))
     trace = tmp_path / "reads.csv"
     predict.write_trace(trace, two, files)
-    # Blocks 0 to 9 are nobody's, 10 and 11 are a's, 12 to 29 nobody's, 30 and 31 b's.
+    # Blocks 0 to 9 and 12 to 29 belong to no file, 10 and 11 to a, 30 and 31 to b.
     assert predict.table(files) == [("", 10 * 4096), ("a", 5000), ("", 18 * 4096), ("b", 8192)]
     with trace.open(encoding="ascii") as lines:
         assert [tuple(map(int, line)) for line in list(csv.reader(lines))[1:]] == [
@@ -117,7 +117,7 @@ def test_requests_of_the_simulator_take_their_way(tmp_path: Path) -> None:
         return predict.predict(found).elapsed_ns
 
     assert elapsed(NO_HOST) == 3_000_000
-    # A call, four KiB, and a way for each of three reads.
+    # A call, four KiB, and one way for each of three reads.
     host = Host(system_call_ns=1_000, copy_per_kib_ns=100, request_ns=50_000)
     assert elapsed(host) == 3 * (1_000_000 + 1_000 + 400 + 50_000)
 
@@ -192,7 +192,7 @@ def test_reports_show_every_row_and_note() -> None:
 
 
 def test_the_page_shows_a_whole_study() -> None:
-    """Its table is of the present workloads and depths."""
+    """Its table has the present workloads and depths."""
     page = (ROOT / "docs" / "live-study.md").read_text(encoding="utf-8")
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
     names = {workload.name for workload in workloads.workloads(workloads.files())}

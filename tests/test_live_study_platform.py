@@ -1,4 +1,4 @@
-"""The live study on the machine: what it sets up, what ends it, and that it leaves the machine as it was."""
+"""The live study on the machine: what it sets up, what ends it, and that it restores the machine."""
 
 import json
 import multiprocessing
@@ -26,7 +26,7 @@ COMMAND = [sys.executable, "-m", "headstart", "reproduce", "li07-live"]
 STUDY_S = 1200.0
 """A quick study takes one or two minutes."""
 KERNEL_DEFAULT_KB = "128"
-"""Of a device that does not turn and names no size that it prefers."""
+"""The default for a non-rotational device without a preferred size."""
 
 REASON = platform.why_not()
 lives = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED: no live study here: {REASON}")
@@ -115,7 +115,7 @@ print("gone on")
 
 
 def a_reader(lasts_s: float) -> Any:
-    """What stands for the reader: it reads nothing and takes so long."""
+    """A substitute for the reader: it reads nothing and takes this long."""
 
     def reader(folder: Path, reads: object, mapped: bool, delay_s: float, barrier: Any, sender: Any) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -147,7 +147,7 @@ def test_nothing_is_waited_for_without_end(
 
 
 def test_a_watch_is_waited_for_where_its_number_stands_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the state file says that the number is its own; the command is not run."""
+    """It waits until the state file says that the value is its own; the command is not run."""
     monkeypatch.setattr(platform, "BLOCK_DEVICES", tmp_path)
     file = tmp_path / "loop77" / "queue" / "read_ahead_kb"
     file.parent.mkdir(parents=True)
@@ -170,7 +170,7 @@ def test_a_watch_is_waited_for_where_its_number_stands_already(tmp_path: Path, m
 
 def test_an_interrupt_waits_for_a_program_that_changes_the_machine(tmp_path: Path) -> None:
     mounted = tmp_path / "mounted"
-    # Interrupts us, and is not done yet.
+    # Interrupts us while it is still running.
     program = f"kill -INT {os.getpid()}; sleep 0.5; touch {mounted}"
     with pytest.raises(KeyboardInterrupt):
         platform.run("sh", "-c", program)
@@ -213,12 +213,12 @@ def test_mistakes_are_named(tmp_path: Path, words: tuple[str, ...], problem: str
 
 
 def read_aheads() -> dict[str, str]:
-    """Of all loop devices, by name."""
+    """The read-aheads of all loop devices, by name."""
     return {path.name: platform.queue(path, "read_ahead_kb") for path in Path("/sys/block").glob("loop*")}
 
 
 def leftovers(study: subprocess.Popen[str]) -> list[str]:
-    """Loop devices, mounts and files of a study; others may run."""
+    """Loop devices, mounts and files of a study; other studies may run."""
     loops = platform.run("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE").splitlines()
     mounts = [f"at {line}" for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
     files = [f"in {path}" for path in MEMORY.iterdir()]
@@ -227,13 +227,13 @@ def leftovers(study: subprocess.Popen[str]) -> list[str]:
 
 @contextmanager
 def studying(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A quick study; it has ended, and taken everything down, when this is left."""
+    """A quick study; when the block is left, it has ended and cleaned up."""
     line = [*COMMAND, "--quick", *words]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
         try:
             yield process
         finally:
-            # Of a test that failed.
+            # If the test failed.
             process.terminate()
             process.communicate(timeout=PATIENCE_S)
 
@@ -255,10 +255,10 @@ def test_a_quick_study_measures_every_row_and_leaves_nothing(tmp_path: Path) -> 
         requests, sizes = (figures[f"{name}, {way}: {what} measured, predicted"] for what in ("requests", "bytes"))
         assert sizes[0] >= asked[name], (name, way)
         if name == "random faults":
-            # The kernel may split what it reads around a fault.
+            # The kernel may split a read around a fault.
             assert sizes[0] == sizes[1], (name, way)
         elif name.startswith("random"):
-            # One request each, of what was asked for: whatever the machine is at.
+            # One request each, of the requested size, whatever else the machine does.
             assert (requests[0], sizes[0]) == (requests[1], sizes[1]), (name, way)
     found = {row["quantity"].split(",")[0] for row in rows if row["item"] == "findings"}
     assert found == {"alternating", "stream", "short runs"}
@@ -267,7 +267,7 @@ def test_a_quick_study_measures_every_row_and_leaves_nothing(tmp_path: Path) -> 
 @lives
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
 def test_an_interrupt_leaves_nothing_and_a_second_one_does_no_harm(tmp_path: Path, sent: signal.Signals) -> None:
-    # The study takes the first free one, which is there from now on.
+    # The study takes the first free device, which exists from now on.
     platform.run("losetup", "--find")
     before = read_aheads()
     with studying(tmp_path) as process:
@@ -279,5 +279,5 @@ def test_an_interrupt_leaves_nothing_and_a_second_one_does_no_harm(tmp_path: Pat
         process.send_signal(sent)
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, leftovers(process), "Traceback" in errors) == (130, [], False), errors
-    # The kernel may give the device its default when a file is attached: what it had before may be another file's.
+    # The kernel may set the device to its default when a file is attached: the earlier value may be another file's.
     assert read_aheads()[loop] in {before[loop], KERNEL_DEFAULT_KB}

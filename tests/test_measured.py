@@ -1,4 +1,4 @@
-"""Published measurements beside the model: each has its source, and what is far off has its reason."""
+"""Published measurements beside the model: each has a source, and large differences have a reason."""
 
 from typing import Any
 

@@ -40,7 +40,7 @@ def test_options_that_take_a_profile(run: Run) -> None:
 
 
 def test_other_mistakes_stay_as_they_are(run: Run, tmp_path: Path) -> None:
-    """The right kind of file with a mistake in it, files of no kind, and an option's own file before the trace."""
+    """The right kind of file with a mistake in it, unrecognised files, and an option's own file before the trace."""
     wrong = tmp_path / "wrong.toml"
     wrong.write_text("[workload]\ntrase = 'a.csv'\n")
     assert "workload.trase: unknown key" in run("simulate", wrong).stderr

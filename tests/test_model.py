@@ -47,7 +47,7 @@ def test_arrays_broadcast_and_equal_single_numbers() -> None:
             for column, count in enumerate(streams.tolist()):
                 one = model.file_system(**SLOW, file_size=size, streams=count, think=300_000, request=10_240)
                 assert values[row, column] == getattr(one, term.name), (term.name, size, count)
-    # A shape of no rows is none either.
+    # An array without rows gives an array without rows.
     assert model.file_system(**SLOW, file_size=np.zeros((0, 2))).to_dict()["busy"].shape == (0, 2)
 
 
@@ -73,7 +73,7 @@ def test_drives_by_name_profile_and_numbers() -> None:
     paper = model.file_system(**{**SLOW, "system_call": 0, "copy_per_kib": 0}, streams=8)
     assert cheetah.seek_ns == pytest.approx(paper.seek_ns, rel=0.15)
     assert cheetah.seek_ns != paper.seek_ns
-    # What is given replaces what the drive says; one overhead is for both kinds of request.
+    # Given values replace those of the drive; one overhead applies to both kinds of request.
     twice = model.file_system(drive="seagate-cheetah-4lp", overhead="2ms", bus_rate="20MB/s", cache_segments=8)
     assert twice.overhead_ns == pytest.approx(4 * 2e6 / 8)
     uniform = model.file_system(drive="uniform", keys={"fetch_time": "2ms"})

@@ -30,7 +30,7 @@ def test_json_is_what_python_has(run: Run) -> None:
     response = found["response"]
     parts = ("overhead_ns", "seek_ns", "rotation_ns", "transfer_ns", "file_system_ns", "hidden_ns")
     assert sum(response[part] for part in parts) == pytest.approx(response["response_ns"])
-    # The same numbers from the same parameters, where the drive's own curve counts.
+    # The same parameters give the same numbers where the drive's own curve counts.
     again = model.file_system(
         drive="seagate-cheetah-4lp",
         streams=8,
@@ -47,7 +47,7 @@ def test_json_is_what_python_has(run: Run) -> None:
 
 
 def test_advice_can_be_taken() -> None:
-    """Each piece of advice, laid over the scenario, gives what it promised; the simulation agrees that it helps."""
+    """Each piece of advice, applied to the scenario, gives the predicted time; the simulation agrees that it helps."""
     overrides = ["workload.files=8"]
     before = headstart.simulate(SCENARIO, overrides=overrides).response_ns["mean"]
     found = model.of_scenario(SCENARIO, overrides=overrides, advise=True)

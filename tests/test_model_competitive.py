@@ -37,7 +37,7 @@ ARMED = [
 def test_the_papers_drives(seek: str, rate: str, printed_kb: float, within: float) -> None:
     found = model.competitive(seek=seek, rotation="3.00ms", rate=rate)
     assert found.average.mean.depth_bytes / 1e3 == pytest.approx(printed_kb, abs=within)
-    # 7.98 ms as a seek alone gives nothing like it.
+    # With 7.98 ms as a seek alone, the result is far off.
     if seek == "4.98ms":
         alone = model.competitive(seek="7.98ms", rotation="3.00ms", rate=rate)
         assert alone.average.mean.depth_bytes / 1e3 > 1.3 * printed_kb

@@ -1,4 +1,4 @@
-"""One trace, cache and device have one time for a policy, whichever command runs it and whatever stands beside it."""
+"""A policy has one time for a trace, cache and device, whichever command runs it and whatever is compared with it."""
 
 import json
 import random
@@ -27,7 +27,7 @@ CACHE = 200
 def test_any_subset_of_the_policies_gives_the_same_rows(name: str, device: str) -> None:
     def rows(policies: list[str]) -> dict[str, dict[str, Any]]:
         done = plan(TRACES[name], policies=policies, device=device, cache=CACHE).run()
-        # Which policy is fastest is said of a table.
+        # Only a table says which policy is fastest.
         of_table = ("best", "best_deployable")
         return {row.policy: {k: v for k, v in row.to_dict().items() if k not in of_table} for row in done.rows}
 
@@ -58,7 +58,7 @@ def test_advise_compare_simulate_and_curve_agree(name: str, device: str) -> None
 
 
 def test_a_hinted_policy_takes_a_request_of_many_blocks_at_once(tmp_path: Path) -> None:
-    # An object store's first byte takes some 30 ms: 16 blocks asked for one after another would take 16 times as long.
+    # The first byte of an object takes some 30 ms: 16 blocks requested one after another would take 16 times as long.
     path = tmp_path / "far.csv"
     path.write_text("offset,size\n" + "".join(f"{at * 7_000_000},131072\n" for at in (3, 1, 4, 15, 9, 2, 6)))
     policies = ["demand", "demand:min", "aggressive", "fixed-horizon", "forestall", "just-in-time", "tip2"]
@@ -135,5 +135,5 @@ def test_hints_of_several_processes_are_of_their_reads(tmp_path: Path) -> None:
         workload = {"trace": str(path), "processes": "per-pid", "writes": "back"}
         result = headstart.simulate({"workload": workload, "cache": {"blocks": 9}, "device": "hp97560"}, policy=policy)
         assert (result.references, result.writes, result.write_misses) == (40, 10, 10), policy
-        # A block that one process prefetches may leave before its use, for another's demand.
+        # A block that one process prefetches may be evicted before its use, by another one's demand.
         assert result.fetches == 30 or (policy != "demand" and result.fetches > 30), policy

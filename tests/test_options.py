@@ -15,9 +15,9 @@ BY_KEY = {"workload.limit": "--limit", "cache.size": "--cache", "seed": "--seed"
     [
         ("workload.limit: is 0; allowed: a whole number", "workload.limit (--limit): is 0; allowed: a whole number"),
         ("cache.size or seed; allowed: 1", "cache.size (--cache) or seed (--seed); allowed: 1"),
-        # The first mention is enough.
+        # Only the first mention is changed.
         ("cache.size: x; allowed: a cache.size", "cache.size (--cache): x; allowed: a cache.size"),
-        # A part of another key, of a word or of a name in quotes is no key.
+        # A part of another key, of a word or of a quoted name is not a key.
         ("cache.size_max, my.cache.size, seeds", "cache.size_max, my.cache.size, seeds"),
         ('"seed": unknown key', '"seed": unknown key'),
         ("policy.name: unknown", "policy.name: unknown"),

@@ -1,4 +1,4 @@
-"""`headstart parallel`: both runs, who waited for whom, and what it refuses."""
+"""`headstart parallel`: both runs, which process waited for which, and what it refuses."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def test_the_setting_of_the_paper_is_the_default(run: Run) -> None:
     assert without["prefetches"] == 0 < prefetching["prefetches"]
     assert without["misses"] == without["fetches"] == prefetching["fetches"] == 2000
     assert len(prefetching["processes"]) == len(prefetching["devices"]) == 20
-    # 100 reads each: 10 intervals, and perhaps one from the last meeting to the end.
+    # 100 reads each: 10 intervals, and possibly one from the last meeting to the end.
     assert {len(each["intervals"]) for each in both.values()} <= {10, 11}
     example = json.loads(run("parallel", EXAMPLE, "--json", "-").stdout)
     assert example["prefetching"]["elapsed_ns"] == prefetching["elapsed_ns"], "the example is the same program"
@@ -75,7 +75,7 @@ def test_what_is_refused(run: Run, arguments: tuple[str | Path, ...], parts: tup
 
 
 def test_an_interval_is_as_long_as_its_critical_process_takes() -> None:
-    """The parts of the critical process sum to its length, but for its overrun at the barrier before it."""
+    """The parts of the critical process sum to its length, except for its overrun at the barrier before it."""
     result = headstart.simulate(EXAMPLE)
     intervals: Sequence[Mapping[str, Any]] = result.intervals
     for interval in intervals:

@@ -1,7 +1,7 @@
 """The simulator against the second implementation of parallel programs, to the nanosecond, over random small systems.
 
-Nothing is drawn at random inside a system: compute, actions and the disk are constant, and strings are those of the
-regular patterns, laid out here anew, or of the random ones, read from what `trace_generate` writes.
+Nothing inside a system is random: compute, actions and the disk are constant, and strings are those of the regular
+patterns, laid out here independently, or of the random ones, read from the output of `trace_generate`.
 """
 
 import csv
@@ -52,7 +52,7 @@ def regular(name: str, keys: Keys, processes: int) -> Strings:
 def irregular(name: str, keys: Keys, processes: int, folder: Path, seed: int) -> Strings:
     """Read the strings of a random pattern off its trace. A portion ends where the next block is not the next one.
 
-    Gaps of no block at all, which cannot be told from none, are as good as excluded by the size of the gaps.
+    Gaps of no block, which would not be recognised as gaps, are practically excluded by the size of the gaps.
     """
     target = folder / f"{name}-{seed}.csv"
     headstart.trace_generate(name, target, keys={**keys, "count": processes}, seed=seed, block_size="1KiB")
@@ -111,9 +111,9 @@ def drawn(draw: random.Random, folder: Path, seed: int) -> tuple[System, Keys]:
         min_slack=draw.choice((0, 0, draw.randint(1, 4))),
         prefetches=draw.random() < 0.85,
     )
-    # Nothing is prefetched for others where processors prefetch for their own processes only.
+    # Nothing is prefetched for others if processors prefetch only for their own processes.
     system = dataclasses.replace(system, critical=system.for_others and draw.random() < 0.5)
-    # Drawn last, so that the systems of a seed are what they were before.
+    # Drawn last, so that the systems of a seed stay the same as before.
     system = dataclasses.replace(
         system,
         io_processors=draw.choice((0, 0, 0, draw.randint(1, 3))) if system.prefetches and system.for_others else 0,
