@@ -1,4 +1,4 @@
-"""What each shipped device makes of plain reads is what its media, its bus and its data sheet allow."""
+"""Plain reads on each shipped device are as fast as its media, its bus and its data sheet allow."""
 
 from dataclasses import replace
 from typing import Any

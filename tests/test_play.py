@@ -21,7 +21,7 @@ SIZE = 1 << 20
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """Four requests of two processes, each with 10 ms of thinking after it."""
+    """Four requests of two processes, each followed by 10 ms of think time."""
     path = tmp_path / "trace.csv"
     rows = ["1,R,0,4096", "2,W,8192,8192", "1,R,4096,512", "2,R,65536,4096"]
     path.write_text("pid,op,offset,size,think\n" + "".join(f"{row},0.01\n" for row in rows), encoding="utf-8")
@@ -97,7 +97,7 @@ def test_mistakes_are_told_in_one_line(run: Run, trace: Path, tmp_path: Path) ->
             ((str(trace), "--to", "disk.img"), "allowed: nbd://HOST"),
             ((str(trace), "--to", f"nbd+unix:///?socket={missing}"), "cannot connect"),
             ((missing, "--to", server.uri), "No such file"),
-            # The trace is looked at before the server.
+            # The trace is checked before the server.
             ((missing, "--to", f"nbd+unix:///?socket={missing}"), f"{missing}: No such file"),
             ((str(trace), "--to", small.uri), "beyond the export's 4KiB"),
             ((str(trace), "--to", server.uri, "--arrival", "open"), "arrival (--arrival): the trace carries no times"),
@@ -113,7 +113,7 @@ def test_mistakes_are_told_in_one_line(run: Run, trace: Path, tmp_path: Path) ->
 
 
 def listens(path: Path, server: subprocess.Popen[bytes]) -> bool:
-    """Whether a server takes connections, which it does some time after its socket is there."""
+    """Whether a server accepts connections, which it does some time after its socket exists."""
     assert server.poll() is None
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(os.fspath(path)) == 0

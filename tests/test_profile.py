@@ -18,7 +18,7 @@ IBM_BYTES = 36_400_000_000
 
 
 def files(folder: Path) -> set[str]:
-    """What there is in a folder, hidden files too."""
+    """The content of a folder, hidden files included."""
     return {path.name for path in folder.iterdir()} - {"image", "mount"}
 
 
@@ -64,14 +64,15 @@ def test_a_device_without_an_arm_gets_a_model(run: Run, tmp_path: Path) -> None:
     assert files(tmp_path) == {"found.json", "found.toml"}
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     assert (found["arm"], found["profile"]) == (None, (tmp_path / "found.toml").read_text(encoding="utf-8"))
-    # One at a time; with a second one outstanding the way there and back is hidden.
+    # One at a time; with a second one in flight, the round trip is hidden.
     assert found["saturating_depth"] <= 4
     assert found["saturating_bytes"] >= 1 << 20
     model = found["model"]
     assert f"no seeks: the model is {model['name']}" in done.stdout
     assert f"held out: the model is off by {model['check']['mean_error']:.1%} on average" in done.stdout
-    # A reader of 4 KiB waits for 1 ms and the way there and back on the device; the model gives up to a tenth less,
-    # since one rate has to serve for all sizes and this device has none. docs/profile.md says so.
+    # A reader of 4 KiB waits for 1 ms and the round trip on the device; the model gives up to a tenth less, since one
+    # rate
+    # has to serve for all sizes and this device has none. docs/profile.md says so.
     shown = headstart.device(tmp_path / "found.toml")
     assert shown.mechanics is None
     result = headstart.simulate(
@@ -118,7 +119,7 @@ def test_stopped_or_abandoned_it_leaves_nothing(run: Run, tmp_path: Path) -> Non
 
 
 def wait_for_reads(disk: Path) -> None:
-    """Until somebody else reads the emulated disk."""
+    """Wait until another process reads the emulated disk."""
     stats = disk.with_name("stats")
 
     def requests() -> int:
@@ -160,7 +161,7 @@ def test_small_files_and_files_with_holes_are_refused(run: Run, tmp_path: Path) 
     small.write_bytes(bytes(1 << 20))
     with holes.open("wb") as file:
         file.truncate(1 << 30)
-    # Where a file system has no direct reads, it is that which is said.
+    # If a file system has no direct reads, the error says that.
     refused = {small: ("small: 1MiB is too small", "O_DIRECT"), holes: ("has holes", "O_DIRECT")}
     for path, problems in refused.items():
         done = run("profile", path.name)

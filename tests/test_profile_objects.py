@@ -86,8 +86,9 @@ def test_an_object_gives_the_numbers_of_its_store(run: Run, tmp_path: Path) -> N
     assert (found["model"]["name"], found["arm"], found["capacity_bytes"]) == ("object-store", None, SIZE)
     keys = {each["name"]: each["value"] for each in found["model"]["parameters"]}
     print(keys)
-    # On a busy machine sleeps end late, and by how much varies. crates/live/profile/tests/profile_fit.rs tells how
-    # exact it is.
+    # On a busy machine sleeps end late, by a varying delay. crates/live/profile/tests/profile_fit.rs shows how exact
+    # the
+    # profile is.
     assert 0.7 * LATENCY_S * 1e9 < keys["latency"] < 5 * LATENCY_S * 1e9
     assert keys["latency"] <= keys["latency_p99"]
     assert BYTES_PER_S / 4 < keys["connection_bytes_per_second"] < 3 * BYTES_PER_S
@@ -104,7 +105,7 @@ def test_an_object_gives_the_numbers_of_its_store(run: Run, tmp_path: Path) -> N
     assert (shown.title, shown.mechanics) == ("data", None)
     scenario = {"workload": {"references": ["a"]}, "cache": {"blocks": 2}, "policy": {"name": "demand"}}
     once = headstart.simulate(scenario | {"device": {"model": str(profile)}, "host": {"driver_overhead": "0s"}})
-    # By chance: log-normal.
+    # Requests are random: log-normal.
     assert once.elapsed_ns > 0.5 * LATENCY_S * 1e9
 
 

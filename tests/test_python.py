@@ -49,7 +49,7 @@ result.elapsed
 
 
 def test_mypy_strict_passes_a_users_script_and_finds_mistakes(tmp_path: Path) -> None:
-    """From the checkout, whose configuration is strict, and whose cache spares most of the work."""
+    """From the checkout, whose configuration is strict, and whose cache saves most of the work."""
     scripts = {"right.py": USER_SCRIPT, "wrong.py": MISTAKES}
     for name, text in scripts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -61,7 +61,7 @@ def test_mypy_strict_passes_a_users_script_and_finds_mistakes(tmp_path: Path) ->
 
 
 def test_public_names_are_loaded_by_their_first_use() -> None:
-    """In a process of its own: another test may have loaded their modules."""
+    """In a separate process: another test may have loaded their modules."""
     names = ["devices.replay", "forecasting.forecast", "playing.play_trace", "recording.record", "tuning.watch"]
     names += ["emulate", "play", "profile", "serve"]
     program = "import headstart, sys; print(*(eval(f'headstart.{name}').__module__ for name in sys.argv[1:]))"
@@ -179,7 +179,7 @@ def test_runs_that_share_a_trace_have_the_results_of_runs_that_do_not() -> None:
 
 
 def test_the_libraries_are_there() -> None:
-    """So that the test above is of all of them."""
+    """So that the test above covers all of them."""
     missing = [name for name in ("numpy", "pandas", "polars", "pyarrow") if not _installed(name)]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
@@ -314,7 +314,7 @@ for number, source in enumerate(json.load(sys.stdin), start=1):
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run(tmp_path: Path, notebook: Path) -> None:
-    """Cell by cell in a process of their own; what a cell shows at its end is asked for its picture."""
+    """Cell by cell in a separate process; the value at the end of a cell must have a picture."""
     pytest.importorskip("altair")
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

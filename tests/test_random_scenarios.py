@@ -21,12 +21,12 @@ PROGRAM = ("simulator", "tests/all/main.rs")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Scenarios and traces as the random test of the library draws them."""
+    """Scenarios and traces as the library's random test draws them."""
     if shutil.which("cargo") is None:
         pytest.skip("the scenarios are drawn by a test program that cargo builds")
     folder = tmp_path_factory.mktemp("random")
     drawn = {"HEADSTART_RANDOM": str(COUNT), "HEADSTART_RANDOM_SEED": "0", "HEADSTART_RANDOM_WRITE": str(folder)}
-    # As `make test-rust` builds it: with the features of this crate alone cargo would build everything anew.
+    # Built like `make test-rust`: with the features of this crate alone, cargo would rebuild everything.
     [program] = [each for each in programs() if (each.folder.name, each.source) == PROGRAM]
     line = [program.executable, DRAWS]
     subprocess.run(line, env={**os.environ, **drawn}, cwd=program.folder, check=True, capture_output=True)

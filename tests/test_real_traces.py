@@ -1,4 +1,4 @@
-"""`headstart compare TRACE` on real traces: each runs, or says in one line what to type, which then runs."""
+"""`headstart compare TRACE` on real traces: each runs, or prints one line with what to type, which then runs."""
 
 import re
 from pathlib import Path
@@ -10,11 +10,11 @@ from tests.conftest import ROOT, Run
 TRACES = ROOT.parent / "shared" / "traces"
 FOLDERS = ("third-party/blocks", "third-party/buffer-cache", "programs")
 OF_OBJECTS = ("buffer-cache", ".oracleGeneral.bin")
-"""Folders and endings of traces whose numbers are no addresses, those of P3 and P6 aside."""
+"""Folders and endings of traces whose numbers are not addresses, except those of P3 and P6."""
 
 
 def traces() -> list[Path]:
-    """Return the traces that are there, without their file tables."""
+    """Return the available traces, without their file tables."""
     found = (path for folder in FOLDERS for path in (TRACES / folder).glob("*"))
     return sorted(path for path in found if ".files." not in path.name)
 
@@ -38,7 +38,7 @@ def test_the_traces_are_there() -> None:
     assert {path.parent.name for path in traces()} == {"blocks", "buffer-cache", "programs"}
 
 
-# These touch more than 1.3 GB, which is what an HP 97560 holds. So do eternity8 and eternity9, which take minutes.
+# These touch more than 1.3 GB, the capacity of an HP 97560. So do eternity8 and eternity9, which take minutes.
 @pytest.mark.parametrize("name", ["pcmark.trace.xz", "w106.trace.xz"])
 def test_what_does_not_fit_says_what_to_type(run: Run, name: str) -> None:
     path = next(TRACES.glob(f"third-party/*/{name}"), None)

@@ -23,7 +23,7 @@ needs_root = pytest.mark.skipif(
 
 
 def instances() -> set[str]:
-    """Return our instances of tracefs but the one that `headstart run` keeps."""
+    """Return our tracefs instances except the one that `headstart run` keeps."""
     names = {path.name for path in (TRACING / "instances").iterdir() if path.name.startswith("headstart-")}
     return names - {"headstart-run"}
 
@@ -111,7 +111,7 @@ def test_a_killed_recorder_leaves_the_command_and_nothing_else(run: Run, tmp_pat
     left = {name for name in instances() if name.startswith(f"headstart-{recorder.pid}-")}
     assert len(left) == 1
     assert run("record", "-o", "y.hints", "true").returncode == 0
-    # The kernel takes its time, and nobody waits for it.
+    # The kernel removes it later, without anything waiting for it.
     wait_until(lambda: not left & instances())
 
 

@@ -12,19 +12,19 @@ from tests.conftest import GLIMPSE, Run
 
 CATALOG = headstart.catalog()
 DEVICES = [entry["name"] for entry in CATALOG["devices"]]
-# The optimum takes tiny instances only; what is for parallel programs needs one.
+# The optimum takes only tiny instances; policies for parallel programs need such a program.
 POLICIES = [entry for entry in CATALOG["policies"] if entry["name"] != "optimum" and entry["family"] != "parallel"]
 
 
 def replacements(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that a policy takes, as keys: a read-ahead fetches more than MIN knows of."""
+    """Return the replacements that a policy takes, as keys: a read-ahead fetches more than MIN knows of."""
     if not entry["open_replacement"]:
         return [{}]
     hinted = entry["family"] not in ("read-ahead", "predictor")
     return [{"replacement": each["name"]} for each in CATALOG["replacements"] if hinted or not each["hinted"]]
 
 
-# Of a read-ahead the first replacements do: the level joins any two, and the core's tests draw them at random.
+# For a read-ahead the first replacements suffice: the level joins any two, and the core's tests draw them at random.
 CASES = [
     {"name": entry["name"], **each}
     for entry in POLICIES
@@ -51,7 +51,7 @@ def test_list_shows_each_registry(run: Run, which: Registry) -> None:
 def test_every_policy_runs_on_every_device(policy: dict[str, str], device: str) -> None:
     own_keys = {"fetch_time": "5ms"} if device == "uniform" else {}
     scenario = {
-        # Block by block: MIN fetches least only where blocks come one after another.
+        # Block by block: MIN fetches least only if blocks come one after another.
         "workload": {"trace": str(GLIMPSE), "limit": 500, "issue": "blocks"},
         "cache": {"blocks": 128},
         "policy": policy,
@@ -110,7 +110,7 @@ def test_every_scheduler_runs(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("entry", CATALOG["workloads"], ids=lambda each: each["name"])
 def test_every_generator_runs(entry: dict[str, Any], tmp_path: Path) -> None:
-    # Pauses of the workload's own would come on top.
+    # The workload's own pauses would be added.
     pauses = {key: "0s" for key in ("delay", "compile") if key in entry["keys"]}
     # A file of 64 KiB by 8 KiB is eight requests.
     longer = {"files": 25} if entry["name"] == "files" else {}

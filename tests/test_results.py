@@ -1,4 +1,4 @@
-"""The figures of the docs do not rot: files of results are what the studies compute, tables what the files hold."""
+"""The figures of the docs stay current: result files match the studies, and tables match the files."""
 
 import json
 import sys
@@ -47,7 +47,7 @@ def results(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def held(results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of results with a file of li07's in it, of made-up rows."""
+    """A folder of results with one file of li07, with invented rows."""
     rows = [
         replace(number("rate (MB/s)", published=50.0, ours=55.5, tolerance=0.01), item="figure4", input="paper"),
         replace(
@@ -198,7 +198,7 @@ def test_the_page_of_reproduction_has_every_row_and_each_difference_its_reason(r
 
 @pytest.mark.parametrize("name", sorted(QUICK))
 def test_files_hold_what_the_studies_compute(results: ModuleType, name: str, tmp_path: Path) -> None:
-    """Each row as it was computed when the file was written, to the last digit; see `make results`."""
+    """Each row equals the one in the file, to the last digit; see `make results`."""
     folders = Folders(traces=_environment.folders().traces, cache=tmp_path)
     fresh = studies.load(name).run(QUICK[name], lambda _text, _share: None, folders=folders)
     if absent := [row.quantity for row in fresh if row.note.startswith(results.SKIPPED)]:

@@ -1,4 +1,4 @@
-"""`headstart run`: the command's status, streams and signals; what it says; what it leaves."""
+"""`headstart run`: the command's status, streams and signals, its output, and what it leaves behind."""
 
 import ctypes
 import json
@@ -112,7 +112,7 @@ def cached_pages(path: Path) -> int:
 def test_the_report(hints: Path, tmp_path: Path) -> None:
     metrics, over = tmp_path / "metrics", tmp_path / "over"
     options = ("-v", "--trust", "--report", "-", "--openmetrics", str(metrics))
-    # Half a second, and until all has been prefetched.
+    # Half a second, and then until everything has been prefetched.
     script = f"sleep 0.5; while [ ! -e '{over}' ]; do sleep 0.05; done"
     words = [sys.executable, "-m", "headstart", "run", "--hints", str(hints), *options, "--", "sh", "-c", script]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -168,7 +168,7 @@ def test_recordings_that_are_cut_short_or_foreign_are_refused(hints: Path, tmp_p
 
 def test_a_command_outlives_this_and_the_next_start_cleans_up(hints: Path, tmp_path: Path) -> None:
     witness = tmp_path / "ran"
-    # A command that is left alone takes the place of this.
+    # A command that is left alone replaces this one.
     words = [sys.executable, "-m", "headstart", "run", "--trust", "--hints", str(hints), "--", "sh", "-c"]
     begun = tmp_path / "begun"
     with subprocess.Popen([*words, f"touch '{begun}'; sleep 1; touch '{witness}'"]) as process:
@@ -179,12 +179,12 @@ def test_a_command_outlives_this_and_the_next_start_cleans_up(hints: Path, tmp_p
     assert run("--hints", str(hints), "--", "true").returncode == 0
     if not left:
         pytest.skip("SKIPPED: nothing is traced here: no tracefs, or not root")
-    # The kernel takes its time, and nobody waits for it.
+    # The kernel removes it later, without anything waiting for it.
     wait_until(lambda: not any(each.exists() for each in left))
 
 
 IN_PYTHON = "import sys; from headstart._core import run_command; sys.exit(run_command(sys.argv[1:]))"
-"""What `headstart run` does where `headstart-run` is not installed."""
+"""The equivalent of `headstart run` if `headstart-run` is not installed."""
 
 
 def test_without_the_program_the_module_does_the_same(hints: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from headstart.simulation import Progress
 
 
 def test_the_first_failure_stops_the_others_and_is_the_one_that_is_raised() -> None:
-    """Also where an earlier item would run for ever: it is stopped, and its own exception is not the reason."""
+    """Even if an earlier item would run for ever: it is stopped, and its own exception is not the reason."""
     began = threading.Event()
 
     def work(item: str, tell: Progress) -> str:

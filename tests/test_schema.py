@@ -1,4 +1,4 @@
-"""The JSON Schema of a scenario: whatever runs passes, what is misspelt does not."""
+"""The JSON Schema of a scenario: everything that runs passes, misspelt keys do not."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Selections of requests by file and process, in every command that reads a trace; processes that read at once."""
+"""Selections of requests by file and process, in every command that reads a trace; processes that read concurrently."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ HEADER = "time_us,pid,comm,path,offset,size,dur_us\n"
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """A program that reads 200 files of its interpreter, and 20 blocks of two files of data by two threads at once."""
+    """A program that reads 200 files of its interpreter, and 20 blocks of two data files with two threads at once."""
     path = tmp_path / "program.csv"
     lines = [f"{at * 10},1,python3,/usr/lib/python3/{at}.py,0,4096,5" for at in range(200)]
     for at in range(10):
@@ -117,7 +117,7 @@ def test_mistakes_list_what_there_is(run: Run, trace: Path, words: tuple[str, ..
 
 
 def test_threads_that_read_at_once_are_no_one_reader(trace: Path) -> None:
-    """Ten reads each: side by side they take half the time of one after another."""
+    """Ten reads each: concurrently they take half the time of one after another."""
     workload = {"trace": str(trace), "block_size": "4KiB", "compute": "0s", "select": {"process": "loader"}}
     done = plan(workload, policies=["demand"], device="object-store").run()
     assert any(note.startswith("the trace's processes read at once") for note in done.notes())
@@ -127,6 +127,6 @@ def test_threads_that_read_at_once_are_no_one_reader(trace: Path) -> None:
     assert len(row.result.processes) == 2 and len(one.result.processes) == 1
     assert row.result.elapsed_ns < 0.8 * one.result.elapsed_ns
     assert "read at once" not in " ".join(merged.run().notes())
-    # The whole program is mostly one reader.
+    # Most of the whole program is a single reader.
     whole = plan({"trace": str(trace)}, policies=["demand"], device="nvme").run()
     assert not any("read at once" in note for note in whole.notes())

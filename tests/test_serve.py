@@ -28,7 +28,7 @@ BYTES = 3_000_123
 
 
 class Client:
-    """A client of the NBD protocol that knows what these tests need: simple replies, one request at a time."""
+    """A client of the NBD protocol with what these tests need: simple replies, one request at a time."""
 
     def __init__(self, path: Path, export: str = "") -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -49,7 +49,7 @@ class Client:
         return data
 
     def ask(self, command: int, offset: int, length: int, data: bytes = b"", flags: int = 0) -> tuple[int, bytes]:
-        """Return the error, and what was read."""
+        """Return the error, and the data read."""
         self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, flags, command, 7, offset, length) + data)
         magic, error, cookie = struct.unpack(">IIQ", self.take(16))
         assert (magic, cookie) == (0x67446698, 7)
@@ -73,7 +73,7 @@ def image(tmp_path: Path) -> Path:
 
 @contextmanager
 def serving(path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """`headstart serve` at the socket `path`, once clients can connect; killed when this is left."""
+    """`headstart serve` at the socket `path`, once clients can connect; killed when the block is left."""
     line = [str(COMMAND), "serve", "--socket", str(path), *words]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -88,7 +88,7 @@ def serving(path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ended(process: subprocess.Popen[str], sent: signal.Signals = signal.SIGTERM) -> str:
-    """End it, and return what it writes to stdout."""
+    """End the server, and return what it writes to stdout."""
     process.send_signal(sent)
     out, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, errors) == (0, "")
@@ -139,7 +139,7 @@ def test_writes_reach_the_backing_and_are_read_by_others(image: Path, tmp_path: 
                 assert client.ask(6, offset, length) == (0, b"")
                 content[offset : offset + length] = bytes(length)
         assert clients[0].ask(3, 0, 0) == (0, b"")
-        # What has been flushed is in the file, whatever becomes of the server.
+        # Flushed data is in the file, whatever happens to the server.
         process.kill()
         process.communicate()
     assert image.read_bytes() == content
@@ -194,7 +194,7 @@ def test_several_exports_metrics_and_a_recording_that_compare_reads(image: Path,
 
 
 def test_each_export_has_an_address_of_its_own(image: Path, tmp_path: Path) -> None:
-    """A line each, in which spaces and question marks do not end a name."""
+    """One line each; spaces and question marks do not end a name."""
     folder = tmp_path / "a folder, 50%"
     folder.mkdir()
     path = folder / "socket"
@@ -210,7 +210,7 @@ def test_each_export_has_an_address_of_its_own(image: Path, tmp_path: Path) -> N
 
 
 def test_metrics_over_http(tmp_path: Path) -> None:
-    # An address of this process's own: any port of 127.0.0.1 that is free now may be another's in a moment.
+    # An address of this process's own: any port of 127.0.0.1 that is free now may be taken in a moment.
     address = f"127.77.{os.getpid() >> 8 & 255}.{os.getpid() & 255}:9"
     with serving(tmp_path / "socket", "mem:1MiB", "--metrics", address) as process:
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE_S) as reply:
@@ -223,11 +223,11 @@ HANDED_OVER = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ |= {'LISTEN_PID': str(os.getpid())}; "
     "os.environ |= {'LISTEN_FDS': '1'}; os.execv(sys.argv[2], sys.argv[2:])"
 )
-"""As systemd does it: the first socket is file 3, and whose it is stands in the environment."""
+"""Like systemd: the first socket is file 3, and the environment names its owner."""
 
 
 def test_a_socket_that_other_machines_reach_is_refused_however_it_comes() -> None:
-    # Nobody listens at it.
+    # Nothing listens on it.
     with socket.socket() as bound:
         bound.bind(("0.0.0.0", 0))
         line = [sys.executable, "-c", HANDED_OVER, str(bound.fileno()), str(COMMAND), "serve", "mem:1MiB"]
@@ -279,7 +279,7 @@ def test_servers_chain_and_outlive_one_another(image: Path, tmp_path: Path) -> N
 
 
 def stopped(process: subprocess.Popen[str]) -> tuple[int, list[str]]:
-    """End it; return its status and the lines on stderr."""
+    """End the server; return its status and the lines on stderr."""
     process.terminate()
     errors = process.communicate(timeout=PATIENCE_S)[1]
     return process.returncode, errors.splitlines()
@@ -295,7 +295,7 @@ def test_after_a_failed_sync_writes_and_flushes_fail(tmp_path: Path) -> None:
             assert client.ask(1, offset, 512, b"w" * 512) == (0, b"")
         upstream.flush_errors = [5]
         assert client.ask(3, 0, 0)[0] == 5
-        # The storage works again, and has lost the first write.
+        # The storage works again, but has lost the first write.
         upstream.content[8192:8704] = b"o" * 512
         assert client.ask(3, 0, 0)[0] == 5
         assert client.ask(1, 0, 4, b"fuaw", flags=1)[0] == 5
@@ -324,7 +324,7 @@ def test_an_upstream_that_is_restarted(tmp_path: Path, flushed: bool) -> None:
         if flushed:
             assert client.ask(3, 0, 0) == (0, b"")
         upstream.restart()
-        # An error may say that the connection is lost; what is read then comes from the new one.
+        # An error may report that the connection is lost; later reads use the new one.
         client.ask(0, 16_384, 4)
         assert client.ask(0, 16_384, 4) == (0, bytes(4))
         assert client.ask(3, 0, 0)[0] == (0 if flushed else 5)

@@ -1,4 +1,4 @@
-"""`headstart serve` under the clients of others: every byte that they copy, compare and verify.
+"""`headstart serve` with the clients of others: every byte that they copy, compare and verify.
 
 A test is skipped where its client is not installed.
 """
@@ -24,7 +24,7 @@ Program = Callable[..., str]
 
 @pytest.fixture
 def program() -> Program:
-    """Run a program of others to its end; return what it writes. Skips where it is not installed."""
+    """Run another project's program to its end; return its output. Skips if it is not installed."""
 
     def run(name: str, *words: object) -> str:
         if shutil.which(name) is None:
@@ -52,7 +52,7 @@ def image(tmp_path: Path) -> Path:
 
 @contextmanager
 def exported(image: Path, *words: str) -> Iterator[str]:
-    """The URI of `image` behind a small cache, with a read-ahead; the server has to end well."""
+    """The URI of `image` behind a small cache, with a read-ahead; the server must end without an error."""
     path = image.parent / "socket"
     with serving(path, str(image), "--cache", "1MiB", *words) as process:
         yield f"nbd+unix:///?socket={path}"

@@ -23,7 +23,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def boot(image: Path, folder: Path, pages: list[int], *words: str) -> dict[str, Any]:
-    """Read `pages` from a drive that takes its time for each, and return the export's report."""
+    """Read `pages` from a drive with realistic times, and return the export's report."""
     content, path = image.read_bytes(), folder / "socket"
     drive = f"emulate:seagate-cheetah-9lp:{image}"
     with serving(path, drive, "--readahead", "demand", "--cache", "4MiB", "--json", "-", *words) as process:

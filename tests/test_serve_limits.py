@@ -1,4 +1,4 @@
-"""What the clients of `headstart serve` may take together: connections, descriptors, time for a handshake, memory.
+"""The limits on what all clients of `headstart serve` may take: connections, descriptors, handshake time, memory.
 
 Order is checked, not speed: a client is answered while others hold as much as they can.
 """
@@ -22,7 +22,7 @@ BURST_BYTES = 32 * MIB
 
 
 def knock(path: Path) -> socket.socket:
-    """Connect, and say nothing."""
+    """Connect, and send nothing."""
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(PATIENCE_S)
     client.connect(os.fspath(path))
@@ -44,7 +44,7 @@ def test_clients_beyond_the_limit_wait_for_a_place(tmp_path: Path) -> None:
         first = Client(path)
         others = [knock(path) for _ in range(4)]
         assert all(client.recv(18) for client in others[:2])
-        # Whatever the server does with the others it has done when it has answered.
+        # When it has answered, the server has also handled the others.
         for at in range(20):
             first.read(at * 4096, 4096)
         assert greeted(others[2:]) == []
@@ -107,7 +107,7 @@ def test_a_stopping_server_leaves_the_socket_of_its_successor(tmp_path: Path) ->
 
 
 def burst(path: Path, count: int) -> list[Client]:
-    """Clients that ask for more than the server may hold for them, and take nothing of it."""
+    """Clients that request more than the server may hold for them, and receive none of it."""
     clients = [Client(path) for _ in range(count)]
     for client in clients:
         for offset in (0, 32, 16):
@@ -116,7 +116,7 @@ def burst(path: Path, count: int) -> list[Client]:
 
 
 def taken(client: Client) -> int:
-    """Take all replies of a burst."""
+    """Receive all replies of a burst."""
     buffer, count = bytearray(MIB), 0
     while count < 3 * (BURST_BYTES + 16):
         part = client.socket.recv_into(buffer)
@@ -133,15 +133,15 @@ def test_clients_that_take_all_leave_some_and_give_it_back(tmp_path: Path) -> No
         Client(path).read(0, MIB)
         alone_mib = memory_mib(process.pid, "VmRSS")
         clients = burst(path, 8)
-        # One after another they get what the first ones leave; nothing is taken of any reply meanwhile.
+        # One after another they get what the first ones leave; no reply is received meanwhile.
         for client in [Client(path) for _ in range(4)]:
             assert client.read(8 * MIB, 4096) == bytes(4096)
             assert client.read(16 * MIB, MIB) == bytes(MIB)
-        # Those that take their replies get all of them, as they make room for one another.
+        # Clients that receive their replies get all of them, as each makes room for the others.
         with ThreadPoolExecutor(len(clients)) as threads:
             assert list(threads.map(taken, clients)) == [3 * (BURST_BYTES + 16)] * len(clients)
         peak_mib = memory_mib(process.pid, "VmHWM")
-        # What is under way beside the limit: Python, the code, one allocation of pages begun.
+        # Memory beside the limit: Python, the code, one partly used allocation of pages.
         assert peak_mib <= alone_mib + 128 + 40, (alone_mib, peak_mib)
         for client in clients:
             client.close()
@@ -153,7 +153,7 @@ def test_a_request_does_not_wait_for_all_that_others_have_sent(tmp_path: Path) -
     path, trace = tmp_path / "socket", tmp_path / "trace.csv"
     with serving(path, "mem:64MiB", "--record", str(trace)) as process:
         many, one = [Client(path) for _ in range(64)], Client(path)
-        # What is sent now the server finds all at once.
+        # The server finds everything sent now at once.
         process.send_signal(signal.SIGSTOP)
         for client in many:
             client.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 0, 1, 0, 4096) * 256)

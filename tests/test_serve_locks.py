@@ -1,4 +1,4 @@
-"""`headstart serve` beside other programs on one image, and what root may serve."""
+"""`headstart serve` beside other programs that use the same image, and what root may serve."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def test_readers_share_an_image_and_a_writer_is_alone(run: Run, image: Path, tmp
         with serving(second, shown, "--no-lock") as other:
             assert Client(second).read(0, 8) == bytes(8)
             ended(other)
-        # What a kill leaves is no lock.
+        # A kill leaves no lock behind.
         one.send_signal(signal.SIGKILL)
         one.wait()
     with serving(second, shown, "--writable") as other:

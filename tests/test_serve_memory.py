@@ -12,13 +12,13 @@ from tests.test_serve import Client, ended, serving
 
 MIB = 1 << 20
 BASE_MIB = 36
-"""What the process needs beside the cache: Python, the code, and what is under way."""
+"""What the process needs beside the cache: Python, the code, and requests in flight."""
 CACHES_MIB = (4, 32, 96)
 IMAGE_MIB = 192
 
 
 def several(client: Client, reads: list[tuple[int, int]]) -> None:
-    """Send all of these reads at once, and take the answers."""
+    """Send all of these reads at once, and receive the answers."""
 
     def packed(cookie: int, offset: int, length: int) -> bytes:
         return struct.pack(">IHHQQI", 0x25609513, 0, 0, cookie, offset, length)
@@ -32,21 +32,21 @@ def several(client: Client, reads: list[tuple[int, int]]) -> None:
 
 
 def in_turn(path: Path, cache_mib: int) -> None:
-    """Read all of it, 1 MiB at a time."""
+    """Read everything, 1 MiB at a time."""
     client = Client(path)
     for at in range(max(cache_mib * 2, IMAGE_MIB // 2)):
         several(client, [((at % IMAGE_MIB) * MIB, MIB)])
 
 
 def at_random(path: Path, cache_mib: int) -> None:
-    """Read pages anywhere, 32 at once, until the cache is full."""
+    """Read random pages, 32 at once, until the cache is full."""
     client, numbers = Client(path), random.Random(cache_mib)
     for _ in range(cache_mib * MIB // 4096 * 2 // 32):
         several(client, [(numbers.randrange(IMAGE_MIB * MIB // 4096) * 4096, 4096) for _ in range(32)])
 
 
 def by_sixteen(path: Path, cache_mib: int) -> None:
-    """16 clients read 64 KiB anywhere, four at once."""
+    """Read 64 KiB at random places from 16 clients, four at once each."""
     clients, numbers = [Client(path) for _ in range(16)], random.Random(cache_mib)
     for at in range(max(cache_mib * 16 * 2 // 4, 200)):
         reads = [(numbers.randrange(IMAGE_MIB * MIB - 65536), 65536) for _ in range(4)]
@@ -54,7 +54,7 @@ def by_sixteen(path: Path, cache_mib: int) -> None:
 
 
 def peak_mib(process_id: int) -> float:
-    """The most memory that a process has had."""
+    """The peak memory of a process."""
     lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 

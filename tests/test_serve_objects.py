@@ -1,4 +1,4 @@
-"""`headstart serve` before objects: a server of S3, and web servers that are well, ill, slow or stuck."""
+"""`headstart serve` before objects: an S3 server, and web servers that work, fail, or are slow or stuck."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ from tests.test_serve import BYTES, Client, ended, image, serving
 __all__ = ["image"]
 
 Answer = Callable[[BaseHTTPRequestHandler, range], bool]
-"""Called with each range that is read; false if the request has been answered, or shall not be."""
+"""Called with each range that is read; false if the request was answered, or must not be."""
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def test_an_image_on_s3(image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert copy.read_bytes() == content
         export = json.loads(ended(process))["exports"][0]
     reads = [each for each in requests if each.startswith("GET /images/of vms/image bytes=")]
-    # The first is the look whether there are ranges; the others are the read-ahead's, of many pages each.
+    # The first one tests for range support; the others belong to the read-ahead, with many pages each.
     assert len(reads) == 1 + export["backing_demand_reads"] + export["backing_prefetch_reads"] < 100
     assert export["failed_requests"] == 0
     assert export["level_keys"]["policy"]["read_ahead"] == "16MiB", "objects have a default of their own"
@@ -106,7 +106,7 @@ def test_trouble_is_retried_or_an_error_and_never_garbage(image: Path, tmp_path:
             request.send_header("Content-Length", "0")
             request.end_headers()
         if 1_000_000 in wanted:
-            # As long as it says, and no more than half of what was wanted.
+            # With the announced length, which is at most half of what was wanted.
             request.send_response(206)
             request.send_header("Content-Range", f"bytes {wanted.start}-{wanted.stop - 1}/{BYTES}")
             request.send_header("Content-Length", str(len(wanted) // 2))

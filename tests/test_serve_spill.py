@@ -1,4 +1,4 @@
-"""`headstart serve --spill`: a second level in a file, which the next run goes on with, and which is never stale."""
+"""`headstart serve --spill`: a second level in a file, which the next run reuses, and which is never stale."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def test_pages_come_from_the_file_and_the_next_run_finds_them(image: Path, tmp_p
         read_all(client, content)
         first = report(process)["spill"]
     assert (first["forgotten"], first["found_pages"], first["corrupt_pages"]) == (None, 0, 0)
-    # 64 pages are in memory at the end; a page may not have been stored yet when it is wanted again.
+    # 64 pages are in memory at the end; a page may not have been stored yet when it is needed again.
     assert first["stored_pages"] >= 400
     assert first["level"]["hits_ready"] >= 400
     assert spill.stat().st_mode & 0o077 == 0
@@ -130,7 +130,7 @@ def test_kill_9_under_writes_leaves_nothing_stale(image: Path, tmp_path: Path) -
         with serving(path, *words(image, spill), "--writable") as process:
             read_all(Client(path), bytes(content))
             spilled = report(process)["spill"]
-            # Nothing is known of what clients wrote before `kill -9`, but that they did.
+            # Nothing is known of what clients wrote before `kill -9`, except that they did.
             assert (spilled["found_pages"] > 0) == bool(round_ % 2), spilled
         assert image.read_bytes() == content
 
@@ -144,7 +144,7 @@ def test_two_servers_cannot_use_one_file(image: Path, tmp_path: Path, run: Run) 
 
 
 def test_a_file_for_which_there_is_no_room_is_one_line_and_goes(run: Run) -> None:
-    """On a file system in memory, which refuses at once what is larger than itself: a disk would be full meanwhile."""
+    """On an in-memory file system, which refuses a file larger than itself at once: a disk would be full meanwhile."""
     memory = Path("/dev/shm")
     whole = shutil.disk_usage(memory).total if memory.is_dir() else 0
     if not 0 < whole < 1 << 39:

@@ -46,7 +46,7 @@ def test_the_matrix_is_whole_and_each_case_a_scenario() -> None:
     assert (upper["blocks"], lower["blocks"], lower["coordinator"]) == (5, 1, "du")
     assert (lower["link"], cost_ns(0), cost_ns(2)) == ({"alpha": "6ms", "beta": "30us"}, 6_000_000, 6_060_000)
     assert CASE.levels(100, Way(412_345))[1]["link"] == {"alpha": "6412345ns", "beta": "30000ns"}
-    # A reply of one page takes `way_ns` longer, and one of three pages 10 us more.
+    # A reply of one page takes `way_ns` longer, and one of three pages another 10 us.
     assert CASE.levels(100, Way(412_345, page_ns=5_000))[1]["link"] == {"alpha": "6407345ns", "beta": "35000ns"}
 
 
@@ -54,7 +54,7 @@ def test_traces_are_of_one_file_in_pages(tmp_path: Path, monkeypatch: pytest.Mon
     folder, scratch = tmp_path / "traces", tmp_path / "scratch"
     folder.mkdir()
     scratch.mkdir()
-    # Unit, sector, bytes, operation, second. Unit 1 begins behind the last page of unit 0.
+    # Unit, sector, bytes, operation, second. Unit 1 begins after the last page of unit 0.
     (folder / "Financial1.spc").write_text("1,0,512,R,9\n")
     lines = ["0,8,512,r,0.5", "1,0,8192,w,0.5", "0,24,4096,r,0.7"]
     with lzma.open(folder / "financial1_first10k.spc.xz", "wt") as file:
@@ -62,14 +62,14 @@ def test_traces_are_of_one_file_in_pages(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     (made,) = workloads.workloads(scratch, folder, ["OLTP"])
     assert (made.requests, made.footprint, made.open) == (3, 4, True)
-    # Two of one instant are a millisecond apart.
+    # Two requests of one instant are placed a millisecond apart.
     expected = [(0.5, PAGE, PAGE), (0.501, 4 * PAGE, 2 * PAGE), (0.7, 3 * PAGE, PAGE)]
     assert made.trace.read_text().splitlines()[1:] == [f"{time:.6f},{at},{size}" for time, at, size in expected]
     moved = workloads.later(made, 200_000).trace.read_text().splitlines()[1:]
     assert [line.split(",")[0] for line in moved] == ["0.500000", "0.501200", "0.700200"]
     moved = workloads.later(made, -2_000_000).trace.read_text().splitlines()[1:]
     assert [line.split(",")[0] for line in moved] == ["0.500000", "0.500000", "0.698000"]
-    # A closed loop has no times, and thinks.
+    # A closed loop has think times instead of timestamps.
     loop = workloads._written("Multi", tmp_path / "loop.csv", [(0.0, 0, 1, 3)])
     assert loop.trace.read_text().splitlines() == ["offset,size,think_ns", f"{PAGE},{2 * PAGE},{THINK_NS}"]
 
@@ -78,7 +78,7 @@ def test_verdicts_follow_what_is_required() -> None:
     none = dataclasses.replace(CASE, coordinator="none")
     good = findings([row(CASE, 10.0, 9.9), row(none, 11.0, 11.2)])
     assert [each.verdict for each in good] == ["agrees"] * 3
-    # 16 % slower, 3 % fewer hits, and PFC gains where the simulator says that it loses.
+    # 16 % slower, 3 % fewer hits, and PFC gains where the simulator has a loss.
     bad = findings([row(CASE, 10.0, 12.0), row(none, 11.0, 11.2, hits=97)])
     assert [each.verdict for each in bad] == ["differs"] * 3
     assert "in 1 of 2" in str(bad[0].ours)
@@ -158,7 +158,7 @@ def test_a_closed_loop_is_counted_as_the_simulator_counts_it(coordinator: str, s
     # One request at a time: only whether a prefetch is still on its way depends on how busy this machine is.
     for name in ("l1_hits", "l1_fetches", "l2_fetches", "disk_pages"):
         assert getattr(measured, name) == pytest.approx(getattr(predicted, name), rel=0.15), name
-    # Never faster than the disk and the link; how much slower is the machine's business.
+    # Never faster than the disk and the link; how much slower depends on the machine.
     assert measured.response_ns > 0.9 * predicted.response_ns
 
 
@@ -171,11 +171,12 @@ def test_the_way_is_measured_beside_the_link_and_the_drive(clock: bool, small: W
         trace.write_text("\n".join(["time,offset,size", *(f"{5 + at / 500:.6f},0,{PAGE}" for at in range(99)), ""]))
         workload = dataclasses.replace(small, trace=trace, open=True)
     way = measured_way("seagate-cheetah-9lp", workload, tmp_path)
-    # However busy the machine is: some time, and less than a second.
+    # On a busy machine, too: some time, and less than a second.
     assert 1_000 < way.near_ns < 1_000_000_000
     parts = dataclasses.asdict(way)
     assert all(abs(part) < 1_000_000_000 for part in parts.values()), parts
-    # Sums of two parts are of one measurement, less the link, or the link and the drive: nothing is faster than these.
+    # Sums of two parts come from one measurement, less the link, or the link and the drive: nothing is faster than
+    # these.
     assert way.way_ns + way.near_ns > 0
     assert way.disk_ns + way.way_ns + way.near_ns > 0
     assert {each.suffix for each in tmp_path.iterdir()} <= {".img", ".csv"}

@@ -1,4 +1,4 @@
-"""`headstart serve --tls-cert`: clients have to start TLS, with a certificate of their own where that is asked for."""
+"""`headstart serve --tls-cert`: clients must start TLS, with a certificate of their own if that is required."""
 
 import contextlib
 import datetime
@@ -128,7 +128,7 @@ def test_what_clients_write_and_read_is_encrypted(
 
 
 def refused(begin: Callable[[], Client]) -> None:
-    """The server ends the connection, or says why it does."""
+    """Check that the server ends the connection, or reports an error."""
     with pytest.raises((EOFError, ConnectionError, ssl.SSLError)):
         begin()
 
@@ -137,7 +137,7 @@ def test_nothing_goes_on_without_tls(authority: Authority, tmp_path: Path) -> No
     path, log = tmp_path / "socket", tmp_path / "log"
     with serving(path, "mem:1MiB", *words(authority.issue("server")), "--log", str(log)) as process:
         refused(lambda: Client(path))
-        # What stands between STARTTLS and TLS could be another's.
+        # Data between STARTTLS and TLS could come from an attacker.
         refused(lambda: SecureClient(path, trusting(authority), struct.pack(">8sII", b"IHAVEOPT", 3, 0)))
         other = Authority(tmp_path, "other")
         refused(lambda: SecureClient(path, trusting(other)))
@@ -147,7 +147,7 @@ def test_nothing_goes_on_without_tls(authority: Authority, tmp_path: Path) -> No
             assert len(raw.recv(18, socket.MSG_WAITALL)) == 18
             assert len(raw.recv(20, socket.MSG_WAITALL)) == 20
             raw.sendall(b"this is no TLS at all" * 100)
-            # What the server has not read of it makes of its end a reset.
+            # Unread data turns the server's close into a reset.
             with contextlib.suppress(ConnectionResetError):
                 while raw.recv(4096):
                     pass
@@ -233,7 +233,7 @@ def test_libnbd_connects(authority: Authority, tmp_path: Path) -> None:
 
 
 def folder(path: Path, authority: Authority, own: tuple[Path, Path] | None = None) -> Path:
-    """A folder of certificates as libnbd names them."""
+    """A folder of certificates with the names that libnbd expects."""
     path.mkdir()
     shutil.copy(authority.cert, path / "ca-cert.pem")
     if own is not None:

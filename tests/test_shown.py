@@ -1,4 +1,4 @@
-"""Names from outside hold anything, rich's markup and control characters too: no command obeys them."""
+"""Names from outside may contain anything, also rich's markup and control characters: no command interprets them."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def harmless(text: str) -> None:
 @loops
 @pytest.mark.xdist_group("machine")
 def test_tune_on_a_loop_device_of_such_a_file(tmp_path: Path) -> None:
-    """It died of the name after it had written."""
+    """It once failed on the name after it had written."""
     image = tmp_path / HOSTILE.replace("/", "\u2215").replace("\u2215", "")
     slashed = tmp_path / "a[" / "b]"
     slashed.mkdir(parents=True)
@@ -64,7 +64,7 @@ def test_tune_on_a_loop_device_of_such_a_file(tmp_path: Path) -> None:
 
 @pytest.fixture
 def drive(tmp_path: Path, run: Run) -> Path:
-    """A profile whose path, name, keys and values are such."""
+    """A profile with such a path, name, keys and values."""
     folder = tmp_path / "a["
     folder.mkdir()
     path = folder / "b]\x1b]0;x\x07.toml"

@@ -1,4 +1,4 @@
-"""`headstart simulate` and `headstart.simulate`: the contract's result, and what it promises."""
+"""`headstart simulate` and `headstart.simulate`: the documented result, and its guarantees."""
 
 import json
 import struct
@@ -188,7 +188,7 @@ def test_an_exception_of_progress_stops_the_run() -> None:
     assert all(0 < share < 1 for share in shares)
 
 
-# The run would last for hours: held, the GIL would keep the main thread from ending the process.
+# The run would last for hours; if the GIL were held, the main thread could not end the process.
 GIL_PROGRAM = """
 import os, threading, time, headstart
 scenario = {

@@ -144,7 +144,7 @@ def test_the_other_simulators_drive_stands_beside_its_column(rows: list[Row]) ->
 
 
 def test_published_figures_name_their_place() -> None:
-    # Every constant is followed by a docstring with the section, table or figure that it stands in.
+    # Every constant is followed by a docstring with its section, table or figure.
     lines = Path(paper.__file__).read_text(encoding="utf-8").splitlines()
     starts = [index for index, line in enumerate(lines) if ": Final" in line]
     for index, end in zip(starts, [*starts[1:], len(lines)], strict=True):
@@ -214,7 +214,7 @@ def test_figures_draw_what_their_rows_say(lab: Lab, programs: Path, item: str) -
     steps = kimbrel96.STUDY.steps[item](lab)
     rows = [each for each in finished(lab, steps) if each.ours is not None]
     panels = kimbrel96.STUDY.figures[item](lab).to_dict()["concat"]
-    # Bars are drawn in three parts, points of lines as they are.
+    # Bars are drawn in three parts, points on lines as they are.
     elapsed: dict[tuple[str, ...], float] = {}
     for panel in panels:
         for point in panel["data"]["values"]:
@@ -301,7 +301,7 @@ def test_a_crossover_is_where_the_paper_has_it(where: int | None, published: str
 
 
 class MadeUp:
-    """A study whose runs take the times that it is given, by algorithm (and cache or speed) and disks; else 10 s."""
+    """A study whose runs take the given times, by algorithm (and cache or speed) and disks; otherwise 10 s."""
 
     def __init__(self, **times: dict[int, float]) -> None:
         self.times = times

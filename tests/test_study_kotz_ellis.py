@@ -1,4 +1,4 @@
-"""The study of kotz-ellis: verdicts by hand on made-up runs, the matrix, the charts, and a part of it for real."""
+"""The study of kotz-ellis: verdicts by hand on invented runs, the matrix, the charts, and a part of it for real."""
 
 import dataclasses
 import json
@@ -67,7 +67,7 @@ BETTER = dataclasses.replace(
 
 
 def pair(case: Case = CASES[0], without: Outcome = BASE, prefetching: Outcome = BETTER, **changes: Any) -> Pair:
-    """Return a case with these runs; `changes` are those of the run with prefetching."""
+    """Return a case with these runs; `changes` apply to the run with prefetching."""
     return Pair(case, ((Cell(without),), (Cell(dataclasses.replace(prefetching, **changes)),)))
 
 

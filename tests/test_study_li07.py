@@ -1,4 +1,4 @@
-"""The study of li07: theory and drives for real, verdicts by hand on made-up runs, figures on few requests."""
+"""The study of li07: theory and drives for real, verdicts by hand on invented runs, figures on few requests."""
 
 import dataclasses
 import json
@@ -58,7 +58,7 @@ def test_depths_are_the_printed_ones_where_7_98_ms_are_the_whole_switch() -> Non
 def test_a_bound_that_does_not_hold_is_told() -> None:
     found = {drive: _theory.by_numbers(drive) for drive in _theory.PRINTED}
     assert _theory.without_slow_start(found).verdict == "agrees"
-    # The row without a slow start, had that cost what the one with it does.
+    # The row without a slow start, if that cost as much as the one with it.
     swapped = {
         drive: model.Competitive(**{**vars(each), "guarantees": each.guarantees[2:] * 2})
         for drive, each in found.items()
@@ -72,7 +72,7 @@ def test_the_adversary_by_hand() -> None:
     assert found.prefetch == 2
     assert found.length_bytes == pytest.approx(110)
     assert found.ratio == pytest.approx(360 / 210)
-    # 90, 80, 70, ... repeated: the last counts on.
+    # 90, 80, 70, 70, ...: the last value repeats.
     assert model.defeat([90, 80, 70], alpha=1.9, switch_ns=100, bytes_per_s=1e9).prefetch == 3
     for sizes, keys, message in (
         ([80.0], {"alpha": 2.0}, "alpha: 2 is out of range; allowed: above 0, below 2"),
@@ -210,7 +210,7 @@ def test_what_a_scan_decided_is_calibrated() -> None:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every figure on a handful of requests."""
+    """Every figure with a handful of requests."""
     for generator in _system.REQUESTS:
         monkeypatch.setitem(_system.REQUESTS, generator, 3)
     monkeypatch.setattr(paper, "CONCURRENCY", (1, 2))
@@ -254,10 +254,10 @@ def test_what_may_help_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
         assert row.verdict in VERDICTS
     judged = {row.quantity: row for row in rows if row.published is not None}
     assert [row.item for row in judged.values()] == 4 * ["remedies"] + 3 * ["raid5"]
-    # Five drives whose parity costs nothing are faster than two.
+    # Five drives with free parity are faster than two.
     assert judged["rate of RAID5 of five drives beside RAID0 of two"].verdict == "differs"
     assert judged["depth of the RAID5, from its rate (KB)"].verdict == "agrees"
-    # Two clients in 64 MiB: nothing is short.
+    # Two clients in 64 MiB: memory is not short.
     assert judged["memory contention: CP with 2 clients"].verdict == "differs"
 
 
@@ -268,7 +268,7 @@ def test_figures_stand_beside_the_kernels_as_they_were_too() -> None:
         json.dumps(row.to_dict(), allow_nan=False)
         assert row.verdict in VERDICTS
     judged = [row for row in rows if row.published is not None]
-    # As many runs as in Figures 6 to 12 together; each finding says beside which kernel.
+    # As many runs as in Figures 6 to 12 together; each finding names its kernel.
     assert (len(rows) - len(judged), len(judged)) == (12 + 7 + 4 + 4 + 6 + 6 + 9, 21)
     guest = [row for row in judged if row.quantity.startswith(_kernels.GUEST)]
     assert len(guest) == 3 and all(row.quantity.startswith(_kernels.HOST) for row in judged if row not in guest)

@@ -1,4 +1,4 @@
-"""The study of shriver99: the tables for real, verdicts by hand on made-up figures, the grid, the charts."""
+"""The study of shriver99: the tables for real, verdicts by hand on invented figures, the grid, the charts."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ TABLES = ["table3", "table4", "table5"]
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    """The rows of Tables 3 to 5, simulated, and of what is said of them."""
+    """The rows of Tables 3 to 5, simulated, and the findings on them."""
     return STUDY.run([*TABLES, "summary", "proposals", "errors"], quiet)
 
 

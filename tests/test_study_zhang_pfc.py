@@ -65,7 +65,7 @@ def program(requests: int) -> tuple[bytes, bytes]:
 
 @pytest.fixture
 def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the three traces, generated; nothing else is looked at."""
+    """A folder with the three traces, generated; no other folder is searched."""
     folder = tmp_path / "traces"
     (folder / "blocks").mkdir(parents=True)
     (folder / "programs").mkdir()
@@ -231,7 +231,7 @@ BASE = Outcome(
 def runs(
     times: dict[str, float], *, algorithm: str = "RA", pfc: Outcome = BASE, none: Outcome = BASE, name: str = "OLTP"
 ) -> _matrix.Runs:
-    """Return runs with these response times in ms; the counters are `none`'s but for PFC."""
+    """Return runs with these response times in ms; except for PFC, the counters are those of `none`."""
     cells: dict[str, Cell[Outcome]] = {}
     for coordinator in _matrix.COORDINATORS:
         outcome = pfc if coordinator == "PFC" else none
@@ -266,7 +266,7 @@ def test_small_and_saturated_cells_are_flagged() -> None:
     ],
 )
 def test_causes_by_hand(bypass: float, readmore: float, change: dict[str, int], expected: str) -> None:
-    # The counters change in the run that the cause is read from, and in no other.
+    # The counters change only in the run that the cause is read from.
     changed = {"bypass": "bypass only", "readmore": "readmore only"}.get(expected.split(":")[0], "PFC")
     case = runs({"PFC": 11.0, "bypass only": bypass, "readmore only": readmore})
     case = dataclasses.replace(case, cells=case.cells | {changed: Cell(dataclasses.replace(case[changed], **change))})
@@ -443,7 +443,7 @@ def test_cells_are_kept_by_what_they_hold(tmp_path: Path) -> None:
     assert Store(tmp_path / "cells", "test 2").path(scenario) != path
     copy.write_bytes(spc(21))
     assert Store(tmp_path / "cells", "test 1").path(moved) != path
-    # A kept cell is taken, a spoilt one is computed anew.
+    # A stored cell is used, a damaged one is computed anew.
     path.write_text(json.dumps(dataclasses.asdict(dataclasses.replace(first, disk_requests=-1))))
     for content, expected in ((None, -1), ("{", first.disk_requests), ('{"a": 1}', first.disk_requests)):
         if content is not None:
@@ -468,7 +468,7 @@ def test_the_variables_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_folders_are_passed_down(traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a study is given counts, whatever the environment says: it is read by the command alone."""
+    """The values given to a study count, whatever the environment says: only the command reads it."""
     monkeypatch.undo()
     monkeypatch.setenv(TRACES_VARIABLE, str(tmp_path / "elsewhere"))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "other"))
@@ -524,7 +524,7 @@ def test_the_command_writes_json_and_a_page(traces: Path, tmp_path: Path) -> Non
 
 
 def test_ctrl_c_keeps_what_is_done(traces: Path, tmp_path: Path) -> None:
-    """It ends at once and quietly; the next run takes up what was kept, and comes to the same rows."""
+    """It ends at once and quietly; the next run reuses what was stored, and gives the same rows."""
     # Enough requests that the matrix takes some seconds.
     (traces / "Financial1.spc").write_bytes(spc(3000))
     cells = tmp_path / "cells" / "zhang-pfc"
@@ -535,7 +535,7 @@ def test_ctrl_c_keeps_what_is_done(traces: Path, tmp_path: Path) -> None:
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # Whoever runs the tests in the background ignores the signal, and children inherit that.
+        # If the tests run in the background, they ignore the signal, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         try:

@@ -28,7 +28,7 @@ def test_every_tool_has_digests() -> None:
     assert len(tools) > 90
     for line in tools:
         assert re.fullmatch(r"[\w.-]+==[\w.]+( --hash=sha256:[0-9a-f]{64})+", line), line[:60]
-    # Of what is compiled there is a digest for each Python and machine.
+    # Compiled packages have a digest for each Python and machine.
     numpy = next(line for line in tools if line.startswith("numpy=="))
     assert numpy.count("--hash") > 30
 
@@ -82,5 +82,5 @@ def test_the_package_lists_its_crates() -> None:
     named = {(each["name"], each["version"]) for each in components}
     locked = {(package["name"], package["version"]) for package in LOCK}
     assert {"headstart-serve", "rustls", "object_store", "pyo3"} <= {name for name, _ in named}
-    # Of the lock file, not all: no libraries of tests and of other systems.
+    # A part of the lock file: no libraries for tests or other systems.
     assert len(named & locked) > 150

@@ -1,4 +1,4 @@
-"""Sweeps: rows, order, what a kill leaves, clusters, traces by URL."""
+"""Sweeps: rows, order, what a kill leaves behind, clusters, traces by URL."""
 
 import contextlib
 import errno
@@ -50,7 +50,7 @@ workload = {{generator = "loop", blocks = 5000}}
 """
 
 LONGER = LONG.replace("200_000", "500_000")
-"""Long enough that some runs are left when a test comes to what it does in the middle."""
+"""Long enough that some runs remain when a test acts in the middle."""
 
 
 def write(folder: Path, text: str = SMALL, name: str = "grid.toml") -> Path:
@@ -74,7 +74,7 @@ def lines(folder: Path) -> list[int]:
 
 
 def is_free(folder: Path) -> bool:
-    """Whether no process of a sweep is left that could write into its folder: each of them keeps the lock."""
+    """Whether no process of a sweep remains that could write into its folder: each of them holds the lock."""
     with (folder / "lock").open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -192,7 +192,7 @@ def test_a_damaged_line_of_a_part_is_a_run_that_is_repeated(tmp_path: Path) -> N
         damaged[random.randrange(len(written))] ^= 1 << random.randrange(8)
         part.write_bytes(damaged)
         found = Folder(out, grid).finished()
-        # A flipped line's end damages two lines.
+        # A damaged line end damages two lines.
         assert finished - 2 <= len(found) < finished
     done = sweeps.run(grid, out)
     assert done.tally.before in (finished - 1, finished - 2)
@@ -205,7 +205,7 @@ CALLS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "rmdir", "chmod
 
 @pytest.mark.parametrize("for_good", [False, True])
 def test_whichever_system_call_fails_nothing_is_lost(tmp_path: Path, for_good: bool) -> None:
-    """Each call fails in turn, once or from then on; what is left goes on to the same file."""
+    """Each call fails in turn, once or from then on; a later sweep completes to the same file."""
     small = SMALL.replace("64, 128, 256", "64").replace('"linux", ', "")
     grid = sweeps.read(write(tmp_path, small))
     whole = sweeps.run(grid, tmp_path / "whole").path.read_bytes()
@@ -405,7 +405,7 @@ def test_policies_and_profiles_are_looked_for_beside_the_grid(
 
 
 def started(folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    """The command under way, in a session of its own."""
+    """The running command, in its own session."""
     line = [str(COMMAND), "sweep", *words]
     return subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
@@ -434,7 +434,7 @@ def test_a_kill_loses_no_finished_run_and_repeats_none(tmp_path: Path) -> None:
 
 
 def test_two_sweeps_do_not_share_a_folder(tmp_path: Path) -> None:
-    # As long as the other one takes to start, and more.
+    # As long as the other one takes to start, and longer.
     write(tmp_path, LONG.replace("200_000", "20_000_000"))
     with started(tmp_path, "grid.toml", "--out", "out", "--workers", "1") as process:
         wait_until((tmp_path / "out" / "parts").is_dir)
@@ -538,7 +538,7 @@ def test_toml_text_is_read_back() -> None:
         assert grids._toml_value(grids.toml_text(value)) == value
 
 
-# A cluster: a scheduler and its workers, each a process of its own.
+# A cluster: a scheduler and its workers, each in its own process.
 
 
 class Cluster:
@@ -553,7 +553,7 @@ class Cluster:
         self.address = ""
 
     def wait(self) -> None:
-        """Wait until all are there: a sweep gives a scheduler a few seconds to answer, which may still be loading."""
+        """Wait until all are there: a sweep gives a scheduler only a few seconds to answer; it may still be loading."""
         distributed: Any = pytest.importorskip("distributed")
         wait_until(self._knows_address)
         with distributed.Client(self.address, timeout=PATIENCE_S, set_as_default=False) as client:
@@ -636,12 +636,12 @@ def test_a_trace_that_workers_lack_is_said_in_a_line(cluster: Cluster, tmp_path:
         sweeps.run(grid, tmp_path / "out", cluster=cluster.address)
 
 
-# Traces by URL: a real server of S3 on loopback.
+# Traces by URL: a real S3 server on loopback.
 
 
 @pytest.fixture
 def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The requests that a server of S3 has had; a bucket holds two traces."""
+    """The requests that an S3 server has received; a bucket holds two traces."""
     pytest.importorskip("s3fs")
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
     objects = {f"recorded/{trace.name}": trace for trace in (CSCOPE_1, GLIMPSE)}

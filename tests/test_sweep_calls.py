@@ -36,10 +36,10 @@ SCENARIO: dict[str, Any] = {
 OTHER = SCENARIO | {"grid": {"cache.blocks": [2, 4]}}
 PR_SET_PTRACER = 0x59616D61
 SECONDS = 60
-"""Until a process of the test is ended that hangs."""
+"""Time after which a hanging process of the test is ended."""
 PROGRAM = ROOT / "target" / "debug" / "examples" / "fail_calls"
 STEP = 1 if os.environ.get("HEADSTART_EVERY_CALL") else 23
-"""Every so many calls fail, since each costs two sweeps; with the variable set each one, which takes minutes."""
+"""Only every STEP-th call fails, since each costs two sweeps; with the variable set, each one, which takes minutes."""
 
 
 class Tracer:
@@ -77,12 +77,12 @@ def said_by(work: Callable[[], str]) -> str:
 
 
 def attempt(tracer: Tracer, folder: Path, number: int, way: int, work: Callable[[], str]) -> tuple[str, str | None]:
-    """Do the work in a process whose call of that number fails; return the call, and what the work said."""
+    """Do the work in a process in which call `number` fails; return the call, and the outcome of the work."""
     (read, write), (go, start) = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
         signal.alarm(SECONDS)
-        # Also where only parents may trace.
+        # Needed where only parents may trace.
         ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
         status = 1
         try:
@@ -115,7 +115,7 @@ def attempt(tracer: Tracer, folder: Path, number: int, way: int, work: Callable[
 def in_this_process(
     folder: Folder, _lock: int, cases: Iterable[Case], _located: Mapping[str, str], *, tally: Tally, **_: object
 ) -> None:
-    """Do what the workers do (`headstart.sweeps.pool`), whose calls are not traced."""
+    """Does the work of the workers (`headstart.sweeps.pool`), whose calls are not traced."""
     with folder.named():
         part = Part(folder.new_part())
         for case in cases:
@@ -130,7 +130,7 @@ def sweep(out: Path, scenario: Mapping[str, Any] = SCENARIO) -> str:
 
 
 def interrupt(out: Path, scenario: Mapping[str, Any] = SCENARIO) -> None:
-    """Leave what a sweep leaves that is killed in its middle."""
+    """Leave behind what a sweep leaves that is killed in the middle."""
     grid = sweeps.read(scenario)
     folder = Folder(out, grid)
     with folder.locked() as lock:
@@ -138,7 +138,7 @@ def interrupt(out: Path, scenario: Mapping[str, Any] = SCENARIO) -> None:
 
 
 def each_call(tracer: Tracer, out: Path, prepare: Callable[[Path], object]) -> Iterator[tuple[str, str | None]]:
-    """Sweep into a prepared folder until each call has failed in each way; yield the call and what was said."""
+    """Sweep into a prepared folder until each call has failed in each way; yield the call and the outcome."""
     for way in range(tracer.ways):
         for number in itertools.count(1 + way, STEP):
             prepare(out)
@@ -161,7 +161,7 @@ def test_whatever_call_fails_the_next_sweep_ends_it(
     before: Callable[[Path], object], tracer: Tracer, tmp_path: Path
 ) -> None:
     out, results = tmp_path / "out", tmp_path / "out" / "results.parquet"
-    # What is needed is imported before the fork.
+    # Everything needed is imported before the fork.
     sweep(tmp_path / "whole")
     whole = (tmp_path / "whole" / "results.parquet").read_bytes()
     for call, said in each_call(tracer, out, before):

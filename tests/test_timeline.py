@@ -83,7 +83,7 @@ def test_a_timeline_agrees_with_the_result(case: tuple[Any, timelines.Timeline])
     assert len(list(timeline.of("eviction"))) == sum(level["evictions"] for level in result.levels)
     crossed = sum(event["end_ns"] - event["start_ns"] for event in timeline.of("link"))
     assert crossed == sum(level["link_ns"] for level in result.levels)
-    # Which arrivals wait when a request is issued is not in the log.
+    # The log does not tell which arrivals wait when a request is issued.
     if len(result.levels) == 1 and result.scenario["workload"].get("arrival") != "open":
         assert len(list(timeline.uses())) == result.prefetches_used
 
@@ -216,7 +216,7 @@ def test_perfettos_own_format_says_the_same(case: tuple[Any, timelines.Timeline]
     slices: list[Any] = []
     marks: list[Any] = []
     flows: dict[int, list[tuple[int, bool]]] = collections.defaultdict(list)
-    # As the trace processor reads them: by time, those of one instant in the order of the file.
+    # In the order of the trace processor: by time, and those of one instant in file order.
     for packet in sorted(
         (each for each in trace.packet if each.HasField("track_event")), key=lambda each: each.timestamp
     ):

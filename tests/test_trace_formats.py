@@ -24,7 +24,7 @@ def recording() -> bytes:
 
 
 FORMATS = {entry["name"]: entry for entry in headstart.catalog()["formats"]}
-# Two requests of each format, 4096 bytes from 0 and from 8192 bytes; of objects two different ones.
+# Two requests of each format, 4096 bytes from 0 and from 8192 bytes; for objects, two different ones.
 TRACES: dict[str, str | bytes] = {
     "headstart": "time,op,pid,file,offset,size,dur_us\n0,R,1,0,0,4096,35\n0.5,W,1,0,8192,4096,7\n",
     "hints": recording(),
@@ -92,7 +92,7 @@ TRACES: dict[str, str | bytes] = {
 
 
 def test_every_format_has_a_trace() -> None:
-    # Of offsets the user gives the size.
+    # For offsets the user gives the size.
     assert [name for name in FORMATS if name != "offsets"] == list(TRACES)
 
 
@@ -134,7 +134,7 @@ def test_info_of_every_format(run: Run, tmp_path: Path, name: str) -> None:
 
 
 def test_devices_of_a_trace_lie_one_after_another(tmp_path: Path) -> None:
-    # Both units ask for their sectors 0 to 15: blocks 0 and 1 of unit 3, and behind them 2 and 3 of unit 7.
+    # Both units request their sectors 0 to 15: blocks 0 and 1 of unit 3, followed by 2 and 3 of unit 7.
     lines = [f"{unit},{sector},4096,R,0\n" for unit in (7, 3) for sector in (0, 8)]
     (tmp_path / "two.spc").write_text("".join(lines))
     scenario = {

@@ -15,7 +15,7 @@ from tests.conftest import CSCOPE_1, Run
 
 
 def test_info_by_hand(run: Run, tmp_path: Path) -> None:
-    # Blocks of 8 KiB: 0, 1 | 1 | 5; the second request begins in block 1, right behind nothing; one write of three.
+    # Blocks of 8 KiB: 0, 1 | 1 | 5; the second request begins in block 1, but continues no other; one write of three.
     text = "time,op,offset,size\n0,R,0,16384\n0.5,R,8192,8192\n2,W,40960,100\n"
     (tmp_path / "tiny.csv.gz").write_bytes(gzip.compress(text.encode()))
     done = run("trace", "info", "tiny.csv.gz", "--json", "-")

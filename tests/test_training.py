@@ -1,4 +1,4 @@
-"""The example of a training: it runs small, and what it prints fits together."""
+"""The training example: it runs at a small size, and its output is consistent."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ DOC = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 
 
 def table(text: str) -> list[list[str]]:
-    """The cells of a table in Markdown, its rule left out."""
+    """The cells of a Markdown table, without its rule."""
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in (lines[0], *lines[2:])]
 
@@ -27,7 +27,7 @@ def test_deep_prefetching_removes_the_stall_and_shallow_does_not() -> None:
     assert float(store["1"]) > 50 > 1 > float(store["256"]) >= 0
     assert store["enough"] == "256"
     assert 64 < int(store["predicted"]) < 256
-    # 800 samples a second, and the store gives at most 640.
+    # 800 samples a second, of which the store delivers at most 640.
     assert found["ml_folder", "10ms", "object-store"]["predicted"] == "none"
 
 

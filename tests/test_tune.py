@@ -1,4 +1,4 @@
-"""`headstart tune` and its Python side: what it shows, writes and takes back, and what it refuses."""
+"""`headstart tune` and its Python side: what it shows, writes and restores, and what it refuses."""
 
 import contextlib
 import errno
@@ -29,11 +29,11 @@ from tests.test_bad_input import one_line
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 BLOCK = 65_536
 CAPACITY = 36_400_000_000
-"""Of the drive whose profile is used; the images have holes and nothing else."""
+"""The capacity of the drive whose profile is used; the images are entirely holes."""
 
 
 def why_not() -> str | None:
-    """Why no loop device can be had here, if so."""
+    """Why no loop device is available here, if none is."""
     if os.geteuid() != 0:
         return "not root"
     if shutil.which("losetup") is None:
@@ -45,7 +45,7 @@ def why_not() -> str | None:
 
 
 def nobody_may() -> bool:
-    """Whether one without rights can run the command, which may lie where nobody else may read."""
+    """Whether an unprivileged user can run the command, which may lie where others may not read."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return False
     words = [*AS_NOBODY, str(COMMAND), "--version"]
@@ -58,7 +58,7 @@ loops = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED, tests of real d
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Callable[..., dict[str, str]]:
-    """A machine that is a folder, with a disk whose number is that of the file system of the folder itself."""
+    """A machine in a folder, with a disk whose number is that of the file system of the folder itself."""
     device = tmp_path.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     block = tmp_path / "sys" / "block" / "sdz"
@@ -109,7 +109,7 @@ def test_a_path_is_tuned_by_the_disk_below_it(machine: Callable[..., dict[str, s
 def test_advice_compares_with_what_the_machine_has(
     machine: Callable[..., dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`advise --on`: the read-ahead of the disk below a path is run, and its depth is not to be set again."""
+    """`advise --on`: the read-ahead of the disk below a path is run, and its depth need not be set again."""
     fields = machine()
     monkeypatch.setattr(tuning, "show", lambda device: ask("dry-run", {**fields, "device": str(device)}))
     (backing,) = (tmp_path / "sys/class/bdi").iterdir()
@@ -158,7 +158,7 @@ def test_a_shipped_flash_profile_is_as_good_as_a_measured_one(
     assert proposed.kb << 10 == proposed.saturating_bytes
 
     assert proposed.bytes_per_second is not None and proposed.profile_bytes is not None
-    # A power of two of pages, and what it transfers in a second fits what the data sheet says of one stream.
+    # A power of two of pages, and its transfers in a second match what the data sheet says of one stream.
     assert proposed.saturating_bytes in [4096 << step for step in range(13)]
     assert 1e8 < proposed.bytes_per_second < 2e10
 
@@ -171,7 +171,7 @@ def test_the_bus_of_the_host_that_measured_a_drive_is_named(machine: Callable[..
         assert bool([note for note in model.competitive(name).notes if "bus of the host" in note]) == held
     (note,) = model.competitive("seagate-cheetah-9lp").notes
     factor = re.search(r"up to ([\d.]+) times as fast", note)
-    # 254 sectors in a turn of 5.97 ms, less what the skews take, against one in 0.105 ms.
+    # 254 sectors in a turn of 5.97 ms, less the time of the skews, against one in 0.105 ms.
     assert factor is not None and 3.0 < float(factor[1]) < 254 * 0.105 / 5.973
 
 
@@ -235,7 +235,7 @@ def test_mistakes_are_named(run: Run, tmp_path: Path, words: tuple[str, ...], pr
 
 
 def test_a_look_at_the_real_machine_needs_no_rights(run: Run, tmp_path: Path) -> None:
-    """Whatever is below the root folder, where that is a device with a read-ahead."""
+    """Whichever device is below the root folder, if it is one with a read-ahead."""
     device = Path("/").stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     if not Path("/sys/dev/block", number).exists():
@@ -249,15 +249,15 @@ def test_a_look_at_the_real_machine_needs_no_rights(run: Run, tmp_path: Path) ->
 
 
 class Loop:
-    """A loop device over a file of ours, which is only read: the last that is free, for others take the first.
+    """A loop device over a file of ours, which is only read: the last free one, since others take the first.
 
-    The file lies in memory if it can: on a disk, attaching and detaching set the read-ahead too.
+    The file lies in memory if possible: on a disk, attaching and detaching also set the read-ahead.
     """
 
     def __init__(self, image: Path | None = None) -> None:
         memory = Path("/dev/shm")
         self.folder = Path(tempfile.mkdtemp(prefix="headstart-tune-", dir=memory if memory.is_dir() else None))
-        # Open to everybody, which the tests' own folders are not.
+        # Open to all users, unlike the tests' own folders.
         self.folder.chmod(0o755)
         self.state = self.folder / "tune.json"
         self.image = image or self.folder / "disk.img"
@@ -284,7 +284,7 @@ class Loop:
 
     def close(self) -> None:
         subprocess.run(["losetup", "--detach", self.path], capture_output=True, check=False)
-        # It survives that.
+        # The read-ahead survives that.
         with contextlib.suppress(OSError):
             self.file.write_text(self.found)
         shutil.rmtree(self.folder)
@@ -312,7 +312,7 @@ def reported(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 @loops
 def test_a_device_that_cannot_be_set_is_detached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nine loop devices were left attached where sysfs was read-only."""
+    """Nine loop devices were once left attached where sysfs was read-only."""
     image, write = machines.sparse(tmp_path / "image", CAPACITY), Path.write_text
 
     def refused(path: Path, *words: Any, **more: Any) -> int:
@@ -411,7 +411,7 @@ def test_python_refuses_as_the_command_does(machine: Callable[..., dict[str, str
 
 
 def give(pipe: Path, text: str, reader: subprocess.Popen[bytes]) -> None:
-    """Write into a pipe once another program reads it, who must not have ended before."""
+    """Write into a pipe once another program reads it, which must not have ended before."""
 
     def written() -> bool:
         assert reader.poll() is None
@@ -430,7 +430,7 @@ def give(pipe: Path, text: str, reader: subprocess.Popen[bytes]) -> None:
 def test_one_that_is_killed_before_it_writes_the_number_loses_nothing(
     machine: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
-    """The number is a pipe: who writes it waits for a reader, with the state file written."""
+    """The value is a pipe: a writer waits for a reader, with the state file written."""
     (file,) = tmp_path.glob("sys/class/bdi/*/read_ahead_kb")
     file.unlink()
     os.mkfifo(file)

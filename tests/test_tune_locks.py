@@ -1,4 +1,4 @@
-"""What a local user can do to `headstart tune`, which runs as root: nothing. And what it leaves for others to read."""
+"""What a local user can do to `headstart tune`, which runs as root: nothing. And which files others may read."""
 
 import fcntl
 import json
@@ -27,7 +27,7 @@ pytestmark = [loops]
 
 @contextmanager
 def locked_by_nobody(*places: Path) -> Iterator[None]:
-    """Any local user's locks on whatever of this may be opened."""
+    """Locks by an unprivileged user on all of `places` that may be opened."""
     held = ("sh", "-c", "echo; cat")
     with_each: list[Sequence[str]] = [(*AS_NOBODY, "flock", "-n", str(place), *held) for place in places]
     processes = [
@@ -78,11 +78,11 @@ def test_a_local_user_s_locks_do_not_end_a_watch(loop: Loop) -> None:
 
 @watches
 def test_a_watch_tries_again_when_another_process_keeps_the_state(loop: Loop) -> None:
-    """Root's own lock, longer than any command waits for its turn."""
+    """Root's own lock, held for longer than any command waits."""
     with watched(loop) as process:
         with (RUN / "state.lock").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Long enough for a look that would like to write.
+            # Long enough for a look that needs to write.
             read_in_turn(loop.path, (0, 1 << 28), iter([False] * 150 + [True]).__next__)
             assert (process.poll(), loop.kb()) == (None, 384)
         read_in_turn(loop.path, (0, 1 << 28), lambda: loop.kb() < 200 or process.poll() is not None)
@@ -150,7 +150,7 @@ def test_a_restore_sweeps_the_traces_of_a_watch_that_was_killed(loop: Loop) -> N
 @pytest.mark.parametrize(("one", "other"), [("json", "state"), ("openmetrics", "state"), ("json", "openmetrics")])
 @pytest.mark.parametrize("how", ["path", "link", "hard link"])
 def test_results_do_not_go_where_the_state_is(loop: Loop, one: str, other: str, how: str) -> None:
-    """`--json` on the state file destroyed what was found."""
+    """`--json` on the state file once destroyed the stored values."""
     target = loop.folder / "target"
     target.write_text('{"schema":1,"entries":[]}')
     second = {

@@ -1,4 +1,4 @@
-"""`headstart tune --watch` on loop devices of this machine: what it follows, what ends it, what is left behind."""
+"""`headstart tune --watch` on loop devices of this machine: what it follows, what ends it, what it leaves behind."""
 
 import json
 import os
@@ -41,7 +41,7 @@ TRACES = [
     'test -d /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"',
     "sh",
 ]
-"""A tracefs of one's own, whether the machine has one or not: what is in it is the same."""
+"""A private tracefs, whether or not the machine has one mounted: the content is the same."""
 NO_TRACES = ["unshare", "--mount", "sh", "-c", 'umount --all --types tracefs; exec "$@"', "sh"]
 
 
@@ -59,14 +59,14 @@ def why_not() -> str | None:
 
 
 RATE = "the rate of this profile is that of the bus of the host on which the drive was measured"
-"""How the note on the drive of these tests begins."""
+"""The start of the note on the drive of these tests."""
 REASON = why_not()
 watches = pytest.mark.skipif(REASON is not None, reason=f"SKIPPED, tests of watches: {REASON}")
 pytestmark = [loops, watches]
 
 
 def instances(pid: int) -> list[str]:
-    """Those of a process; others may have some, too."""
+    """The instances of a process; others may have some, too."""
     words = [*TRACES, "ls", str(INSTANCES)]
     names = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
     return [name for name in names if name.startswith(f"headstart-{pid}-")]
@@ -74,7 +74,7 @@ def instances(pid: int) -> list[str]:
 
 @contextmanager
 def watched(loop: Loop, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """The command once it has written its first number; it has ended when this is left."""
+    """The command once it has written its first value; ended when the block is left."""
     line = [*TRACES, str(COMMAND), "tune", loop.path, *PROFILE, "--watch", "--state", str(loop.state), *words]
     with running(line) as process:
         assert process.stderr is not None
@@ -101,14 +101,14 @@ def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def counted(metrics: Path, name: str) -> int:
-    """A counter's value in a file of metrics; 0 before there is one."""
+    """The value of a counter in a file of metrics; 0 if the file does not exist yet."""
     text = metrics.read_text(encoding="utf-8") if metrics.exists() else ""
     found = re.search(rf"^{name}\{{.*\}} (\d+)$", text, re.MULTILINE)
     return int(found[1]) if found else 0
 
 
 def read_in_turn(device: str, places: tuple[int, ...], until: Callable[[], object]) -> None:
-    """Read at these places of a device in turn, further in each time."""
+    """Read at these places of a device in turn, advancing in each."""
     descriptor = os.open(device, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
@@ -149,7 +149,7 @@ def test_it_follows_the_arm(loop: Loop, tmp_path: Path) -> None:
 
 @machines.mounts
 def test_on_an_emulated_disk(tmp_path: Path) -> None:
-    """Where reads take their time, a third of the disk apart: the mean seek, and so the drive's own depth."""
+    """If reads take realistic time, a third of the disk apart: the mean seek, and therefore the drive's own depth."""
     image = machines.sparse(tmp_path / "image", CAPACITY)
     with machines.emulated(image, "ibm-36gb-10k") as (_, mount):
         loop = Loop(mount / "disk.img")
@@ -158,7 +158,7 @@ def test_on_an_emulated_disk(tmp_path: Path) -> None:
             with watched(loop, "--json", "-", "--openmetrics", str(metrics)) as process:
                 turns = iter(range(60))
                 read_in_turn(loop.path, (0, 12 << 30), lambda: next(turns, None) is None)
-                # What comes after its last look it does not see.
+                # It does not see reads after its last look.
                 wait_until(lambda: counted(metrics, "headstart_tune_switches_total") >= 60)
                 process.terminate()
                 status = ended(process)
@@ -198,7 +198,7 @@ def test_what_a_kill_leaves_the_next_puts_right(loop: Loop) -> None:
         assert [note for note in shown["notes"] if not note.startswith(RATE)] == [
             f"{killed}the number there is its own; the next --apply, --watch or --restore writes 128 first"
         ]
-        # Whatever traces here meanwhile removes what is left; otherwise it is there still.
+        # Any tracing on this machine meanwhile removes what is left; otherwise it still exists.
         assert loop.kb() == 384 and len(instances(process.pid)) in (INSTANCES_OF_ONE, 0)
         done = reported(tune(loop, *action, "--json", "-", before=TRACES))
         others = [note for note in done["notes"] if not note.startswith(RATE)]
@@ -207,7 +207,7 @@ def test_what_a_kill_leaves_the_next_puts_right(loop: Loop) -> None:
         assert tune(loop, "--restore").returncode == 0
         assert loop.kb() == 128
         killed_ones.append(process.pid)
-    # They go with the next watch, which came last.
+    # They are removed by the next watch, which came last.
     assert [name for pid in killed_ones for name in instances(pid)] == []
 
 
@@ -253,7 +253,7 @@ def test_what_cannot_be_watched_is_refused(loop: Loop) -> None:
 
 
 def test_python_says_when_it_ends(loop: Loop) -> None:
-    """In a process of its own, for its traces; there an exception gives the number back."""
+    """In a separate process, for its traces; there an exception restores the value."""
     program = """
 import sys
 from headstart import tuning

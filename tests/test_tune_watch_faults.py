@@ -24,7 +24,7 @@ SLOT = 240 * MB
 SLOTS = 120
 STREAM = 48 * MB
 MISSES = 20
-"""Faults of each file that is opened: after 100 misses the kernel reads around no more."""
+"""Faults of each file that is opened: after 100 misses the kernel stops reading around."""
 
 
 def why_not() -> str | None:
@@ -47,7 +47,7 @@ pytestmark = [
 
 @contextmanager
 def mounted(source: str, folder: Path, options: str) -> Iterator[Path]:
-    """A file system of a device or an image; it has been unmounted when this is left."""
+    """A file system of a device or an image; unmounted when the block is left."""
     folder.mkdir(exist_ok=True)
     subprocess.run(["mount", "-o", options, source, str(folder)], check=True)
     try:
@@ -62,12 +62,13 @@ def prepared(image: Path) -> None:
     subprocess.run(["mkfs.ext4", "-q", "-F", "-E", options, "-J", "size=4", str(image)], check=True)
     with mounted(str(image), image.parent / "prepared", "loop") as folder:
         with (folder / "faults").open("wb") as file:
-            # Over most of the disk, but only a MiB of each slot is written: what is not is not read.
+            # Over most of the disk, but only a MiB of each slot is written: the rest needs no reads.
             os.posix_fallocate(file.fileno(), 0, SLOTS * SLOT)
             for slot in range(SLOTS):
                 os.pwrite(file.fileno(), bytes(MB), slot * SLOT + (SLOT - MB) // 2)
         (folder / "stream").write_bytes(bytes(STREAM))
-    # A test beside this one may have copied all mounts into its own namespace: all is written when that one has ended.
+    # A concurrent test may have copied all mounts into its own namespace: everything is written once that test has
+    # ended.
     describe = ["dumpe2fs", "-h", str(image)]
     machines.wait_until(lambda: b"needs_recovery" not in subprocess.check_output(describe, stderr=subprocess.DEVNULL))
 
@@ -79,7 +80,7 @@ def drop_cache(path: Path) -> None:
 
 
 def service_s(drive: Path) -> float:
-    """How long the emulated drive has served requests so far, when it rests: the machine's own delays are not in it."""
+    """Return the service time of all requests of the emulated drive once it is idle, without the machine's delays."""
 
     def rests() -> bool:
         found.update(json.loads((drive / "stats").read_text(encoding="utf-8")))
@@ -91,7 +92,7 @@ def service_s(drive: Path) -> float:
 
 
 def fault(path: Path, slots: list[int], drive: Path) -> float:
-    """Touch a page of each of these slots of a mapped file that is opened now; return the drive's seconds for one."""
+    """Touch a page in each of these slots of a freshly opened mapped file; return the drive's seconds per touch."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         before = service_s(drive)
         for slot in slots:
@@ -100,7 +101,7 @@ def fault(path: Path, slots: list[int], drive: Path) -> float:
 
 
 def stream(path: Path, drive: Path) -> float:
-    """Read a file that is opened now; return the drive's seconds."""
+    """Read a freshly opened file; return the drive's seconds."""
     drop_cache(path)
     before = service_s(drive)
     with path.open("rb", buffering=0) as file:
@@ -110,7 +111,7 @@ def stream(path: Path, drive: Path) -> float:
 
 
 def test_random_faults_are_faster_and_streams_keep_their_depth() -> None:
-    """Random faults under a watch take the drive less than at the competitive depth, which a stream has back later."""
+    """Under a watch, random faults cost the drive less than at the competitive depth, which a stream later gets."""
     folder = Path(f"/dev/shm/headstart-faults-{os.getpid()}")
     folder.mkdir()
     image = machines.sparse(folder / "image", IMAGE)

@@ -1,7 +1,7 @@
-"""The units of systemd in examples/: what they may do, and that the command works with no more than that.
+"""The systemd units in examples/: their permissions, and that the command works with no more than these.
 
-There is rarely a systemd where tests run: the restrictions are laid on by hand, those that a process can have without
-it. Not tried that way: PrivateTmp, RemoveIPC, KeyringMode, DevicePolicy and IPAddressDeny, of which it uses nothing.
+Test machines rarely have systemd: the restrictions are applied by hand, as far as a process can have them without it.
+Not covered: PrivateTmp, RemoveIPC, KeyringMode, DevicePolicy and IPAddressDeny, none of which the command uses.
 """
 
 import json
@@ -53,7 +53,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.prctl(65, 1, 0, 0, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
-"""PR_SET_MDWE of Linux 6.3, as MemoryDenyWriteExecute; older kernels know it not, and go on."""
+"""PR_SET_MDWE of Linux 6.3, like MemoryDenyWriteExecute; older kernels do not know it, and go on."""
 
 
 def settings(unit: Path) -> dict[str, str]:
@@ -82,7 +82,7 @@ def test_what_they_keep_is_for_root_alone(unit: Path) -> None:
     kept = settings(unit)
     assert (kept["StateDirectoryMode"], kept["RuntimeDirectoryMode"], kept["UMask"]) == ("0700", "0700", "0077")
     assert kept["RuntimeDirectoryPreserve"] == "yes"
-    # What the sandbox above gives is what the units give.
+    # The sandbox above gives the same permissions as the units.
     assert kept["CapabilityBoundingSet"] == "CAP_DAC_READ_SEARCH"
     assert kept["ReadWritePaths"].split() in (
         ["/sys/devices/virtual/bdi"],
@@ -104,7 +104,7 @@ def test_the_command_works_under_their_restrictions(loop: Loop) -> None:
     assert watched.returncode == 0, watched.stderr
     status = json.loads(watched.stdout)
     assert (status["highest_kb"], status["ended"], loop.kb()) == (384, "time", 128)
-    # That it is a sandbox: nothing else can be written.
+    # Check the sandbox: nothing else can be written.
     refused = sandboxed(loop, *profile, "--json", str(Path.home() / "report.json"))
     assert refused.returncode == 2, refused
 
@@ -113,7 +113,7 @@ def test_the_command_works_under_their_restrictions(loop: Loop) -> None:
 @watches
 @has_setpriv
 def test_it_works_from_a_home_that_is_closed_to_others(loop: Loop, tmp_path: Path) -> None:
-    """As a virtual environment under a user's home directory: the folder belongs to the user, and is 0700."""
+    """As for a virtual environment under a user's home directory: the folder belongs to the user, with mode 0700."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     (home / "drive.toml").write_text(next(ROOT.glob("crates/**/ibm-36gb-10k.toml")).read_text(encoding="utf-8"))
@@ -139,13 +139,14 @@ def test_the_system_calls_are_those_that_they_allow(loop: Loop, tmp_path: Path) 
     for words in (("--profile", "ibm-36gb-10k", "--apply"), ("--restore",)):
         subprocess.run([*line, *words], capture_output=True, check=True, cwd=tmp_path)
         found = set(re.findall(r"^\d+ +(\w+)\(", traced.read_text(), flags=re.MULTILINE))
-        # systemd allows it to start the command; what follows is after that. Where no tracefs is mounted, it tries to
-        # have one of its own, and does without where that is refused, as the units do (EPERM).
+        # systemd allows it to start the command; the calls after that count. If no tracefs is mounted, it tries to
+        # mount one of
+        # its own, and does without if that is refused, as the units do (EPERM).
         assert found - allowed - {"execve", "fsopen", "fsconfig", "fsmount"} == set()
 
 
 def calls(group: str) -> set[str]:
-    """The system calls of a group, those of the groups in it included."""
+    """The system calls of a group, including those of nested groups."""
     words = ["systemd-analyze", "syscall-filter", "--no-pager", group]
     text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     names = {line.strip() for line in text.splitlines()[1:] if line.strip() and not line.strip().startswith("#")}

@@ -1,4 +1,4 @@
-"""The wheel as its users get it: in a fresh environment, without Rust on PATH, each example of --help runs.
+"""The wheel as users get it: in a fresh environment, without Rust on PATH, each example of --help runs.
 
 `make wheel-test` builds the wheel first. Without a wheel of the present sources in dist/ these tests are skipped.
 """
@@ -23,7 +23,7 @@ PYTHONS = ("3.11", "3.13")
 NEEDS_A_MACHINE = ("tune", "profile", "emulate", "run", "record", "serve", "play", "hints", "forecast")
 """Commands whose examples read or change a disk of this machine, or need a server."""
 DISKSIM = "cheetah9LP"
-"""DiskSim's files are its authors': they do not ship."""
+"""DiskSim's files belong to their authors, and do not ship."""
 
 
 def newest_wheel() -> Path:
@@ -40,11 +40,11 @@ def newest_wheel() -> Path:
 
 
 def python(version: str) -> str:
-    """An interpreter of this version that starts."""
+    """An interpreter of this version that works."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python"))]
     for path in map(str, filter(None, found)):
-        # A shim of pyenv is there for versions that are not chosen, too, and fails.
+        # pyenv also has shims for versions that are not selected, which fail.
         if subprocess.run([path, "-c", "import venv, ensurepip"], capture_output=True, check=False).returncode == 0:
             return path
     pytest.skip(f"no Python {version} with venv here")
@@ -62,7 +62,7 @@ def _names(folder: str) -> list[str]:
 
 @pytest.fixture(scope="module", params=PYTHONS)
 def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment with the wheel in it, and nothing else but what it needs."""
+    """A fresh environment with the wheel and its dependencies only."""
     wheel, interpreter = newest_wheel(), python(request.param)
     home = tmp_path_factory.mktemp(f"python-{request.param}")
     environment = {**os.environ, "PATH": without_rust(), "PYTHONPATH": ""}
@@ -93,7 +93,7 @@ def test_each_example_of_the_help_runs(installed: Path) -> None:
         needs_a_machine = line.split()[1] in NEEDS_A_MACHINE or line.split()[1:3] == ["trace", "record"]
         if not needs_a_machine and DISKSIM not in line:
             done = run(line)
-            # An extra, or the laboratory.
+            # It needs an extra, or the laboratory.
             needs_extra = "pip install" in done.stderr
             assert done.returncode == (2 if needs_extra else 0), (line, done.stderr)
 
@@ -114,7 +114,7 @@ def test_the_package_is_whole(installed: Path) -> None:
 
 
 def test_the_source_distribution_has_what_the_checkout_has() -> None:
-    """If there is one: docs, examples and tests, and no link that leads out of it."""
+    """If it exists, it has docs, examples and tests, and no link that leads out of it."""
     archives = sorted((ROOT / "dist").glob("headstart-*.tar.gz"), key=lambda path: path.stat().st_mtime)
     if not archives:
         pytest.skip("no source distribution in dist/: make sdist builds one")

@@ -1,9 +1,9 @@
-"""The command in a process of its own, without waiting for Python to start and to load the package.
+"""The command in a separate process, without waiting for Python to start and to load the package.
 
-Most tests run the command once and look at what it prints. Half of their time would go to starting Python. A process
-that has loaded the modules of all commands, and has done nothing with them, waits here and forks for each command:
-its arguments, folder, environment and output are as `subprocess.run` gives them. Tests that are about starting,
-signals or installed commands start the program itself.
+Most tests run the command once and check its output. Half of their time would go to starting Python. A process that
+has loaded the modules of all commands, and has done nothing with them, waits here and forks for each command, with its
+arguments, folder, environment and output as with `subprocess.run`. Tests of start-up, signals or installed commands
+start the program itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 LENGTH = struct.Struct("!I")
-"""Before each message: its bytes."""
+"""The length in bytes that precedes each message."""
 
 
 class Warm:
@@ -58,14 +58,14 @@ class Warm:
             self._to.sendall(message)
 
     def end(self) -> None:
-        """Let the process end, which it does when nobody can ask it any more."""
+        """Let the process end: it ends when no process can send it requests any more."""
         if self._to is not None and self._process is not None:
             self._to.close()
             self._process.wait()
 
 
 def _read_all(pipes: list[int]) -> list[bytes]:
-    """What comes out of each, until the last is closed at its other end."""
+    """Return the output of each pipe, until the last one is closed at its other end."""
     came = {pipe: bytearray() for pipe in pipes}
     with selectors.DefaultSelector() as selector:
         for pipe in pipes:
@@ -95,7 +95,7 @@ def _whole(asked: socket.socket, length: int) -> bytes:
 
 
 def _next_command(asked: socket.socket) -> dict[str, Any] | None:
-    """Fork for each message; return it in the process that is to be the command, and `None` at the end."""
+    """Fork for each message; return it in the process that becomes the command, and `None` at the end."""
     while True:
         head, descriptors, _, _ = socket.recv_fds(asked, LENGTH.size, 3)
         if not head:
@@ -108,7 +108,9 @@ def _next_command(asked: socket.socket) -> dict[str, Any] | None:
                 os.close(each)
             os.waitpid(waits, 0)
             continue
-        # Nobody waits for what forks the command and waits for it: so many commands may run at a time.
+        # The intermediate process, which forks the command and waits for it, is not waited for, so that many commands
+        # may run at
+        # a time.
         if os.fork():
             os._exit(0)
         command = os.fork()
