@@ -104,8 +104,8 @@ fn equal_by_a_virtual_clock_over_levels() {
                     .unwrap_or_else(|error| panic!("{error} in {text}"));
                 let (sim, live) = (json(&simulated(&scenario)), json(&live_stepped(&scenario)));
                 assert!(sim["levels"].as_array().is_some_and(|levels| levels.len() == 2), "{text}");
-                // If actions evict, and the level below takes in what they evict, it needs no disk for it: when within
-                // the instant that completes is up to the host, and two of these programs differ.
+                // If actions evict, and the level below stores what they evict, it needs no disk for it: the host
+                // decides when within the instant that completes, and two of these programs differ.
                 let ends_at_once = coordinator.contains("demote") && first == PREFETCHING && pattern == "lrp";
                 assert_eq!(sim["references"], live["references"], "{text}");
                 if sim != live && !ends_at_once {

@@ -1,11 +1,11 @@
-//! What a measurement says of its own errors: on all shipped drives the truth is nearly always as near as it says.
+//! The errors that a measurement reports: on all shipped drives the true value is nearly always within them.
 
 use headstart_device::{build_scheduler, Drive, MODELS};
 use headstart_profile::{measure, ArmFound, Profile, Settings, SimulatedProbe};
 use headstart_types::{DriveFacts, Nanos};
 use toml::Table;
 
-/// Every shipped drive with an arm: its name, and what there is to know of it.
+/// Every shipped drive with an arm: its name and facts.
 fn drives() -> Vec<(&'static str, DriveFacts)> {
     let facts = |model: &headstart_device::Model| model.build(Table::new()).ok()?.drive_facts();
     MODELS.iter().filter_map(|model| Some((model.name, facts(model)?))).collect()
@@ -53,7 +53,7 @@ fn the_truth_is_within_the_error() {
                         "{name}, {seconds} s, seed {seed}: {figure} off by {off:.0}, said {error:.0}, of {truth:.0}"
                     );
                 }
-                // What is beyond is not far beyond.
+                // Values outside the error are not far outside.
                 assert!(off <= 3.0 * error, "{name}, {seconds} s, seed {seed}: {figure} {off} of {error}");
             }
         }
@@ -74,7 +74,7 @@ fn less_time_says_larger_errors() {
         let [short, long] = [20, 90].map(|seconds| measured(name, seconds, 1).0.mean_seek_error_ns);
         assert!(short as f64 > 1.3 * long as f64, "{name}: {short} and {long}");
     }
-    // A large drive in no time: it asks for more.
+    // A large drive and little time: the measurement requests more.
     let (arm, found) = measured("seagate-exos-x20", 5, 1);
     assert!(arm.competitive_depth_error_bytes * 8 > arm.competitive_depth_bytes, "{arm:?}");
     let asks = found.findings.notes.iter().any(|note| note.contains("may be off by") && note.contains("more --time"));

@@ -1,5 +1,5 @@
-//! The model that a measurement fits: the numbers of known devices come out within the errors it states, its profile is a device that
-//! behaves like the one measured, and where no model fits, it says so.
+//! The model fitted to a measurement: the parameters of known devices are recovered within the stated errors, the
+//! profile is a device that behaves like the measured one, and if no model fits, it says so.
 
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ fn model(profile: &Profile) -> &ModelFound {
     profile.findings.model.as_ref().expect("every device has a model")
 }
 
-/// The number that a key of a model has: nanoseconds, bytes or a count.
+/// The number of a model's key: nanoseconds, bytes or a count.
 fn number(table: &Table, key: &str) -> f64 {
     match &table[key] {
         Value::Integer(number) => *number as f64,
@@ -100,7 +100,7 @@ impl Within {
         self.all += 1;
         self.within += u32::from(off <= error);
         println!("{what}: {found:.1} +- {error:.1}, truth {truth:.1}{}", if off > error { " BEYOND" } else { "" });
-        // What is beyond is not far beyond.
+        // Values outside the error are not far outside.
         assert!(off <= 3.0 * error, "{what}: {found} +- {error}, truth {truth}");
     }
 
@@ -150,7 +150,7 @@ fn networks_are_recovered_within_the_stated_error() {
             assert!(model.check.mean_error < most && model.check.demerit < demerit, "{:#?}", model.check);
         }
     }
-    // Few connections with a long tail of latencies are told apart badly; mostly it is better.
+    // Few connections with a long tail of latencies are hard to distinguish; mostly the result is better.
     connection_errors.sort_by(f64::total_cmp);
     assert!(connection_errors[connection_errors.len() / 2] < 0.35, "{connection_errors:?}");
     assert!(counts.all >= 50, "{}", counts.all);
@@ -164,7 +164,8 @@ const FLASH: [(&str, &str); 3] = [
     ("nvme", "channels = 16\nread_time = \"80us\"\nread_overhead = \"10us\"\nlink_bytes_per_second = 3_000_000_000"),
 ];
 
-/// What a drive takes for a read of 4 KiB alone beside the link, in nanoseconds; and how many such reads it does in a second at most.
+/// The time of a drive for a single read of 4 KiB without the link, in nanoseconds; and the maximum number of such
+/// reads in a second.
 fn of_reads(of: impl Fn(&str) -> f64) -> (f64, f64) {
     let time = of("read_time") + of("read_overhead") + of("link_command");
     let on_link = of("link_command") + 4096e9 / of("link_bytes_per_second");
@@ -187,7 +188,7 @@ fn flash_is_recovered_within_the_stated_error() {
                     counts.count(&what, parameter.value, error, number(&truth, parameter.name));
                 }
             }
-            // How a read is divided shows little in reads; what it takes and how many there are does.
+            // The division of a read is hardly visible in reads; its time and the number of reads are.
             let value =
                 |key: &str| model.parameters.iter().find(|each| each.name == key).map_or(0.0, |each| each.value);
             let (time, most) = of_reads(value);
@@ -217,7 +218,7 @@ fn every_shipped_device_has_a_model_that_says_how_far_it_is_off() {
         }
         let of_arm = device(row.name, keys).drive_facts().is_some();
         assert_eq!(model.name == "mechanical", of_arm, "{}", row.name);
-        // What a drive reads ahead and keeps in its buffer is not fitted, which shows in reads nearby and in order.
+        // A drive's read-ahead and buffer are not fitted, which affects nearby and sequential reads.
         let anywhere: Vec<&HeldOut> = check.held_out.iter().filter(|held| held.places == Places::Anywhere).collect();
         for held in anywhere.iter().filter(|held| held.depth == 1) {
             let chance = 1.5 * held.chance_ns.unwrap_or_default() / held.measured_ns;
@@ -225,7 +226,7 @@ fn every_shipped_device_has_a_model_that_says_how_far_it_is_off() {
         }
         let mean_error = anywhere.iter().map(|held| held.off().abs()).sum::<f64>() / anywhere.len() as f64;
         assert!(of_arm || mean_error < 0.15, "{}: {check:#?}", row.name);
-        // The file is a device, and has what was said of the model.
+        // The file is a device, with the reported model.
         let folder = Folder::new(row.name);
         let path = folder.0.join("found.toml");
         std::fs::write(&path, &found.toml).expect("there is room");

@@ -1,4 +1,5 @@
-//! Simulated drives, measured as real ones are: what is found is what they are made of. And what cannot be measured.
+//! Simulated drives, measured like real ones: the findings match their parameters. Also devices that cannot be
+//! measured.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -122,7 +123,7 @@ fn a_profiled_drive_of_today_loses_no_turns() {
         // A turn takes 8.3 ms.
         assert!(mean < 1.0, "every {step}: {mean} ms");
     }
-    // Of an old drive nobody says so.
+    // The profile of an old drive does not claim that.
     let old = toml("seagate-cheetah-4lp");
     assert!(!old.contains("hit_ahead") && !old.contains("hit_under_way"), "{old}");
 }
@@ -182,7 +183,7 @@ fn devices_without_an_arm_have_no_seeks_and_are_saturated() {
     // 64 dies of nvme bring 1.4 million reads a second, which takes 64 reads on 64 different ones.
     let nvme = measured(device("nvme", ""), &seconds(5)).findings;
     assert!(nvme.arm.is_none() && nvme.saturating_depth > 64, "{}", nvme.saturating_depth);
-    // 2 ms whatever is read: the largest read is the best, and one at a time is all.
+    // 2 ms for every read: the largest read is the best, and one at a time suffices.
     let uniform = measured(device("uniform", "fetch_time = \"2ms\""), &seconds(5));
     assert_eq!((uniform.findings.saturating_bytes, uniform.findings.saturating_depth), (Some(16 << 20), 1));
     // For tune.

@@ -50,10 +50,10 @@ impl Backend for Orders {
     }
 }
 
-/// What a read-ahead was told: how blocks were found, and which were evicted unused.
+/// What a read-ahead was notified of: how blocks were found, and which were evicted unused.
 type Told = Arc<Mutex<Vec<String>>>;
 
-/// Reads one block ahead of every request; records what it is told.
+/// Reads one block ahead of every request; records its notifications.
 struct Watch(Told);
 
 impl ReadAhead for Watch {
@@ -150,8 +150,8 @@ fn of_a_quiet_request_the_read_ahead_hears_nothing_and_the_replacement_all() {
 
 #[test]
 fn a_block_that_passes_makes_no_stream_sequential() {
-    // PFC lets block 0 of a request for 0 and 1 bypass. AMP prefetches where the block before a miss is cached: 0 is
-    // not, it passes. Once 1 is cached, 2 is a sequential miss, and its request of one block prefetches one.
+    // PFC lets block 0 of a request for 0 and 1 bypass. AMP prefetches if the block before a miss is cached: 0 is not,
+    // as it bypasses. Once 1 is cached, 2 is a sequential miss, and its request of one block prefetches one.
     let mut host = Host::new(10, Amp::new(10, 4, 256));
     assert_eq!(host.bypass(0, 1), ["demand 0..1"]);
     assert_eq!(host.request(1, 1), ["demand 1..2"]);
@@ -176,7 +176,7 @@ fn a_silent_hit_leaves_the_tag_of_a_prefetch() {
 
 #[test]
 fn a_silent_wait_for_a_prefetch_tells_nothing_either() {
-    // 0 brings 1, which a bypassing request asks for while it is in flight: late, and used once.
+    // 0 brings 1, which a bypassing request needs while it is in flight: late, and used once.
     let (mut host, told) = Host::watched(10);
     host.request(0, 1);
     assert_eq!(host.bypass(1, 1), NONE);
@@ -225,7 +225,7 @@ fn a_prefetch_of_a_passing_block_stores_it_too() {
     assert_eq!(host.bypass(8, 1), ["demand 8..9"]);
     assert_eq!(host.request(7, 1), ["demand 7..8"]);
     assert_eq!(host.arrive(&[7, 8]).0, [7, 1008]);
-    // Fetched once, for the request that bypassed; the policy sees a prefetch of its own that is requested.
+    // Fetched once, for the bypassing request; the policy sees a request for its own prefetch.
     host.request(8, 1);
     assert_eq!(*told.lock().unwrap(), ["7 [Absent]", "8 [ReadyPrefetched]"]);
     let counts = host.level.counts();
@@ -234,8 +234,8 @@ fn a_prefetch_of_a_passing_block_stores_it_too() {
 
 #[test]
 fn a_request_that_waits_for_a_frame_goes_on_waiting_when_its_block_passes() {
-    // One frame, for 0. 7 bypasses; the policy asks for 7 too and has no frame for it. 7 passes: the one request is
-    // done, the other gets it from a fetch of its own, once 0 has come.
+    // One frame, for 0. 7 bypasses; the policy requests 7, too, and has no frame for it. When 7 comes, the bypassing
+    // request is done; the other gets it from a fetch of its own, once 0 has come.
     let mut host = Host::new(1, Obl::new(When::Miss));
     host.request(0, 1);
     assert_eq!(host.bypass(7, 1), ["demand 7..8"]);

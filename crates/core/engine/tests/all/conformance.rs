@@ -168,7 +168,7 @@ fn nothing_undisclosed_is_acted_on() {
         let system = System::random(seed, 120, 25);
         let length = system.refs.len();
         let mut rng = ChaCha8Rng::seed_from_u64(!seed);
-        // The same past, a different future.
+        // The same past, with a different future.
         let cut = rng.random_range(0..length);
         let other = |position: usize, rng: &mut ChaCha8Rng| match position < cut {
             true => system.refs[position],

@@ -93,7 +93,7 @@ fn trials_cost_no_more_than_their_budget() {
 
 #[test]
 fn blocks_that_demand_fetching_would_hold_are_taken_for_hits() {
-    // The same 100 blocks again and again: without read-ahead they would all be there, so that a native way that keeps
+    // The same 100 blocks repeatedly: without read-ahead they would all be there, so that a native way that keeps
     // missing them loses, though each of its misses is faster than a quiet one.
     let mut duel = Duel::new(1000);
     let (mut now, mut quiet) = (0, 0);

@@ -136,7 +136,7 @@ fn a_large_request_to_a_full_level_resets_readmore() {
 
 #[test]
 fn a_large_request_changes_nothing_where_every_request_updates_readmore() {
-    // What the reset takes away the update sets anew: 11 to 15 are in R, rl = 8. Whatever counts as large.
+    // The update sets again what the reset removes: 11 to 15 are in R, rl = 8. Whatever counts as large.
     for large in [0.0, 0.5, 1.0] {
         let large = Share::try_new(large).unwrap();
         let mut full = reading_on(PfcSetting { large, ..PfcSetting::published(100) });

@@ -128,7 +128,7 @@ fn agrees_with_the_naive_one_on_every_way_through() {
 
 #[test]
 fn the_largest_requests_and_the_last_blocks_are_survived() {
-    // Every look is short: the first block asked for is cached, the next one is not.
+    // Every lookup is short: the first block requested is cached, the next one is not.
     let mut pfc = Pfc::new(PfcSetting::published(20));
     for first in [0, 1, u64::MAX - 1, u64::MAX, u64::MAX - u64::from(u32::MAX), 1 << 63] {
         for (count, full) in [(u32::MAX, true), (1, false), (u32::MAX - 1, true)] {

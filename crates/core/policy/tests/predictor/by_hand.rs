@@ -32,7 +32,7 @@ fn a_stable_successor_survives_one_stray_reference() {
     // 2 has followed 1 once, then twice.
     assert_eq!(last("stable-successor", "", &[1, 2, 1]), [0u64; 0]);
     assert_eq!(last("stable-successor", "", &[1, 2, 1, 2, 1]), [2]);
-    // 5 has come once: 2 stays; twice: 5.
+    // 5 has come once: 2 stays; twice: 5 replaces it.
     assert_eq!(last("stable-successor", "", &[1, 2, 1, 2, 1, 5, 1]), [2]);
     assert_eq!(last("stable-successor", "", &[1, 2, 1, 2, 1, 5, 1, 5, 1]), [5]);
     assert_eq!(last("stable-successor", "stability = 1", &[1, 2, 1]), [2]);
@@ -74,8 +74,8 @@ fn libcachesims_graph_counts_arcs_when_their_source_leaves() {
 #[test]
 fn libcachesims_graph_loses_the_arc_that_fails() {
     let keys = |version: &str| format!("version = \"{version}\"\nlookahead = 2\nchance = 0.5\nmetadata = 1.0");
-    // No chance is above a half. The look at 1 takes one of its two arcs, and that one never comes back; with `fixed` 3
-    // and 2 come back when they have come again.
+    // No chance is above a half. The lookup at 1 takes one of its two arcs, and that one never returns; with `fixed`, 3
+    // and 2 return when they have come again.
     let blocks = [1, 2, 3, 1, 2, 2, 1, 2, 2, 1];
     assert_eq!(last("probability-graph", &keys("libcachesim-fixed"), &blocks), [2]);
     let lost = names(&mut *named("probability-graph", &keys("libcachesim")), &[1, 2, 3, 1, 3, 3, 1, 3, 3, 1]);

@@ -1,4 +1,4 @@
-//! Minimal models: they keep the whole past and evaluate it anew at each reference.
+//! Minimal models: they keep the whole past and evaluate all of it at each reference.
 
 use headstart_policy::readahead::{Asked, Found, ReadAhead};
 use headstart_types::Nanos;
@@ -34,7 +34,7 @@ fn successor(past: &[u64], block: u64, stability: usize) -> Option<u64> {
     followers.windows(stability).rev().find(|run| run.iter().all(|one| *one == run[0])).map(|run| run[0])
 }
 
-/// What has come within `lookahead` references after each `block` of the past, by the paper's count.
+/// The blocks that came within `lookahead` references after each `block` of the past, by the paper's count.
 fn likely(past: &[u64], block: u64, lookahead: usize, chance: f64) -> Vec<u64> {
     // A repetition of the same block is not a new reference.
     let mut distinct = past.to_vec();

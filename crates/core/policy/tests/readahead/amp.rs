@@ -94,7 +94,7 @@ fn streams_have_their_own_p() {
 #[test]
 fn degrees_settle_in_the_ratio_of_the_rates() {
     // Theorem III.1: p = rate * life of a block. Two streams, one with three requests for each one of the other, in a
-    // cache too small for the greatest p: their degrees should settle near 3 to 1, and little be wasted. (103 and 25
+    // cache too small for the greatest p: their degrees should settle near 3 to 1, with little waste. (103 and 25
     // blocks on average, 4.1 to 1: a step of p is small for the one and large for the other. 330 of 40,330 fetched
     // blocks are wasted or still ahead.)
     let (mut level, mut amp) = (Level::new(200), named("amp", "max_degree = 1000"));

@@ -127,7 +127,7 @@ pub fn drive() -> DriveFacts {
     }
 }
 
-/// A level on that disk whose processes read nothing, as far as is known.
+/// A level on that disk whose processes read nothing, as far as known.
 pub fn context(frames: u32) -> ReadAheadContext {
     ReadAheadContext { block_bytes: BLOCK_BYTES, frames, drive: Some(Arc::new(drive())), future: Some([].into()) }
 }

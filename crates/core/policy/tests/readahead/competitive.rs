@@ -132,7 +132,7 @@ fn it_makes_way_and_comes_back() {
     // 6,000 blocks are read. With the depth as it is each of them is fetched again and again.
     assert!(run("shrink = false").0 > 18_000);
     let (fetched, mut level, mut read_ahead) = run("");
-    // Half as many again as are read is what it puts up with.
+    // It tolerates half as many again as are read.
     assert!(fetched < 9_000, "{fetched}");
     // One of them goes on alone: windows that grow a sixteenth of 78 a period of 300 blocks, up to 78.
     let alone: Vec<(u64, u32)> = (1500..8000).flat_map(|at| level.read(&mut *read_ahead, at, 1)).collect();
@@ -158,7 +158,7 @@ fn a_first_window_of_half_the_depth_or_more_is_used_before_the_next_leaves() {
     assert_eq!(all(49, 50), [(0, 49), (49, 98), (147, 100)]);
 }
 
-/// A drive whose switch costs the transfer of `depth` blocks, wherever it goes.
+/// A drive whose switch always costs the transfer of `depth` blocks.
 fn even(depth: u64) -> DriveFacts {
     let band = RateBand {
         first: 0,

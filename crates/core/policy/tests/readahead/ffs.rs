@@ -12,7 +12,7 @@ use crate::common::{named, row, try_build};
 struct File {
     /// First blocks of runs, then the end of the last.
     runs: Vec<u64>,
-    /// From which block on an indirect block has to be read.
+    /// The block from which on an indirect block must be read.
     direct: u64,
     cached: BTreeSet<(u32, u64)>,
     resident: BTreeSet<(u32, u64)>,
@@ -177,11 +177,11 @@ fn an_indirect_block_is_fetched_first_and_what_it_points_to_when_it_is_there() {
     file.direct = 4;
     file.slow = true;
     // 3 is the last direct block, prefetched at 2 (window 2). At 3: from 4 on an indirect block must be read: it is
-    // asked for.
+    // requested.
     assert_eq!(file.read_all(&mut *ffs, 0..3), [(0, 1), (1, 2), (3, 1)]);
     assert_eq!(file.read(&mut *ffs, 3), []);
     assert!(file.is_cached(MAP.0, MAP.1) && !file.is_cached(0, 4));
-    // On its way: nothing more can be fetched. There: what was put off.
+    // On its way: nothing more can be fetched. There: what was postponed.
     assert_eq!(file.read(&mut *ffs, 3), []);
     file.resident.insert(MAP);
     assert_eq!(file.read(&mut *ffs, 3), [(4, 2)]);

@@ -177,7 +177,7 @@ fn windows_of_later_kernels_end_where_their_folios_end() {
     // 1086, within the marked folio: the state expects it, and goes on from 1104 with twice 20, but 32, to 1136;
     // folios of 32 (order 6 is more than max is divided by): 1120.
     assert_eq!(level.read(&mut *linux, 1086, 2), [(1104, 16)]);
-    // The same in 6.12: windows as long as they may be, and a mark on one page, which 1086 misses.
+    // The same in 6.12: windows as long as allowed, and a mark on one page, which 1086 misses.
     let (mut level, mut linux) = (Level::new(10_000), named("linux", OLD));
     let runs: Vec<_> = [1005, 1021, 1037, 1053].map(|at| level.read(&mut *linux, at, 16)).to_vec();
     assert_eq!(runs, [vec![], vec![(1021, 32)], vec![(1053, 32)], vec![(1085, 32)]]);
@@ -186,8 +186,8 @@ fn windows_of_later_kernels_end_where_their_folios_end() {
 
 #[test]
 fn later_kernels_read_a_stream_without_gaps_and_end_on_large_folios() {
-    // Wherever a stream begins and however long its requests are. A window that is shorter than its folio is left as it
-    // is; those of 32 pages end at multiples of 32, which is what divides max.
+    // Wherever a stream begins and however long its requests are. A window shorter than its folio stays unchanged;
+    // those of 32 pages end at multiples of 32, which is what divides max.
     for (start, request) in (1..70).flat_map(|start| [1, 3, 4, 7, 16].map(|request| (start * 37, request))) {
         let (mut level, mut linux) = (Level::new(10_000), named("linux", "version = \"6.18\""));
         let reads = (0..600 / u64::from(request)).map(|at| start + at * u64::from(request));

@@ -32,7 +32,7 @@ fn a_stream_goes_on_where_it_ended() {
 
 #[test]
 fn who_comes_back_too_late_begins_anew() {
-    // Two frames: with two other reads in between the stream goes on at the third, with three no more.
+    // Two frames: with two other reads in between the stream continues at the third, with three it does not.
     let away = |others: u64| {
         let reads = std::iter::once((1, 0)).chain((0..others).map(|other| (2, 10 * other))).chain([(1, 1)]);
         streams(reads, 2).iter().filter(|stream| stream.file == 1).count()

@@ -226,7 +226,7 @@ fn a_trigger_renews_what_is_left_of_its_group() {
     assert_eq!(host.evicted[6..], [50, 51, 52, 53, 54]);
 }
 
-/// Reads a random block of a hot set, whose block 2 k is never next to another one.
+/// Reads a random block of a hot set, whose block 2 k is never adjacent to another one.
 fn hot(host: &mut Host, next: &mut u64, blocks: u64) {
     *next = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     host.read((*next >> 33) % blocks * 2, 1);
@@ -257,8 +257,8 @@ fn sizes_follow_the_workload_to_where_the_marginal_utilities_meet() {
     // 500 hot blocks and one stream, which 8 + 4 blocks satisfy: hits at the end of RANDOM and no sequential misses.
     let satisfied = mean_desired(&mut fresh(), 1, true, 20_000);
     assert!(satisfied <= frames as f64 / 6.0, "{satisfied}");
-    // 60 streams ask for a group each, 60 * 12 blocks, and the random blocks are never requested again: only SEQ is
-    // worth anything, and the hits at its own end say so.
+    // 60 streams request a group each, 60 * 12 blocks, and the random blocks are never requested again: only SEQ is
+    // worth anything, and the hits at its end show that.
     let starved = mean_desired(&mut fresh(), 60, false, 40_000);
     assert!(starved >= frames as f64 * 15.0 / 16.0, "{starved}");
     // Both at once: a size between them.

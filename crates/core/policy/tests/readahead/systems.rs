@@ -5,7 +5,7 @@ use headstart_policy::ReadAhead;
 
 use crate::common::{build, named, row, Level};
 
-/// Reads single blocks; returns what the reads named, for those that named something.
+/// Reads single blocks; returns what each read named, if it named anything.
 fn scan(level: &mut Level, policy: &mut dyn ReadAhead, blocks: impl Iterator<Item = u64>) -> Vec<(u64, u64, u32)> {
     let mut named = Vec::new();
     for block in blocks {
@@ -73,8 +73,8 @@ fn zfs_keeps_reads_ahead_and_jumps_over_small_holes() {
 
 #[test]
 fn zfs_replaces_streams_by_age() {
-    // A read takes a millisecond here. A stream that has never been hit counts as hit a second before it began: it
-    // stays for the rest of its second (1000 does not replace 0's) and makes way in the next.
+    // A read takes a millisecond here. A stream that was never hit counts as hit a second before it began: it stays for
+    // the rest of its second (1000 does not replace 0's) and may be replaced in the next.
     let (mut level, mut zfs) = (Level::new(1000), named("zfs", "streams = 1\nmax_reorder = 10"));
     assert_eq!(scan(&mut level, &mut *zfs, [0, 1000, 1001].into_iter()), []);
     level.now = 1_000_000_000;
@@ -131,7 +131,7 @@ fn innodb_reads_the_next_extent_after_one_read_in_order() {
         let (mut level, mut innodb) = fresh();
         assert_eq!(scan(&mut level, &mut *innodb, (0..10).chain(10 + skipped..64)), expected);
     }
-    // 9 evicted pages have not been accessed any more.
+    // 9 evicted pages no longer count as accessed.
     let (mut level, mut innodb) = fresh();
     scan(&mut level, &mut *innodb, 0..63);
     (0..9).for_each(|index| innodb.evicted(0, index, false));
@@ -144,7 +144,7 @@ fn innodb_reads_the_next_extent_after_one_read_in_order() {
     let (mut level, mut innodb) = fresh();
     level.file_blocks = Some(127);
     assert_eq!(scan(&mut level, &mut *innodb, (64..127).rev()), []);
-    // A threshold of 0 turns it off; one of 1 lets 63 of 64 pages fail.
+    // A threshold of 0 turns it off; with 1, 63 of 64 pages may fail.
     let with = |threshold| build(row("innodb"), &format!("threshold = {threshold}"), 30_000);
     assert_eq!(scan(&mut Level::new(30_000), &mut *with(0), 0..64), []);
     assert_eq!(scan(&mut Level::new(30_000), &mut *with(1), [63].into_iter()), [(63, 64, 64)]);

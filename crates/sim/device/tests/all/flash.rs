@@ -60,7 +60,7 @@ fn a_page_in_its_register_by_hand() {
     assert_eq!(drive.serve(Nanos(600_000), &Request::write(32, 8, 0)).end, Nanos(825_096));
     assert_eq!(drive.serve(Nanos(900_000), &Request::read(16, 2, 0)).end, Nanos(962_024));
     assert_eq!(drive.serve(Nanos(1_000_000), &Request::read(8, 2, 0)).end, Nanos(1_012_024));
-    // What a register holds is out of date when a write to it waits in the buffer.
+    // The content of a register is out of date when a write to its page waits in the buffer.
     let mut drive = small("write_buffer = '8KiB'");
     assert_eq!(drive.serve(Nanos(0), &Request::read(8, 2, 0)).end, Nanos(62_024));
     drive.serve(Nanos(100_000), &Request::write(8, 2, 0));

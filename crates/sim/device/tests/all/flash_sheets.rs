@@ -57,14 +57,14 @@ fn a_drive_written_at_random_falls_off_the_write_cliff() {
     assert!(found[15..].iter().all(|rate| (rate * 131_072.0 / 10_000e6 - 1.0).abs() < 0.06), "{found:.0?}");
 }
 
-/// What a data sheet says; of each pair the first is for reads, the second for writes.
+/// The figures of a data sheet; the first of each pair is for reads, the second for writes.
 struct Sheet {
     model: &'static str,
     /// Sequential, in MB/s. Their depth and size are not given: 128 KiB, 32 outstanding.
     sequential: [f64; 2],
     /// Random requests of 4 KiB a second, one outstanding.
     one: [f64; 2],
-    /// The same with so many outstanding. 0: not what a fresh drive does.
+    /// The same with this many outstanding. 0: not the behaviour of a fresh drive.
     many: [f64; 2],
     depth: usize,
 }

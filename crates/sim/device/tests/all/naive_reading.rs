@@ -358,7 +358,7 @@ impl Naive {
         }
     }
 
-    /// LookupCounts up at `at`; data can cross the bus from `ready` on, a stream elsewhere is interrupted at `leave` and the
+    /// Looked up at `at`; data can cross the bus from `ready` on, a stream elsewhere is interrupted at `leave` and the
     /// arm can move at `arm`.
     fn hit(&mut self, (at, ready, leave, arm): (u64, u64, u64, u64), segment: usize, (sector, end): (u64, u64)) -> u64 {
         let held = self.segments[segment].end;

@@ -1,5 +1,5 @@
-//! What is plausible of every shipped device, whatever its numbers are: more requests at a time, fewer requests, more disks and order
-//! on the medium cost no time. Where that does not hold, the reason stands beside it.
+//! Plausibility of every shipped device, whatever its numbers are: more requests at a time, fewer requests, more disks
+//! and order on the medium cost no time. Each exception states its reason.
 
 use headstart_device::{build_device, build_scheduler, Drive, Request, Started, MODELS};
 use headstart_types::Nanos;
@@ -13,13 +13,13 @@ const READS: u64 = 300;
 const SEEDS: u64 = 4;
 
 fn drive(model: &str, scheduler: &str) -> Drive {
-    // The one device without a time of its own.
+    // The only device without a default time.
     let keys = Table::from_iter((model == "uniform").then(|| ("fetch_time".to_owned(), "7ms".into())));
     let device = build_device(model, keys).expect("it is shipped");
     Drive::new(device, build_scheduler(scheduler, Table::new()).expect("it is registered"))
 }
 
-/// How long the reads take, each given with its disk, so many of them outstanding at a time.
+/// How long the reads take, each given with its disk, with `depth` of them outstanding at a time.
 fn elapsed(
     (model, scheduler): (&str, &str),
     disks: usize,
@@ -66,24 +66,27 @@ fn on_one(reads: &[u64]) -> Vec<(usize, u64)> {
     reads.iter().map(|sector| (0, *sector)).collect()
 }
 
-/// Places and latencies of two lists are not the same, and take so many times as long at most without a reason.
+/// Places and latencies of two lists differ; without a reason, one takes at most this many times as long.
 const CHANCE: f64 = 1.1;
 const HALF: &str = "every second read and all";
 const IN_ORDER: &str = "a run in order and shuffled";
 
-/// What does not hold of a device, how many times as long it takes at most, and why.
+/// The exceptions: the rule, the device, how many times as long it takes at most, and why.
 const EXCEPTIONS: [(&str, &str, f64); 3] = [
-    // It serves from the buffer what has come or is just coming. A read beyond a gap is neither, and waits for a turn: its
-    // sources (profiles/hp97560.toml) say nothing of such a read.
+    // It serves from the buffer what has come or is just coming. A read beyond a gap is neither, and waits for a turn:
+    // its sources (profiles/hp97560.toml) say nothing of such a read.
     (HALF, "hp97560", 3.6),
-    // No buffer: the next sector has just passed, and a whole turn is to be waited for, where chance waits for half of one.
+    // No buffer: the next sector has just passed, and a whole turn must be waited for, while a random one waits for
+    // half.
     (IN_ORDER, "ibm-0661", 1.4),
-    // Four small reads in order are of one page, for which all of them wait; shuffled ones are of four channels, and all
-    // pages of so short a run stay in the registers. A drive that read ahead would be as fast: of this one it is not known.
+    // Four sequential small reads belong to one page, which all of them wait for; shuffled ones belong to four
+    // channels, and all pages of such a short run stay in the registers. A drive that read ahead would be as fast: for
+    // this one it is not known.
     (IN_ORDER, "nvme", 1.6),
 ];
 
-/// For each device, some sizes and seeds: `times` gives what is to take no longer, and than what.
+/// For each device, some sizes and seeds: `times` returns a time that must not be longer, and the one it is compared
+/// with.
 fn not_slower(what: &str, times: impl Fn(&str, u32, u64) -> Vec<(String, Nanos, Nanos)>) {
     let mut broken = Vec::new();
     for model in MODELS.iter().map(|row| row.name) {
@@ -141,7 +144,7 @@ fn half_of_the_reads_are_no_slower_than_all() {
 fn two_disks_are_no_slower_than_one() {
     not_slower("random reads on two disks and on one", |model, sectors, seed| {
         let reads = drawn(seed, READS, sectors);
-        // The same places, dealt out: each disk has half of them.
+        // The same places, divided among the disks: each disk has half of them.
         let two: Vec<(usize, u64)> = reads.iter().enumerate().map(|(at, sector)| (at % 2, *sector)).collect();
         let cases = [1, 2, 32].map(|depth| {
             let took = |disks, reads: &[(usize, u64)]| elapsed((model, "cscan"), disks, reads, sectors, depth);

@@ -32,8 +32,8 @@ fn is_on(drive: &Drive, key: &str) -> bool {
     drive.buffer.get(key).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// Reads the blocks of `sectors` sectors whose `numbers` count from the sector `first`, with `think` between two. When
-/// the last ends, and the responses.
+/// Reads the blocks of `sectors` sectors whose `numbers` count from the sector `first`, with `think` between two.
+/// Returns when the last ends, and the responses.
 fn read(device: &mut dyn Device, first: u64, sectors: u32, numbers: &[u64], think: Nanos) -> (Nanos, Vec<Nanos>) {
     let mut now = Nanos::ZERO;
     let one = |number: &u64| {
@@ -63,11 +63,11 @@ fn runner(cases: u32) -> TestRunner {
     TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() })
 }
 
-/// A subset of a sequential string, read in the same order, is there no later than the whole: every second block, every
-/// fourth, or whichever. Of every drive with segments, those included that have `hit_ahead` only here; in blocks that are
-/// small beside a segment, since what lies behind the segment is not read on to; and but for one turn where the string is
-/// longer than a segment, since a buffer that a slow bus fills up costs one now and then, and which block meets it depends
-/// on those before it.
+/// A subset of a sequential string, read in the same order, takes no longer than the whole: every second block, every
+/// fourth, or any other. This holds for every drive with segments, including those that have `hit_ahead` only here; for
+/// blocks that are small beside a segment, since the drive does not read on beyond the segment; and except for one turn
+/// if the string is longer than a segment, since a buffer that a slow bus fills up sometimes costs one, and which block
+/// it affects depends on those before it.
 #[test]
 fn skipping_never_takes_longer() {
     let on = || -> Table { "buffer = {hit_ahead = true}".parse().unwrap() };
@@ -138,7 +138,8 @@ fn thinking_longer_never_costs() {
     runner(40).run(&case, test).unwrap();
 }
 
-/// Every second and every fourth 8 KiB of a present-day drive, 20 us apart: about what each costs in order, not a turn.
+/// Every second and every fourth 8 KiB of a modern drive, 20 us apart: each costs about as much as in order, not a
+/// turn.
 #[test]
 fn every_other_block_of_a_present_day_drive() {
     for stride in [1, 2, 4] {

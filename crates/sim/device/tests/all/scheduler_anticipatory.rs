@@ -117,7 +117,7 @@ fn what_ends_the_wait() {
     assert_eq!(after(12, read(3, 8 + 4 * 8192 + 1, 0)), Wait(ms(16)));
     // Another's write is not; the process's own is: it will not read before that is done.
     assert_eq!(after(11, Request { write: true, ..read(3, 8, 0) }), Wait(ms(16)));
-    // The read comes first then all the same: writes have to wait for the end of its batch.
+    // The read still comes first: writes must wait for the end of its batch.
     assert_eq!(after(11, Request { write: true, ..read(1, 50_000, 0) }), Serve(100_000));
 }
 
@@ -268,8 +268,9 @@ fn readers(name: &str, processes: u64, count: u64, think: Nanos) -> (Nanos, Nano
     (now, drive.statistics(now).seek)
 }
 
-/// Iyer and Druschel's deceptive idleness: two sequential readers that think for 1 ms. Who waits for the one that
-/// was served moves the arm seldom; who does not, at every request; and who is blind to processes does not wait.
+/// Iyer and Druschel's deceptive idleness: two sequential readers that think for 1 ms. A scheduler that waits for the
+/// reader just served seldom moves the arm; one that does not wait moves it at every request; one that cannot see
+/// processes does not wait.
 #[test]
 fn it_ends_deceptive_idleness_where_it_sees_processes() {
     let (elapsed, seek) = readers("anticipatory", 2, 500, ms(1));
@@ -307,7 +308,7 @@ struct Naive {
     idled: bool,
     in_service: usize,
     in_hand: Vec<u32>,
-    /// Of each process: think times and distances of its reads, ends, the sector after its last.
+    /// By process: think times and distances of its reads, ends, the sector after its last.
     seen: BTreeMap<u32, Seen>,
     firsts: (Vec<u64>, Vec<u64>),
     lost: u64,

@@ -240,7 +240,7 @@ impl Naive {
         } else if let Some(latter) = forward.filter(|which| small(self, *which, sectors)) {
             pair.append(&mut self.remove(latter, true, &queued));
         }
-        // What stays of the group that was to follow is still to follow.
+        // The rest of the group that was to follow still follows.
         if let Some((which, lane)) = self.following {
             if pair.iter().any(|part| part.sequence == which) {
                 self.following = Some((age(&pair), lane));
@@ -250,7 +250,7 @@ impl Naive {
         self.groups.sort_by_key(|group| age(group));
     }
 
-    /// Takes a group out to merge it. Where it changes its place or its lane, what comes after it follows instead.
+    /// Removes a group to merge it. If it changes its place or its lane, its successor follows instead.
     fn remove(&mut self, which: u64, moves: bool, with: &Queued) -> Vec<Queued> {
         let group = self.groups.iter().find(|group| age(group) == which).unwrap().clone();
         let changes = self.lane(&group) != self.lane(&[&group[..], &[*with]].concat());

@@ -200,7 +200,7 @@ fn a_sequence_takes_one_segment() {
     }
     assert!(read(&mut device, 400.0, 1018, 4).buffer_hit);
     assert!(read(&mut device, 500.0, 18, 4).buffer_hit);
-    // After two reads elsewhere, nothing is known any more.
+    // After two reads elsewhere, nothing is known of them.
     for (at, sector) in [(600.0, 2010), (700.0, 3010), (800.0, 22), (900.0, 1022)] {
         assert!(!read(&mut device, at, sector, 4).buffer_hit);
     }

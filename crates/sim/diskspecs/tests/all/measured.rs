@@ -20,7 +20,7 @@ struct Drive {
     requests: usize,
     /// DiskSim's published demerit against the same measurements, in ms.
     published: f64,
-    /// The allowed range of our demerit as a share of it. The upper limit keeps what has been reached; a lower limit
+    /// The allowed range of our demerit as a share of it. The upper limit preserves the present quality; a lower limit
     /// requires ours to equal DiskSim's, not to be better by chance.
     share: (f64, f64),
 }

@@ -180,7 +180,7 @@ fn a_sample_of_extents_keeps_their_requests_whole() {
     assert_eq!(error.to_string(), "workload.sample.rate: 1.5 is not a share; allowed: a number above 0 and at most 1");
 }
 
-/// A level below, in a run of two, gets exactly what the filter writes; and its misses on that are the same.
+/// In a run of two levels, the lower one gets exactly what the filter writes, and misses as often on it.
 #[test]
 fn what_passes_a_cache_is_what_the_level_below_gets() {
     use headstart_sim::Filtered;

@@ -100,7 +100,7 @@ fn the_process_that_gives_hints_gains() {
             let (with, without) = (ended(&report, giver), ended(&lru, giver));
             assert!(with < without, "{policy}: process {giver} takes {with} ns with hints, {without} without");
             assert!(report.counts.prefetches > 0);
-            // Demand fetches are those of the other process, and those that its own queues delayed.
+            // Demand fetches are those of the other process, and those delayed by its own queues.
             let other = &report.processes[1 - giver];
             assert!(other.misses > 0, "{policy}: nobody needs_future what process {} reads", 1 - giver);
         }

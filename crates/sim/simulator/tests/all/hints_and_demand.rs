@@ -80,9 +80,9 @@ fn tip2_is_not_slower_than_demand_on_even_disks() {
 const PROGRAMS: [&str; 10] =
     ["cscope1", "cscope2", "cscope3", "glimpse", "ld", "ml_folder", "ml_slice", "multi6", "pg_join", "pg_select"];
 
-/// Where just-in-time takes longer than [`PROGRAM`] allows, and how much at most: the drive's buffer serves reads in the
-/// order of use, which a sorted queue leaves. A second fetch of a block costs next to nothing there, a queue costs time,
-/// and the policy cannot know the time of reads that it does not make.
+/// The exceptions in which just-in-time takes longer than [`PROGRAM`] allows, and the maximum: the drive's buffer
+/// serves reads in the order of use, which a sorted queue leaves. A second fetch of a block costs next to nothing
+/// there, a queue costs time, and the policy cannot know the time of reads that it does not make.
 const SORTED_IN_VAIN: [(&str, &str, f64); 4] = [
     ("pg_select", "seagate-exos-x20", 1.19),
     ("pg_join", "seagate-exos-x20", 1.18),

@@ -108,7 +108,7 @@ fn what_was_sent_up_goes_first_under_du() {
 #[test]
 fn of_what_was_sent_up_the_last_goes_first_under_du() {
     // Below, three frames. 0, 1 and 2 have been sent up when 3 comes: DU gives it the frame of 2, sent up last, so that
-    // 0 is there when it is asked for again; LRU gives it that of 0.
+    // 0 is there when it is requested again; LRU gives it that of 0.
     let trace = common::Trace::new("du-order", &[(false, 0), (false, 1), (false, 2), (false, 3), (false, 0)], 1);
     let run = |coordinator: &str| {
         let levels = format!(
@@ -123,8 +123,8 @@ fn of_what_was_sent_up_the_last_goes_first_under_du() {
 
 #[test]
 fn random_requests_of_which_a_part_bypasses_are_not_sequential_for_amp() {
-    // PFC lets 1, 2 and 3 blocks of the requests bypass, and AMP sees the rest: blocks whose predecessor passes, and is
-    // not cached. All places are far apart: nothing is to be prefetched.
+    // PFC lets 1, 2 and 3 blocks of the requests bypass, and AMP sees the rest: blocks whose predecessor bypasses, and
+    // is not cached. All places are far apart: nothing must be prefetched.
     let trace = common::Trace::new("passing", &[(false, 0), (false, 40), (false, 80)], 4);
     let text = trace.scenario(
         "as-read",

@@ -33,7 +33,7 @@ fn under(row: &PolicyRow, scenario: &Table, rng: &mut ChaCha8Rng) -> Table {
     scenario
 }
 
-/// What holds of every row in `scenario`.
+/// The properties of every row in `scenario`.
 fn holds(scenario: &Table, seed: u64) {
     let mut rng = ChaCha8Rng::seed_from_u64(!seed);
     let model = scenario["device"]["model"].as_str().expect("a name");
@@ -105,7 +105,7 @@ fn a_reader_that_does_not_think_is_bounded_by_the_rate_of_its_device() {
         let read = Scenario::from_table(common::table(&scenario)).expect("a scenario");
         let (bound, elapsed) = (lower_bound(&read).expect("a bound"), run(&read).elapsed_ns);
         let transfer = bound.disks[0].transfer_ns;
-        // 32.768 MB on a new device: what it carries, and no more than what was read.
+        // 32.768 MB on a new device: the time of its transfer, and no more than was read.
         assert_eq!(transfer, build_device(model.name, Table::new()).expect("a model").least_transfer(4_000 * 16));
         assert!(transfer <= bound.elapsed_ns && bound.elapsed_ns.0 <= elapsed, "{}", model.name);
         if model.name != "object-store" {
@@ -116,8 +116,8 @@ fn a_reader_that_does_not_think_is_bounded_by_the_rate_of_its_device() {
 
 #[test]
 fn blocks_that_are_there_from_the_start_can_be_evicted() {
-    // SARC chooses its victims itself, and was not told of them: with a cache full of blocks that are never read,
-    // nothing could ever be fetched.
+    // SARC chooses its victims itself, and once was not notified of them: with a cache full of blocks that are never
+    // read, nothing could ever be fetched.
     for row in read_aheads().filter(|row| row.needs() == Needs::Nothing) {
         let report = common::run(&format!(
             "workload = {{references = [\"A\", \"b\", \"C\", \"d\"]}}\ncache = {{blocks = 2, initial = [\"C\", \"d\"]}}\n\

@@ -22,7 +22,7 @@ const COUNT: u64 = 3_000;
 /// Random strings with read-ahead, pins and removals, for each policy.
 const EVENT_STRINGS: u64 = 6_000;
 
-/// The block whose next use is furthest away leaves.
+/// The block whose next use is furthest away is evicted.
 fn min_misses(refs: &[usize], frames: usize, initial: &[usize]) -> u64 {
     let (mut cache, mut misses) = (initial.to_vec(), 0);
     for (now, block) in refs.iter().enumerate() {
@@ -106,7 +106,8 @@ fn pairs() -> Vec<Pair> {
     pairs
 }
 
-/// A cache whose fetches end when it is told, with read-ahead, pins and removals; two of one policy hear the same.
+/// A cache whose fetches end when the test says so, with read-ahead, pins and removals; two caches of one policy get
+/// the same events.
 struct Cache<'a> {
     states: Vec<BlockState>,
     free: usize,
@@ -213,7 +214,7 @@ fn victims_equal_those_of_the_plainest_models() {
     }
 }
 
-/// A policy that has nothing to give is as it was: one that was asked in vain goes on like one that was not.
+/// A policy without a victim does not change: after a request in vain it behaves like one that was not asked.
 #[test]
 fn asking_in_vain_changes_nothing() {
     for row in REPLACEMENTS.iter().filter(|row| !row.hinted) {
@@ -259,11 +260,11 @@ fn arc_by_hand() {
     assert_eq!(misses(&[0, 1, 0, 2, 1, 0]), 5, "a does not");
 }
 
-/// A trace that does not come with the project; says so where it is absent.
+/// A trace that does not come with the project; prints a note if it is absent.
 fn third_party(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/traces/third-party").join(path);
     if !path.exists() {
-        // Beside libtest's capture: a test that passes shows what it printed otherwise.
+        // Bypasses libtest's capture: otherwise a passing test would not show what it printed.
         let _ = writeln!(std::io::stderr(), "SKIPPED: {} is not here: no comparison", path.display());
         return None;
     }

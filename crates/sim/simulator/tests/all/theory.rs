@@ -95,8 +95,8 @@ fn reverse_aggressive_as_the_theory_has_it() {
         let (fast, expected, policy) = mirrored(i);
         same(&policy, fast, expected)
     });
-    // The plan may evict while frames are free. A level may not (free frames go first), so then the block stays,
-    // and where it is wanted again a fetch is saved, in about one of 300 instances.
+    // The plan may evict while frames are free. A level may not (free frames go first), so then the block stays, and
+    // when it is needed again a fetch is saved, in about one of 300 instances.
     holds(LARGE_COUNT, LARGE, |_, i| {
         let (fast, expected, policy) = mirrored(i);
         at_most("fetches", fast.fetches, expected.fetches)?;
@@ -108,7 +108,7 @@ fn reverse_aggressive_as_the_theory_has_it() {
 
 #[test]
 fn reverse_aggressive_released() {
-    // One disk: the same always.
+    // One disk: always the same.
     for (count, limits) in [(TINY_COUNT, TINY), (LARGE_COUNT, LARGE)] {
         holds(count, Limits { disks: 1, ..limits }, |seed, i| {
             let mut random = Random::new(!seed);

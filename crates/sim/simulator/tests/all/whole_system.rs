@@ -203,7 +203,7 @@ fn the_resolved_scenario_gives_the_same_result() {
         let resolved = report.scenario.to_string();
         let mut again = common::run(&resolved);
         assert_eq!(report.scenario, again.scenario, "every default is there already\n{text}");
-        // The two are written in another order of keys; a generated workload's hash is that of its description.
+        // The two are written with a different order of keys; a generated workload's hash is that of its description.
         again.scenario.clone_from(&report.scenario);
         again.trace_sha256.clone_from(&report.trace_sha256);
         let json = |report: &Report| serde_json::to_string_pretty(report).expect("plain values");

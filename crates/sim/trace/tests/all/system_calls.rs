@@ -50,7 +50,7 @@ const SCRIPT: &str = r#"25416 1795407136.618000 execve("/usr/bin/python3", ["pyt
 25416 1795407136.622000 +++ exited with 0 +++
 "#;
 
-/// What it reads and writes.
+/// The reads and writes of the script.
 const SCRIPT_REQUESTS: [Seen; 8] = [
     (0, 0, 4096, false),
     (0, 100_000, 16_384, false),

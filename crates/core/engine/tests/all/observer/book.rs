@@ -1,5 +1,5 @@
-//! The observer's books. They are filled from what passes between a level and what surrounds it, and share no code with the level: one
-//! record for each fetch, from which the counts are worked out at the end.
+//! The observer's books. They are filled from the events between a level and its surroundings, and share no code with
+//! the level: one record for each fetch, from which the counts are computed at the end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,8 @@ pub const FILE_BLOCKS: u32 = 16;
 #[derive(Debug, Clone, Copy, Default)]
 struct Stay {
     at: u64,
-    /// A process waited for it or was at it when it was fetched, or it was not fetched but written or there at the start.
+    /// A process waited for it or had reached it when it was fetched; or it was not fetched but written, or there at
+    /// the start.
     wanted: bool,
     allocated: bool,
     came: Option<u64>,
@@ -24,7 +25,7 @@ struct Stay {
     late: bool,
     /// Written before it was read.
     spoilt: bool,
-    /// It left, or was spoilt, after it had come in vain.
+    /// It was evicted, or overwritten, after a useless prefetch.
     in_vain: bool,
     left: bool,
 }
@@ -63,9 +64,9 @@ pub struct Book {
     /// Absent blocks that are waited for in order to be written.
     unwritten: Vec<u32>,
     dirty: BTreeMap<u32, u64>,
-    /// Evicted for a prefetch, and not asked for since.
+    /// Evicted for a prefetch, and not requested since.
     made_way: BTreeSet<u32>,
-    /// What the policy has decided and the level has not carried out.
+    /// Decisions of the policy that the level has not carried out.
     pub decided: Vec<Fetch>,
     /// The level is about to carry that out.
     pub round: bool,
@@ -73,7 +74,7 @@ pub struct Book {
     expected: VecDeque<(Kind, Vec<u32>)>,
     pub orders_expected: Lengths,
     pub orders_seen: Lengths,
-    /// What is counted on the spot; the rest follows from the stays.
+    /// Counted immediately; the rest follows from the stays.
     counts: Counts,
 }
 
@@ -146,7 +147,7 @@ impl Book {
         self.waiting.entry(block).or_default().push(Waiter { process, hit_at });
     }
 
-    /// What the policy has decided is carried out: what orders follow from that.
+    /// Carries out the policy's decisions: determines the orders that follow from them.
     fn settle(&mut self, now: u64) {
         self.round = false;
         let mut order: Option<(Kind, Vec<u32>)> = None;
@@ -225,7 +226,7 @@ impl Book {
         assert!(self.expected.is_empty(), "orders that were not given: {:?}", self.expected);
     }
 
-    /// The block has come; of an order of several its share of the service, `None` where there was none.
+    /// The block has come; `service`: its share of the service of an order of several, `None` if there was none.
     pub fn came(&mut self, now: u64, block: u32, service: Option<u64>) {
         let stay = self.stay(block).expect("what comes was fetched");
         assert!(stay.came.is_none(), "{block} has come twice");
@@ -254,7 +255,7 @@ impl Book {
         leaving.chunks(self.mode.order_max).for_each(|blocks| self.expect(Kind::Write, blocks.to_vec()));
     }
 
-    /// Dirty blocks that are due are going to be written, each by itself.
+    /// Dirty blocks that are due will be written, one by one.
     pub fn flushed(&mut self, now: u64) {
         let mut due: Vec<(u64, u32)> =
             self.dirty.iter().filter(|(_, due)| **due <= now).map(|(block, due)| (*due, *block)).collect();

@@ -1,6 +1,7 @@
-//! The engine watched from outside: every request, decision, order, arrival and eviction goes into books of an observer's own
-//! (`book.rs`), and the level's counts have to be the same, all of them, and so have the lengths of its orders and what the drives
-//! have counted. Drawn systems, every policy of the registry block by block and by whole requests, every device, several disks.
+//! The engine observed from outside: every request, decision, order, arrival and eviction is entered into the
+//! observer's own books (`book.rs`). All counts of the level must equal these, as must the lengths of its orders and
+//! the counts of the drives. Random systems, every policy of the registry block by block and by whole requests, every
+//! device, several disks.
 
 mod book;
 
@@ -68,7 +69,7 @@ struct Wish {
     think: u64,
 }
 
-/// What is run: by process its requests.
+/// A system to run: by process, its requests.
 #[derive(Debug, Clone)]
 struct Drawn {
     files: u32,
@@ -140,7 +141,7 @@ impl Drawn {
         let with = |read_ahead| context.join(Beside::Requests(read_ahead));
         let drive = build_device("hp97560", Table::new()).expect("it is shipped").drive_facts().map(Arc::new);
         let of_read_ahead = ReadAheadContext { block_bytes: 4096, frames: self.frames, drive, future: Some([].into()) };
-        // Orders of so many blocks at most, where that can be set.
+        // Orders of at most this many blocks, if that can be set.
         let given = row.keys.has("max_request").then(|| ("max_request".to_owned(), "12KiB".into()));
         let keys = &row.keys.read(given.into_iter().collect()).expect("good keys");
         let built = match row.reads_ahead().map(|reads_ahead| reads_ahead.build) {
@@ -160,7 +161,7 @@ impl Drawn {
     }
 }
 
-/// Passes everything on, and notes what is decided.
+/// Passes everything on, and notes the decisions.
 struct Watched(Box<dyn Policy>, Arc<Mutex<Book>>);
 
 impl Policy for Watched {
@@ -194,7 +195,7 @@ impl Policy for Watched {
     }
 }
 
-/// The drives, between which and the level the observer stands.
+/// The drives; the observer is between them and the level.
 struct Outside {
     book: Arc<Mutex<Book>>,
     drives: Vec<Drive>,
@@ -261,7 +262,7 @@ fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
     };
     let book = Arc::new(Mutex::new(Book::new(what, mode, &drawn.initial)));
     let noted = || -> MutexGuard<'_, Book> { book.lock().expect("one thread") };
-    // The one device without a time of its own.
+    // The only device without a default time.
     let time = (drawn.device == "uniform").then(|| ("fetch_time".to_owned(), "7ms".into()));
     let keys = Table::from_iter(time);
     let drive = |_| {
