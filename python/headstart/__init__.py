@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headstart import devices, model, plot, results, timelines
     from headstart._core import HeadstartError, InternalError, __version__
     from headstart.advice import Advice, advise
+    from headstart.advice.order import OrderAdvice, advise_order
     from headstart.custom import Cache, Hints, Policy, Readahead, Replacement, Request, conformance
     from headstart.devices import Device, device
     from headstart.live import forecast as forecasting
@@ -41,6 +42,8 @@ _MODULE_OF = {
     "__version__": "headstart._core",
     "Advice": "headstart.advice",
     "advise": "headstart.advice",
+    "OrderAdvice": "headstart.advice.order",
+    "advise_order": "headstart.advice.order",
     "compare": "headstart.runs.compare",
     "Cache": "headstart.custom",
     "Hints": "headstart.custom",
@@ -114,6 +117,7 @@ __all__ = [
     "HeadstartError",
     "Hints",
     "InternalError",
+    "OrderAdvice",
     "Policy",
     "Readahead",
     "Replacement",
@@ -123,6 +127,7 @@ __all__ = [
     "Traces",
     "__version__",
     "advise",
+    "advise_order",
     "catalog",
     "compare",
     "conformance",

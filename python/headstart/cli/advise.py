@@ -1,4 +1,4 @@
-"""`headstart advise`: how far to read ahead on a device, for one trace."""
+"""`headstart advise`: how far to read ahead on a device, for one trace; with `--order`, which cache a reader needs."""
 
 import sys
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 from headstart import advice
 from headstart.cli import options, output, pages
+from headstart.cli import order as known
 from headstart.cli.compare import MACHINE, WORKLOAD, Compute, Format, Generator, Limit, RequestSize, source
 from headstart.cli.progress import watched
 from headstart.report.advice import advice_shown, sampled_text
@@ -68,6 +69,12 @@ def advise(
     request_size: RequestSize = None,
     compute: Compute = None,
     limit: Limit = None,
+    order: known.Order = None,
+    items: known.Items = None,
+    epochs: known.Epochs = None,
+    nodes: known.Nodes = None,
+    sizes: known.Sizes = None,
+    weights: known.Weights = None,
     select: options.Selection = options.ALL,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=WORKLOAD)] = 1,
     jobs: Annotated[
@@ -85,8 +92,18 @@ def advise(
     lower bound of the elapsed time and with policies that know the future. Of a long trace, the answer for its start
     comes first, on stderr.
 
+    With --order, no trace is read: it compares LRU, a cache that never evicts, and one that knows the next use, for a
+    reader that knows its order, such as a training run.
+
     Example: headstart advise examples/traces/multi6.csv.xz --device hdd,nvme
+
+    A known order: headstart advise --order shuffled --items 100000 --nodes 4 --cache 30%,50%
     """
+    options_given = dict(locals())
+    if order is not None:
+        known.advise_order(advise, options_given)
+        return
+    known.check_without(options_given)
     output.check_targets(json)
     pages.check("advise", html, figures)
     given = {"format": format, "request_size": request_size, "compute": compute, "limit": limit}

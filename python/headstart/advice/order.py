@@ -1,0 +1,405 @@
+"""`advise_order`: the cache for a reader whose order is known, without a store and without times.
+
+Three caches are compared at each size. `lru` evicts the item whose last read is oldest. `never-evict` keeps what comes
+first, as long as it fits. `next-use` knows the whole order, across epochs: it keeps the bytes that are read soonest
+(Belady, IBM Systems Journal 5(2), 1966), may keep a part of an item, and need not keep what it fetches. No cache of
+that size fetches fewer bytes.
+
+LRU takes one pass for all sizes (stack distances: Mattson et al., 1970), O(n log n) in numpy. Next use takes a pass a
+size, O(n log n) with a heap, and most of the time.
+"""
+
+import dataclasses
+import heapq
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from headstart._core import HeadstartError, __version__
+from headstart._input import listed, whole
+from headstart.advice.known import KnownOrder, known_order, numpy
+from headstart.sizes import size_bytes
+
+if TYPE_CHECKING:
+    from headstart.advice.known import Ints
+
+SCHEMA = 1
+POLICIES = ("lru", "never-evict", "next-use")
+DEFAULT_CACHE = ("10%", "30%", "50%", "80%", "100%")
+TEXT = {"lru": "LRU", "never-evict": "never evict", "next-use": "the next use known"}
+WORTH_MIN, SAVED_MIN = 1.05, 0.01
+"""A gain below this factor, or of less than this share of the bytes, counts as none."""
+EQUAL = 0.002
+"""Shares this near to each other count as the same: a cache holds whole items, and shuffles differ."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OrderPoint:
+    """One cache of each node. Shares are 0 to 1: 0.7 means that 70 % go to the store."""
+
+    policy: str
+    """ "lru", "never-evict" or "next-use"."""
+    cache_share: float
+    """Of a node's share of the data, which is the data over the nodes."""
+    cache_items: int | None
+    """`None` if items differ in size."""
+    cache_bytes: int | None
+    """`None` if sizes are not known."""
+    read_share: float
+    """Reads of which at least a part comes from the store, over all reads."""
+    byte_share: float
+    """Bytes from the store over all bytes read."""
+    steady_read_share: float | None
+    """`read_share` without the first epoch; `None` if there is only one."""
+    steady_byte_share: float | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OrderAdvice:
+    """Shares of the reads that go to the store, by cache and size, and a verdict."""
+
+    order: str
+    items: int
+    """What a cache keeps: of "groups:50", groups."""
+    data_bytes: int | None
+    """Bytes of all items; `None` if sizes are not known."""
+    reads: int
+    """Of all nodes and epochs."""
+    epochs: int
+    nodes: int
+    seed: int
+    recommended: str
+    """ "next-use" if `gain` is at least 1.05 and 1 % of the bytes, else the better of "never-evict" and "lru"."""
+    gain: float | None
+    """Bytes of the better of the other two over those of `next-use`, at `gain_cache_share`; in the steady state if
+    there is one. `None` if `next-use` fetches none."""
+    gain_cache_share: float
+    """The size at which `next-use` saves the largest share of the bytes."""
+    verdict: tuple[str, ...]
+    """Sentences: what to use, and how large."""
+    points: tuple[OrderPoint, ...]
+    """By size, then by policy."""
+
+    def of(self, policy: str) -> list[OrderPoint]:
+        """Return the points of one policy, by size."""
+        return [point for point in self.points if point.policy == policy]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {"schema": SCHEMA, "version": __version__, **dataclasses.asdict(self)}
+
+
+def advise_order(
+    order: str | PathLike[str] | Sequence[int] | Sequence[Sequence[int]],
+    *,
+    items: int | None = None,
+    epochs: int | None = None,
+    nodes: int = 1,
+    sizes: str | PathLike[str] | int | Sequence[int] | None = None,
+    weights: str | PathLike[str] | Sequence[float] | None = None,
+    cache: Sequence[str | int] | str | int = DEFAULT_CACHE,
+    seed: int = 1,
+    progress: Callable[[float], object] | None = None,
+) -> OrderAdvice:
+    """Say which cache a reader needs whose order is known, how large, and what disclosing the order is worth.
+
+        found = headstart.advise_order("shuffled", items=1_000_000, nodes=4, cache=["30%", "50%"])
+        found.verdict, found.recommended, found.gain
+
+    Needs numpy (the extra `numpy`). A million items in three epochs take some ten seconds.
+
+    Args:
+        order: A sampler: "shuffled" (each item once an epoch, shuffled anew), "sequential" (not shuffled), "weighted"
+            or "weighted:S" (drawn with replacement, weights lognormal with spread S, 0.7 by default), "groups:K"
+            (samples shuffled, of which each needs its group of K), or "windows:K" (K neighbouring chunks, starts
+            shuffled). Or the path of a file with an item id a line, perhaps followed by its size. Or item numbers,
+            shape (reads,), or a sequence of epochs of them, such as shape (epochs, reads).
+        items: Items of a sampler: samples, of windows chunks.
+        epochs: Epochs of a sampler, 5 by default. A file or one sequence is divided into as many equal epochs; 1 by
+            default.
+        nodes: Nodes that share each epoch: node i reads draws i, i + nodes, ..., as PyTorch's DistributedSampler deals
+            them. Each has a cache of its own.
+        sizes: Bytes of an item: one size ("128KiB", 131072) for all, or one for each item, shape (items,), or a file
+            with one a line. Of groups, the sizes are the groups'.
+        weights: Of "weighted": a number for each item, shape (items,), or a file with one a line.
+        cache: Sizes of each node's cache: shares ("30%") of the data over the nodes, items (1000), or bytes ("8GiB").
+        seed: Random seed of a sampler.
+        progress: Called with the share done.
+
+    Raises:
+        HeadstartError: An argument or a file is wrong, or numpy is not installed.
+    """
+    whole("nodes", nodes, 1)
+    known = known_order(order, items=items, epochs=epochs, sizes=sizes, weights=weights, seed=seed)
+    shortest = min(len(epoch) for epoch in known.epochs)
+    if nodes > shortest:
+        raise HeadstartError(f"nodes: {nodes}, and an epoch has {shortest} draws; allowed: 1 to {shortest}")
+    unit = 1 if known.sizes is None else int(known.sizes[0])
+    equal = known.sizes is None or bool((known.sizes == unit).all())
+    # Equal items are counted in items.
+    weights_of = numpy().ones(known.items, dtype=numpy().int64) if known.sizes is None or equal else known.sizes
+    total = int(weights_of.sum())
+    capacities = [_capacity(each, known, total, nodes, unit if equal else None) for each in listed(cache)]
+    if not capacities:
+        raise HeadstartError("cache: no size; allowed: at least one")
+    capacities = sorted(set(capacities))
+    counted = _count_all(known, nodes, weights_of, capacities, progress or (lambda _: None))
+    points = tuple(
+        OrderPoint(
+            policy=policy,
+            cache_share=capacity * nodes / total,
+            cache_items=capacity if equal else None,
+            cache_bytes=None if known.sizes is None else capacity * (unit if equal else 1),
+            **counted[capacity, policy],
+        )
+        for capacity in capacities
+        for policy in POLICIES
+    )
+    return OrderAdvice(
+        order=known.text,
+        items=known.items,
+        data_bytes=None if known.sizes is None else int(known.sizes.sum()),
+        reads=known.reads,
+        epochs=len(known.epochs),
+        nodes=nodes,
+        seed=seed,
+        points=points,
+        **_verdict(points),
+    )
+
+
+def _capacity(text: Any, known: KnownOrder, total: int, nodes: int, unit: int | None) -> int:
+    """Return the size of a cache in items, or in bytes if items differ in size (`unit` is `None`)."""
+    shown = f'cache: "{text}"'
+    allowed = "allowed: shares of the data (30%), items (1000), or sizes (8GiB)"
+    try:
+        if isinstance(text, str) and text.strip().endswith("%"):
+            share = float(text.strip()[:-1]) / 100
+            if not 0 < share <= nodes:
+                raise HeadstartError(f"{shown}; allowed: shares above 0 % and up to {nodes * 100} %, all data")
+            # A product such as 0.3 * 10 may be just below a whole number.
+            found = int(share * total / nodes * (1 + 1e-12))
+        elif str(text).strip().isdecimal():
+            if unit is None:
+                raise HeadstartError(f"{shown}: items differ in size; allowed: shares (30%) or sizes (8GiB)")
+            found = int(text)
+        else:
+            found = size_bytes(str(text))
+            if known.sizes is None:
+                raise HeadstartError(
+                    f"{shown} needs sizes of the items; allowed: sizes beside it, shares (30%), or items"
+                )
+            found //= unit or 1
+    except ValueError as error:
+        if isinstance(error, HeadstartError) and str(error).startswith("cache"):
+            raise
+        raise HeadstartError(f"{shown}; {allowed}") from None
+    if found < 1:
+        raise HeadstartError(f"{shown} holds no item; {allowed}, for at least one item")
+    # A larger cache holds all data as well.
+    return min(found, total)
+
+
+def _count_all(
+    known: KnownOrder, nodes: int, weights: "Ints", capacities: Sequence[int], tell: Callable[[float], object]
+) -> dict[tuple[int, str], dict[str, Any]]:
+    """Return the shares of each policy at each size, over all nodes."""
+    np = numpy()
+    sums: dict[tuple[int, str], Any] = {
+        (capacity, policy): np.zeros(4) for capacity in capacities for policy in POLICIES
+    }
+    whole_sums = np.zeros(4)
+    # LRU takes about as long as next use at two sizes.
+    steps, done = nodes * (len(capacities) + 2), 0
+    for node in range(nodes):
+        epochs = [epoch[node::nodes].ravel() for epoch in known.epochs]
+        reads, steady = np.concatenate(epochs), len(epochs[0])
+        bytes_read = weights[reads]
+        before, after = neighbours(reads)
+        whole_sums += _sums(bytes_read, steady)
+        for capacity, missed in zip(capacities, lru(before, after, bytes_read, capacities), strict=True):
+            sums[capacity, "lru"] += _sums(missed, steady)
+        done += 2
+        for capacity in capacities:
+            tell(done / steps)
+            sums[capacity, "never-evict"] += _sums(never_evict(reads, before, bytes_read, capacity), steady)
+            sums[capacity, "next-use"] += _sums(next_use(after, bytes_read, capacity), steady)
+            done += 1
+    names = ("read_share", "byte_share", "steady_read_share", "steady_byte_share")
+    only = len(known.epochs) == 1
+    return {
+        at: {
+            name: None if only and name.startswith("steady") else float(part / of)
+            for name, part, of in zip(names, found, np.maximum(whole_sums, 1), strict=True)
+        }
+        for at, found in sums.items()
+    }
+
+
+def _sums(missed: "Ints", steady: int) -> Any:
+    """Return the reads and the bytes that miss, of all and from position `steady` on."""
+    np = numpy()
+    return np.array([f(part) for part in (missed, missed[steady:]) for f in (np.count_nonzero, np.sum)], dtype=float)
+
+
+def neighbours(reads: "Ints") -> tuple["Ints", "Ints"]:
+    """Return the positions of each read's previous and next read of its item; -1 and the number of reads for none."""
+    np = numpy()
+    order = np.argsort(reads, kind="stable")
+    same = reads[order[1:]] == reads[order[:-1]]
+    before, after = np.full(len(reads), -1), np.full(len(reads), len(reads))
+    before[order[1:][same]] = order[:-1][same]
+    after[order[:-1][same]] = order[1:][same]
+    return before, after
+
+
+def lru(before: "Ints", after: "Ints", sizes: "Ints", capacities: Sequence[int]) -> list["Ints"]:
+    """Return, for each size, the bytes of each read that miss in an LRU cache.
+
+    An item that is larger than the cache is not kept. An item is found if it and the distinct items read since its
+    last read fit. Those are all reads since, without those that are followed by another read of their item since.
+    """
+    np = numpy()
+    distances: dict[int, Any] = {}
+    found = []
+    for capacity in capacities:
+        fits = sizes <= capacity
+        kept = int(np.count_nonzero(fits))
+        if kept not in distances:
+            held = np.where(fits, sizes, 0)
+            total = np.concatenate(([0], np.cumsum(held)))
+            again = np.flatnonzero(before >= 0)
+            distance = np.full(len(sizes), np.iinfo(np.int64).max)
+            # The item itself is in the sum, at its last read.
+            distance[again] = total[again] - total[before[again]] - _nested(before[again], held[again])
+            distances[kept] = distance
+        found.append(np.where(fits & (distances[kept] <= capacity), 0, sizes))
+    return found
+
+
+def _nested(starts: "Ints", weights: "Ints") -> "Ints":
+    """Return, for each interval in order of its end, the sum of the weights of the intervals within it.
+
+    These are the earlier ones that start later: inversions, counted as merge sort does, block by block of halves.
+    """
+    np = numpy()
+    count = len(starts)
+    bits = max(count - 1, 0).bit_length()
+    weights = np.concatenate((weights, np.zeros((1 << bits) - count, dtype=np.int64)))
+    found = np.zeros(1 << bits, dtype=np.int64)
+    # Ends (numbers of intervals) in order of their starts; within each row, those of one block of ends.
+    ends = np.concatenate((np.argsort(starts), np.arange(count, 1 << bits)))
+    for bit in reversed(range(bits)):
+        ends = ends.reshape(-1, 2 << bit)
+        late = (ends >> bit & 1).astype(bool)
+        early_weights = np.where(late, 0, weights[ends])
+        sums = np.cumsum(early_weights, axis=1)
+        found[ends[late]] += (sums[:, -1:] - sums)[late]
+        ends = np.concatenate((ends[~late].reshape(-1, 1 << bit), ends[late].reshape(-1, 1 << bit)), axis=1)
+    return found[:count]  # type: ignore[no-any-return]
+
+
+def never_evict(reads: "Ints", before: "Ints", sizes: "Ints", capacity: int) -> "Ints":
+    """Return the bytes of each read that miss in a cache that keeps each item that still fits at its first read."""
+    np = numpy()
+    first = np.flatnonzero(before < 0)
+    kept, free = [], capacity
+    for size in sizes[first].tolist():
+        fits = size <= free
+        free -= size if fits else 0
+        kept.append(fits)
+    is_kept = np.zeros(int(reads.max()) + 1, dtype=bool)
+    is_kept[reads[first]] = kept
+    return np.where(is_kept[reads] & (before >= 0), 0, sizes)  # type: ignore[no-any-return]
+
+
+def next_use(after: "Ints", sizes: "Ints", capacity: int) -> "Ints":
+    """Return the bytes of each read that miss in a cache that keeps the bytes whose next read is soonest."""
+    np = numpy()
+    never = len(after)
+    first = np.ones(never + 1, dtype=bool)
+    first[after] = False
+    if int(sizes[first[:never]].sum()) <= capacity:
+        return np.where(first[:never], sizes, 0)  # type: ignore[no-any-return]
+    # By position of the next read: bytes kept for it. The heap has these positions, the farthest first; positions that
+    # have passed remain in it, below all others.
+    kept = [0] * (never + 1)
+    heap: list[int] = []
+    free = capacity
+    for position, (following, size) in enumerate(zip(after.tolist(), sizes.tolist(), strict=True)):
+        free += kept[position]
+        if following == never:
+            continue
+        kept[following] = size
+        if size <= free:
+            free -= size
+            heapq.heappush(heap, -following)
+            continue
+        over, free = size - free, 0
+        farthest = -heapq.heappushpop(heap, -following)
+        held = kept[farthest]
+        while held < over:
+            over -= held
+            kept[farthest] = 0
+            farthest = -heapq.heappop(heap)
+            held = kept[farthest]
+        kept[farthest] = held - over
+        if held > over:
+            heapq.heappush(heap, -farthest)
+    return sizes - np.array(kept[:never], dtype=np.int64)  # type: ignore[no-any-return]
+
+
+def _verdict(points: Sequence[OrderPoint]) -> dict[str, Any]:
+    """Return what is recommended, with the gain of knowing the order."""
+    lines = [dict(zip(POLICIES, points[start : start + 3], strict=True)) for start in range(0, len(points), 3)]
+    simple, other = sorted(("never-evict", "lru"), key=lambda policy: sum(share(line[policy]) for line in lines))
+    line = max(lines, key=lambda line: share(line[simple]) - share(line["next-use"]))
+    least, ours = share(line["next-use"]), share(line[simple])
+    gain = ours / least if least else None if ours else 1.0
+    saved = ours - least
+    worth = saved >= SAVED_MIN and (gain is None or gain >= WORTH_MIN)
+    size = percent(line[simple].cache_share)
+    if worth:
+        fewer = "nothing" if gain is None else f"{gain:.1f} times fewer bytes"
+        said = [
+            f"with the next use known, the store delivers {fewer} at {size}: {percent(least)} of what is read, with "
+            f"{TEXT[simple]} {percent(ours)}"
+        ]
+    else:
+        near = "already optimal" if saved < EQUAL else f"at most {percent(saved)} of the bytes above the optimum"
+        said = [
+            f"{TEXT[simple]} is {near} here: all there is to gain is a larger cache, which saves bytes, and reading "
+            "ahead across epochs, which saves waiting"
+        ]
+    worst = max(lines, key=lambda line: share(line[other]) - share(line[simple]))
+    if share(worst[other]) >= WORTH_MIN * share(worst[simple]) + EQUAL:
+        said.append(
+            f"{TEXT[other]} sends {percent(share(worst[other]))} to the store at {percent(worst[other].cache_share)}, "
+            f"{TEXT[simple]} {percent(share(worst[simple]))}"
+        )
+    said.append(f"smallest of these caches that halves the bytes: {_halves(lines, simple, worth)}")
+    return {
+        "recommended": "next-use" if worth else simple,
+        "gain": gain,
+        "gain_cache_share": line[simple].cache_share,
+        "verdict": tuple(said),
+    }
+
+
+def _halves(lines: Sequence[dict[str, OrderPoint]], simple: str, worth: bool) -> str:
+    """Return the smallest size at which at most half of the bytes come from the store, by policy."""
+    found = []
+    for policy in (simple, "next-use") if worth else (simple,):
+        enough = [line[policy].cache_share for line in lines if share(line[policy]) <= 0.5 + EQUAL]
+        found.append(f"{percent(enough[0]) if enough else 'none'} with {TEXT[policy]}")
+    return ", ".join(found)
+
+
+def share(point: OrderPoint) -> float:
+    """Return the share of the bytes that a verdict is about: in the steady state if there is one."""
+    return point.byte_share if point.steady_byte_share is None else point.steady_byte_share
+
+
+def percent(share: float) -> str:
+    """Return a share as text: 30 %."""
+    return f"{share * 100:.3g} %"
