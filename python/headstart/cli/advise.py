@@ -43,7 +43,8 @@ def advise(
         str | None,
         typer.Option(
             help="Sizes (1GiB), blocks, or shares of the distinct blocks (5%), separated by commas. Default: a quarter "
-            "of the distinct blocks, but at least 64 MiB or all of them."
+            "of the distinct blocks, but at least 64 MiB or all of them. With --order: sizes, items, or shares of the "
+            "data over the nodes; by default 10%,30%,50%,80%,100%."
         ),
     ] = None,
     policies: Annotated[
