@@ -242,9 +242,13 @@ def test_the_verdict_is_in_words(run: Run) -> None:
     # A working set that moves: LRU follows it, and never evict keeps the past.
     moving = headstart.advise_order([each // 40 * 4 + each % 4 for each in range(4000)], cache=[4, 8])
     assert moving.recommended == "lru" and "LRU is already optimal here" in verdict(moving)
-    # With a next use that saves all, there is no factor.
-    all_saved = headstart.advise_order([[0, 1, 2], [2, 2, 2]], cache=1)
-    assert all_saved.points[2].steady_read_share == 0
+    # Only the next use keeps the one item that returns: there is no factor to nothing.
+    nothing = headstart.advise_order([[0, 1, 2], [1]], cache=1)
+    assert (nothing.gain, nothing.recommended) == (None, "next-use")
+    assert verdict(nothing).startswith("with the next use known, the store delivers nothing at 33.3 %: 0 % of what is")
+    assert headstart.advise_order([5]).verdict == headstart.advise_order(range(1000)).verdict
+    assert headstart.advise_order([5]).verdict[0].startswith("no item is read again: no cache saves anything")
+    assert [point.cache_items for point in headstart.advise_order([[5, 6]] * 3).of(LRU)] == [1, 2]
     done = run("advise", "--order", "shuffled", "--items", "1000", "--sizes", "128KiB", "--nodes", "2")
     assert (done.returncode, done.stderr) == (0, "")
     for text in (

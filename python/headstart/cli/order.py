@@ -71,7 +71,7 @@ def advise_order(command: Callable[..., None], given: Mapping[str, Any]) -> None
             lambda tell: advice.advise_order(
                 given["order"],
                 **{key: given[key] for key in OWN if given[key] is not None},
-                cache=advice.DEFAULT_CACHE if cache is None else options.names("--cache", cache),
+                cache=None if cache is None else options.names("--cache", cache),
                 seed=given["seed"],
                 progress=tell,
             ),
