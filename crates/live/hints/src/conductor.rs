@@ -10,27 +10,22 @@ use headstart_policy::BlockMap;
 use headstart_types::{Block, Bytes, Nanos};
 use rustc_hash::FxBuildHasher;
 
+use super::account::Account;
 use super::disk::{Done, Why};
 use super::guard::{why_stop, Seen as LookupCounts, ALL_CACHED};
 use super::head_start::Settled;
-use super::ledger::Ledger;
 use super::list::PAGE_BYTES;
 use super::machine::Machine;
-use super::pace::{Pace, Suspicions, SUSPICION};
+use super::pace::Pace;
 pub use super::plan::{Plan, Trust};
-use super::proof::Proof;
 use super::queue::HALVINGS_MAX;
 use super::report::Report;
-use super::risk::Risk;
 use super::trace::{By, Seen};
 
 /// How often the trace is read.
 pub const LOOK_EVERY_MS: i32 = 2;
 /// Pages that the kernel reads ahead for a command are mostly either referenced within this time or seen not to be.
 const CACHED_JUDGED_AFTER: Nanos = Nanos(50_000_000);
-/// After a wrong hint nothing is started. When the command has gone nowhere else for this long, one read at a time is
-/// started again. A read of the command then waits for that one, which is 3 % of the pause.
-const PAUSE: Nanos = Nanos(250_000_000);
 /// Pages of holes that may be read for each frame, and the maximum share of the budget that holes may take in all.
 const HOLES_PER_FRAME: u64 = 8;
 const HOLES_SHARE: u64 = 4;
@@ -98,15 +93,10 @@ pub struct Conductor<Q> {
     there: Vec<bool>,
     trust: Trust,
     pace: Pace,
-    /// Time of the command's last unhinted reference.
-    foreign_last: Nanos,
-    suspicions: Suspicions,
-    held_until: Nanos,
-    risk: Option<Risk>,
-    /// `Some` if the times of the recorded run are known.
-    ledger: Option<Ledger>,
-    /// The command follows the hints, or, where that suffices, has not deviated yet (`ledger.rs`). Until then nothing
-    /// is prefetched.
+    /// `None` where frames are earned otherwise (`follow.rs`), and of trusted hints.
+    account: Option<Account>,
+    /// The command follows the hints, or, if they were recorded from it, has not deviated yet. Until then nothing is
+    /// prefetched.
     confirmed: bool,
 }
 
@@ -133,34 +123,23 @@ impl<Q: Queues> Conductor<Q> {
             judged_next: Nanos(0),
             trust,
             pace: Pace::SLOWEST,
-            foreign_last: Nanos(0),
-            suspicions: Suspicions::default(),
-            held_until: Nanos::ZERO,
-            risk: None,
-            ledger: None,
+            account: None,
             confirmed: trust == Trust::Whole,
         }
     }
 
-    /// Limits the disk time at risk (`risk.rs`), and what hints may cost (`ledger.rs`). The recorded command took
-    /// `recorded`, on disks with or without an `arm`, and `waited` so long for each page.
+    /// Limits the disk time at risk (`account.rs`). The recorded command took `recorded`, on disks with or without an
+    /// `arm`, and `waited` so long for each page.
     #[must_use]
     pub fn at_risk(mut self, recorded: Nanos, arm: bool, waited: Option<Nanos>) -> Self {
-        let same = self.trust == Trust::SameCommand;
         if self.trust != Trust::Whole {
-            let risk = Risk::new(same.then_some(recorded), arm, waited);
-            let universe = self.machine.universe();
-            let blocks = 0..universe.blocks() as u32;
-            let proof = || Proof::new(blocks.map(|block| universe.is_metadata(Block(block))));
-            self.risk = Some(if same && arm { risk.with(proof()) } else { risk });
-        }
-        // With an arm, right hints gain 3 points by it, and 73 of 258 wrong lists are above 1.03 in place of 56
-        // (docs/hints-study.md).
-        if same && recorded > Nanos::ZERO && !arm {
-            self.ledger = Some(Ledger::new(recorded, self.machine.universe().blocks()));
-            // A short command ends before enough has been seen; its possible cost is limited anyway.
-            self.confirmed = true;
-            self.pace = Pace::FULL;
+            let same = self.trust == Trust::SameCommand;
+            self.account = Some(Account::new(same.then_some(recorded), arm, waited));
+            if same && !arm {
+                // A short command ends before enough has been seen.
+                self.pace = Pace::FULL;
+                self.confirmed = true;
+            }
         }
         self
     }
@@ -169,12 +148,11 @@ impl<Q: Queues> Conductor<Q> {
     pub fn heard(&mut self, now: Nanos, said: Done) {
         match said {
             Done::Read(blocks, took, holes) => {
-                if let Some(risk) = &mut self.risk {
+                if let Some(account) = &mut self.account {
                     let (machine, universe) = (&self.machine, self.machine.universe());
                     let each = |block: &Block| (*block, universe.is_metadata(*block), machine.is_referenced(*block));
                     let disk = universe.disk(blocks[0]).index();
-                    risk.read(now, disk, Nanos(took.as_nanos() as u64), blocks.iter().map(each));
-                    self.ledger.iter_mut().for_each(Ledger::read);
+                    account.read(now, disk, Nanos(took.as_nanos() as u64), blocks.iter().map(each));
                 }
                 let share = Nanos(took.as_nanos() as u64 / blocks.len().max(1) as u64);
                 self.looked.read += blocks.len() as u64;
@@ -205,12 +183,12 @@ impl<Q: Queues> Conductor<Q> {
     pub fn referenced(&mut self, now: Nanos, Seen { file, first, last, by }: Seen) {
         let (identity, metadata) = (file, by == By::Metadata);
         if by == By::Coming {
-            return self.comes(now, file, first..=last);
+            return self.comes(file, first..=last);
         }
         let Some(file) = self.machine.universe().file(file) else {
             // Nothing is known of a disk that hints do not name.
             if !metadata {
-                self.foreign(now, identity, first);
+                self.foreign(identity, first);
             }
             return;
         };
@@ -229,12 +207,9 @@ impl<Q: Queues> Conductor<Q> {
         for block in new {
             let is_near = self.machine.is_near(block);
             near |= is_near;
-            if let Some(risk) = &mut self.risk {
+            if let Some(account) = &mut self.account {
                 let near = is_near || self.trust != Trust::Earned;
-                risk.referenced(block, near);
-                if let Some(ledger) = &mut self.ledger {
-                    ledger.referenced(&self.machine, block, near);
-                }
+                account.referenced(block, near);
             }
             self.machine.observe(now, block);
             late += u64::from(metadata);
@@ -242,7 +217,7 @@ impl<Q: Queues> Conductor<Q> {
         // Repeated references prove nothing, nor do pages that the file system read beside another one.
         if fresh > 0 && !beside {
             self.looked.referenced(true);
-            if self.trust != Trust::Earned && self.risk.is_none() {
+            if self.trust != Trust::Earned && self.account.is_none() {
                 self.machine.earn(late);
                 // A command that reads faster than the hints can be followed still proves them right.
                 self.machine.add_frames(fresh);
@@ -254,7 +229,7 @@ impl<Q: Queues> Conductor<Q> {
                 self.pace.wrong();
             }
         } else if !known && !beside {
-            self.foreign(now, identity, first);
+            self.foreign(identity, first);
         }
     }
 
@@ -284,59 +259,44 @@ impl<Q: Queues> Conductor<Q> {
         last.is_some_and(|(of, other)| of == device && other.abs_diff(page) < INODE_READAHEAD_BLOCKS)
     }
 
-    /// Pages of `file` enter the page cache for the command. If no hint names the file, nothing more is started until
-    /// the purpose is known: prefetches in flight may delay a read of the command for as long as there is work on the
-    /// way of the arm.
-    fn comes(&mut self, now: Nanos, file: (u64, u64), pages: RangeInclusive<u64>) {
+    /// Pages of `file` enter the page cache for the command.
+    fn comes(&mut self, file: (u64, u64), pages: RangeInclusive<u64>) {
         if let Some(file) = self.machine.universe().file(file) {
             for block in pages.filter_map(|page| self.machine.universe().known(file, page)) {
                 self.there[block.index()] = true;
             }
-        } else if self.suspicions.open(file) {
-            self.held_until = now + SUSPICION;
         }
     }
 
     /// Counts an unhinted reference; a repeated one tells nothing.
-    fn foreign(&mut self, now: Nanos, file: (u64, u64), first: u64) {
-        self.suspicions.confirm(file);
+    fn foreign(&mut self, file: (u64, u64), first: u64) {
         if self.elsewhere.len() == ELSEWHERE_MAX || self.elsewhere.insert((file, first)) {
             self.looked.referenced(false);
-            self.ledger.iter_mut().for_each(Ledger::elsewhere);
             self.pace.wrong();
-            self.foreign_last = now;
         }
     }
 
     /// Lets the machine act, and orders what it wants from the disks.
     pub fn turn(&mut self, now: Nanos) {
-        let confirmed = self.trust == Trust::Whole
-            || self.looked.confirmed()
-            || (self.ledger.is_some() && self.looked.is_unshaken());
+        let is_unshaken = || self.trust == Trust::SameCommand && self.account.is_some() && self.looked.is_unshaken();
+        let confirmed = self.trust == Trust::Whole || self.looked.confirmed() || is_unshaken();
         if confirmed != self.confirmed {
             self.confirmed = confirmed;
             self.pace = Pace::SLOWEST;
         }
-        // A later read of the command waits for one prefetch at most.
-        if now.saturating_sub(self.foreign_last) >= PAUSE {
-            self.pace.rested();
-        }
         let halvings = match self.trust {
             Trust::Whole => 0,
-            _ if !confirmed || now < self.held_until => HALVINGS_MAX,
-            // `risk.rs` limits them.
-            Trust::SameCommand if self.risk.is_some() => self.pace.halvings(u32::MAX),
-            _ if self.machine.is_whole() => self.pace.halvings(u32::MAX),
-            _ => self.pace.halvings(self.machine.frames()),
+            _ if !confirmed => HALVINGS_MAX,
+            _ => self.pace.halvings(),
         };
         self.queues.slow(halvings);
         if !confirmed {
             return;
         }
-        if let Some(risk) = &self.risk {
-            let left = self.ledger.as_ref().map_or_else(|| risk.left(now), |ledger| ledger.left(risk.at_risk()));
-            let pages = risk.pages_in(left);
-            self.queues.limit(risk.reads_in(left), risk.longest_in(left));
+        if let Some(account) = &self.account {
+            let left = account.left(now);
+            let pages = account.pages_in(left);
+            self.queues.limit(account.reads_in(left), account.longest_in(left));
             self.machine.allow(pages);
         }
         let mut orders = std::mem::take(&mut self.orders);
@@ -363,7 +323,6 @@ impl<Q: Queues> Conductor<Q> {
 
     /// Handles what was heard and referenced: the machine acts, and stops if there is a reason.
     pub fn act(&mut self, now: Nanos) {
-        self.ledger.iter_mut().for_each(|ledger| ledger.settle(now));
         self.turn(now);
         self.use_metadata(now);
         self.judge_cached(now);
@@ -397,12 +356,6 @@ impl<Q: Queues> Conductor<Q> {
         self.cached[0].clear();
         self.cached.swap(0, 1);
         self.judged_next = now + CACHED_JUDGED_AFTER;
-    }
-
-    /// Until when nothing is started, unless something is observed earlier.
-    #[must_use]
-    pub fn held_until(&self) -> Nanos {
-        self.held_until
     }
 
     /// Fills in `report`.

@@ -199,29 +199,6 @@ fn metadata_that_the_command_reads_elsewhere_stops_prefetching() {
     assert_eq!(halvings, [HALVINGS_MAX; 4]);
 }
 
-#[test]
-fn a_file_that_no_hint_names_stops_prefetching_when_its_first_page_comes() {
-    let mut conductor = conductor(0, 50_000, Trust::SameCommand);
-    (0..40).for_each(|page| each(&mut conductor, 1, OURS, page..page + 1));
-    let coming = |file| Seen { file, first: 0, last: 0, by: By::Coming };
-    let mut after = |at, seen: Option<Seen>| {
-        seen.into_iter().for_each(|seen| conductor.referenced(Nanos(at), seen));
-        conductor.act(Nanos(at));
-        (conductor.queues.halvings == HALVINGS_MAX, conductor.held_until().0)
-    };
-    // It need not wait for hinted pages that the command reads itself.
-    assert_eq!(after(2, Some(coming(OURS))), (false, 0));
-    let until = SUSPICION.0 + 3;
-    assert_eq!([after(3, Some(coming(OTHER))), after(until - 1, None)], [(true, until); 2]);
-    // The file was not read, therefore it is written.
-    assert_eq!([after(until, None), after(until, Some(coming(OTHER)))], [(false, until); 2]);
-    let others = [10, 11, 12].map(|file| after(until + 1, Some(coming((9, file)))));
-    assert_eq!(others, [(true, until + 1 + SUSPICION.0); 3]);
-    // Four suspicions were wrong.
-    let late = until + 1 + SUSPICION.0;
-    assert_eq!(after(late, Some(coming((9, 14)))), (false, late));
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -308,7 +285,7 @@ proptest! {
         let (unused, now) = read_in_vain(&mut conductor, pages, (gap_ms * 1_000_000, read_ms * 1_000_000));
         let spent = (unused as u64 * read_ms) as f64;
         let time = (now / 1_000_000).max(if same { recorded_ms } else { 0 }) as f64;
-        let share = if same { 0.35 } else { 0.16 };
+        let share = if same { 0.26 } else { 0.16 };
         let most = time * share + read_ms as f64;
         prop_assert!(spent <= most, "{unused} reads of {read_ms} ms in vain in {time} ms");
     }
@@ -317,9 +294,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The same without an arm, where hints of the same command are followed at once: the limit is the share of the
-    /// recorded time, and what right hints have gained. A command that is never faster than it was recorded gains
-    /// nothing.
+    /// The same without an arm, where hints of the same command are followed at once.
     #[test]
     fn time_in_vain_without_an_arm_is_the_share(
         right in 0u64..600,
@@ -336,8 +311,8 @@ proptest! {
         let (unused, now) = read_in_vain(&mut conductor, pages, (gap_us * 1000, read_us * 1000));
         // A read of a page costs its duration, and at most 26 times 7 us.
         let cost_us = read_us.min(26 * 7);
-        let time_us = if same { recorded_ms * 1000 } else { now / 1000 };
-        let most_us = time_us as f64 * 0.03 + cost_us as f64;
+        let time_us = (now / 1000).max(if same { recorded_ms * 1000 } else { 0 });
+        let most_us = time_us as f64 * if same { 0.13 } else { 0.03 } + cost_us as f64;
         prop_assert!((unused as u64 * cost_us) as f64 <= most_us, "{unused} reads of {cost_us} us in vain in {time_us} us");
     }
 }

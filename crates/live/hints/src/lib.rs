@@ -12,13 +12,13 @@
 //!   threads; `system.rs`: the system calls for that;
 //! - `trace.rs`: what the command references;
 //! - `worth.rs`: whether a command is helped at all; `plan.rs`: how far hints are trusted; `pace.rs`: how fast they are
-//!   followed; `head_start.rs`: when the command is started; `risk.rs`, `proof.rs`, `ledger.rs`: how much may be
-//!   wasted; `guard.rs`: when to stop; `budget.rs`: how much memory may be used; `report.rs`: the statistics;
+//!   followed; `head_start.rs`: when the command is started; `account.rs`: how much disk time may be wasted; `guard.rs`: when to stop; `budget.rs`: how much memory may be used; `report.rs`: the statistics;
 //! - `conductor.rs`: connects them; `run.rs`: the loop around it;
 //! - `follow.rs`: the same for a host that does its own reads, such as a block server; `waiting.rs`: the reads for such
 //!   a host;
 //! - `command/`: the command `headstart run`; `store.rs`: the recordings of earlier runs.
 
+mod account;
 mod budget;
 pub mod command;
 pub(crate) mod conductor;
@@ -27,7 +27,6 @@ mod follow;
 pub mod forecast;
 mod guard;
 pub(crate) mod head_start;
-mod ledger;
 pub(crate) mod list;
 pub(crate) mod machine;
 #[cfg(test)]
@@ -38,12 +37,10 @@ pub(crate) mod pieces;
 #[cfg(test)]
 mod pieces_tests;
 mod plan;
-mod proof;
 pub(crate) mod queue;
 pub mod record;
 mod recorded;
 pub(crate) mod report;
-mod risk;
 mod run;
 mod store;
 pub(crate) mod system;

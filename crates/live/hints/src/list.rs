@@ -35,8 +35,6 @@ pub struct HintedRange {
     pub first: u64,
     /// Number of pages.
     pub count: u32,
-    /// When the recorded command had received them, in ns since its start; zero if unknown.
-    pub done_ns: u64,
     /// How long it waited for the device; zero if it did not, or if unknown.
     pub wait_ns: u64,
     /// They were in the page cache.

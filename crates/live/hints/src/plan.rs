@@ -8,7 +8,7 @@ use super::list::{HintList, PAGE_BYTES};
 use super::machine::Setting;
 
 /// Frames before anything has been used, for hints of another command and of the same one; later the disk time at risk
-/// decides (`risk.rs`).
+/// decides (`account.rs`).
 const FRAMES_MIN: u32 = 4;
 const FRAMES_MIN_SAME: u32 = 16;
 /// Defaults of these keys, for policies that have them: batches as large as an arm can sort, and horizons as far as it
@@ -30,7 +30,7 @@ const FLASH_CONCURRENCY: u32 = 16;
 pub enum Trust {
     /// Few frames at first, more for each prefetched page that is used.
     Earned,
-    /// Recorded from the same command: more frames at first, and on disks without an arm from the start (`ledger.rs`).
+    /// Recorded from the same command: more frames at first, and followed until the command deviates.
     SameCommand,
     /// The whole budget from the start.
     Whole,

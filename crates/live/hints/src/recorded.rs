@@ -32,10 +32,9 @@ impl TryFrom<&Recording> for HintList {
         }
         for read in recording.references() {
             if let Some(file) = number_of[read.file as usize] {
-                let done_ns = read.time_ns.saturating_add(read.wait_ns);
                 let count = recording.pages_within(read, recording.files[read.file as usize].size_bytes);
                 let (first, wait_ns, hit) = (read.start, read.wait_ns, read.hit);
-                list.ranges.extend((count > 0).then_some(HintedRange { file, first, count, done_ns, wait_ns, hit }));
+                list.ranges.extend((count > 0).then_some(HintedRange { file, first, count, wait_ns, hit }));
             }
         }
         Ok(list)

@@ -1,12 +1,12 @@
 //! The blocks of a command: each recorded page once, numbered in the order in which it is first needed.
 //!
-//! The position of a page in the reference string is its number: the string is 0, 1, 2, ... Memory: 40 bytes a page.
+//! The position of a page in the reference string is its number: the string is 0, 1, 2, ... Memory: 32 bytes a page.
 
 use std::collections::HashMap;
 
 use hashbrown::hash_map::Entry;
 use headstart_policy::BlockMap;
-use headstart_types::{Block, Disk, Nanos};
+use headstart_types::{Block, Disk};
 use rustc_hash::FxBuildHasher;
 
 use super::list::{HintList, PAGE_BYTES};
@@ -25,8 +25,6 @@ pub struct Universe {
     places: Vec<(u32, u64)>,
     /// By file: its disk.
     disk_of_file: Vec<Disk>,
-    /// By block: the time of the recorded run between its reference and the one before.
-    passed: Vec<Nanos>,
     blocks: hashbrown::HashMap<(u32, u64), Block, FxBuildHasher>,
     files: HashMap<(u64, u64), u32>,
     /// By file: its last page.
@@ -48,15 +46,14 @@ impl Universe {
         let last_page = |size: Option<u64>| size.map_or(u64::MAX, |size| size.saturating_sub(1) / PAGE_BYTES);
         let last_pages = list.files.iter().map(|file| last_page(file.size)).collect();
         let is_device = list.files.iter().map(|file| file.is_device).collect();
-        let (places, passed, blocks) = (Vec::new(), Vec::new(), hashbrown::HashMap::default());
+        let (places, blocks) = (Vec::new(), hashbrown::HashMap::default());
         let left_to_kernel = vec![Intervals::default(); list.files.len()];
         let mut universe =
-            Self { places, disk_of_file, passed, blocks, files, last_pages, is_device, left_to_kernel, left_out: 0 };
+            Self { places, disk_of_file, blocks, files, last_pages, is_device, left_to_kernel, left_out: 0 };
         // A small recording may name many pages many times: those already named are skipped as a whole.
         let mut named = vec![Intervals::default(); list.files.len()];
         // By file: the end and the length of the stretch that is read in order.
         let mut stretches = vec![(0, 0); list.files.len()];
-        let mut until = Nanos::ZERO;
         for range in &list.ranges {
             let (file, pages) = (range.file as usize, range.first..range.first + u64::from(range.count));
             let (end, length) = std::mem::replace(&mut stretches[file], (pages.end, u64::from(range.count)));
@@ -75,10 +72,7 @@ impl Universe {
                         universe.left_out += pages.end - page;
                         break;
                     }
-                    let passed = Nanos(range.done_ns).saturating_sub(until);
-                    if universe.add(range.file, page, passed) {
-                        until = until.max(Nanos(range.done_ns));
-                    }
+                    universe.add(range.file, page);
                 }
             }
             if range.count > 1 {
@@ -91,27 +85,17 @@ impl Universe {
         universe
     }
 
-    /// Adds a page. Returns whether it is new.
-    fn add(&mut self, file: u32, page: u64, passed: Nanos) -> bool {
+    fn add(&mut self, file: u32, page: u64) {
         if let Entry::Vacant(free) = self.blocks.entry((file, page)) {
             free.insert(Block(self.places.len() as u32));
             self.places.push((file, page));
-            self.passed.push(passed);
-            return true;
         }
-        false
     }
 
     /// Whether this page is hinted, and left to the kernel's read-ahead.
     #[must_use]
     pub fn is_left_to_kernel(&self, file: u32, page: u64) -> bool {
         self.left_to_kernel[file as usize].within(page..page + 1).next().is_some()
-    }
-
-    /// The time of the recorded run between the reference to `block` and the one before.
-    #[must_use]
-    pub fn passed(&self, block: Block) -> Nanos {
-        self.passed[block.index()]
     }
 
     /// The file with this device and inode.

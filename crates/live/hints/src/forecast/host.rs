@@ -102,8 +102,6 @@ impl Prefetcher {
         }
         if self.conductor.stopped.is_none() {
             self.conductor.act(now);
-            let held_until = self.conductor.held_until();
-            self.looks_at = (held_until > now).then_some(held_until);
         }
     }
 
