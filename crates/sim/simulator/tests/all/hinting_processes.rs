@@ -102,7 +102,7 @@ fn the_process_that_gives_hints_gains() {
             assert!(report.counts.prefetches > 0);
             // Demand fetches are those of the other process, and those delayed by its own queues.
             let other = &report.processes[1 - giver];
-            assert!(other.misses > 0, "{policy}: nobody needs_future what process {} reads", 1 - giver);
+            assert!(other.misses > 0, "{policy}: nothing is disclosed of what process {} reads", 1 - giver);
         }
     }
 }
