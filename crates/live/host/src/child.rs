@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::OnceLock;
 
 /// Signals forwarded if another process sent them. A terminal's signals reach the command directly.
-const HANDED_ON: [libc::c_int; 7] =
+const FORWARDED: [libc::c_int; 7] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM];
 
 /// The command that receives signals; 0: none.
@@ -57,8 +57,8 @@ pub fn outlive() -> Option<Status> {
     let child = CHILD.load(Ordering::SeqCst);
     if child > 0 {
         let mut status = 0;
-        // SAFETY: `status` lives. Another thread may have waited for the command in the meantime.
         let waited = loop {
+            // SAFETY: `status` lives. Another thread may have waited for the command in the meantime.
             let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
             if waited >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
                 break waited;
@@ -71,7 +71,7 @@ pub fn outlive() -> Option<Status> {
     ENDED.get().copied()
 }
 
-extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+extern "C" fn forward_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let child = CHILD.load(Ordering::SeqCst);
     // SAFETY: the kernel passes a valid `info` to such a handler. The kernel's own signals (a terminal's Ctrl-C) go to
     // the whole group.
@@ -92,9 +92,9 @@ fn send(child: i32, signal: libc::c_int) {
 
 /// Forwards signals to the command from now on. Ignored signals stay ignored, also for the command. Returns the
 /// previous handlers.
-fn hand_on_signals() -> Vec<(libc::c_int, libc::sigaction)> {
+fn forward_signals() -> Vec<(libc::c_int, libc::sigaction)> {
     let mut before = Vec::new();
-    for signal in HANDED_ON {
+    for signal in FORWARDED {
         // SAFETY: both structures are zeroed, which is valid, or written by the call; the handler has the signature for
         // SA_SIGINFO.
         unsafe {
@@ -104,7 +104,7 @@ fn hand_on_signals() -> Vec<(libc::c_int, libc::sigaction)> {
                 continue;
             }
             let mut new: libc::sigaction = std::mem::zeroed();
-            new.sa_sigaction = hand_on as *const () as usize;
+            new.sa_sigaction = forward_signal as *const () as usize;
             new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
             libc::sigaction(signal, &raw const new, std::ptr::null_mut());
             before.push((signal, old));
@@ -151,7 +151,7 @@ pub fn start(command: &[OsString], mut switches: Option<Switches>) -> io::Result
             tracing.write_all(b"1")
         });
     }
-    let before = hand_on_signals();
+    let before = forward_signals();
     match child.spawn() {
         Ok(child) => {
             CHILD.store(child.id() as i32, Ordering::SeqCst);
@@ -162,7 +162,7 @@ pub fn start(command: &[OsString], mut switches: Option<Switches>) -> io::Result
             Ok(Started { child, before })
         }
         Err(error) => {
-            take_back(&before);
+            restore_handlers(&before);
             Err(error)
         }
     }
@@ -193,11 +193,11 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        take_back(&self.before);
+        restore_handlers(&self.before);
     }
 }
 
-fn take_back(before: &[(libc::c_int, libc::sigaction)]) {
+fn restore_handlers(before: &[(libc::c_int, libc::sigaction)]) {
     for (signal, before) in before {
         // SAFETY: the system returned this handler before.
         unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };

@@ -16,7 +16,7 @@ use std::io;
 
 use headstart_types::Nanos;
 
-use crate::backing::{AtOnce, Backing};
+use crate::backing::{Backing, NonBlockingRead};
 use crate::buffers::Buffers;
 use crate::window::{WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
 
@@ -48,7 +48,7 @@ pub fn window_bytes(backing: &dyn Backing, cache_bytes: u64, now: &mut dyn FnMut
         let mut timed = |offset: u64, bytes: u64, tries: bool| -> io::Result<Nanos> {
             let mut buffers = pages.take_run((bytes / SHORT_BYTES) as usize);
             let since = now();
-            if tries && matches!(backing.read_at_once(offset, &mut buffers, false), AtOnce::Done) {
+            if tries && matches!(backing.try_read(offset, &mut buffers, false), NonBlockingRead::Done) {
                 in_memory += 1;
             } else {
                 backing.read(offset, &mut buffers)?;
@@ -112,11 +112,11 @@ mod tests {
             Ok(())
         }
 
-        fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut], _has_ring: bool) -> AtOnce {
+        fn try_read(&self, _offset: u64, _buffers: &mut [BytesMut], _has_ring: bool) -> NonBlockingRead {
             if self.in_memory {
-                AtOnce::Done
+                NonBlockingRead::Done
             } else {
-                AtOnce::Waits
+                NonBlockingRead::Waits
             }
         }
     }

@@ -11,7 +11,7 @@ use headstart_engine::Process;
 use headstart_layout::{FfsKeys, Opens, Placement, Places};
 use headstart_policy::registry::Context;
 use headstart_scenario::{Arrival, CacheSegments, ComputeKey, HintsKeys, HostKeys, Input, Issue, Processes, Scenario};
-use headstart_trace::{AtOnce, Carries};
+use headstart_trace::{Carries, ConcurrencyStats};
 use headstart_types::{Block, Chunk, KeyError, Nanos, Position, Think};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
@@ -122,7 +122,7 @@ pub fn reads_at_once(scenario: &Scenario) -> Result<bool, Error> {
     if !(time && duration && processes) {
         return Ok(false);
     }
-    let mut found = AtOnce::default();
+    let mut found = ConcurrencyStats::default();
     while records.advance()? {
         records.batch().iter().for_each(|record| found.add(record));
     }

@@ -8,7 +8,7 @@ use headstart_types::{Bytes, KeyError};
 use serde::Serialize;
 
 use crate::analysis::{Analysis, Analyst};
-use crate::at_once::AtOnce;
+use crate::concurrency::ConcurrencyStats;
 use crate::hash::Build;
 use crate::limits::check_distinct;
 use crate::{Carries, Record, RecordReader, TraceError};
@@ -108,7 +108,7 @@ struct Tally {
     /// Where the last request to each file ended.
     ends: HashMap<u32, u64, Build>,
     processes: BTreeSet<u32>,
-    at_once: AtOnce,
+    concurrency: ConcurrencyStats,
     analyst: Analyst,
 }
 
@@ -121,7 +121,7 @@ impl Tally {
         self.think_ns += u128::from(record.think.0);
         self.duration_ns += u128::from(record.duration.0);
         self.processes.insert(record.pid);
-        self.at_once.add(record);
+        self.concurrency.add(record);
         let (first, count) = match block_bytes {
             Some(block_bytes) => blocks_of(record, block_bytes, reader)?,
             None => (record.offset, 1),
@@ -159,7 +159,7 @@ impl Tally {
             duration_ns_mean: carries.duration.then(|| self.duration_ns as f64 / requests),
             files: carries.files.then_some(self.ends.len() as u64),
             processes: carries.processes.then_some(self.processes.len() as u64),
-            overlapping_share: (carries.processes && carries.duration).then(|| self.at_once.overlapping_share()),
+            overlapping_share: (carries.processes && carries.duration).then(|| self.concurrency.overlapping_share()),
             skipped: reader.skipped(),
             carries,
             note: reader.note(),

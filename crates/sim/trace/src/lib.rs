@@ -14,9 +14,9 @@
 //! crate, maps addresses to dense block numbers, places files on disks and chooses think times.
 
 mod analysis;
-mod at_once;
 mod checks;
 mod clock;
+mod concurrency;
 mod convert;
 mod error;
 mod formats;
@@ -40,7 +40,7 @@ mod watched;
 mod workloads;
 
 pub use analysis::{Analysis, Popularity, Reuse, Window};
-pub use at_once::AtOnce;
+pub use concurrency::ConcurrencyStats;
 pub use convert::{convert, remove_pending_files, ConvertSummary, TARGETS};
 pub use error::{ErrorPosition, TraceError};
 #[doc(hidden)]

@@ -354,7 +354,7 @@ impl Level {
     }
 
     /// Stops counting the in-flight prefetch of `block` as a prefetch, because it turned out to be unnecessary.
-    pub fn take_back(&mut self, block: Block) {
+    pub fn uncount_prefetch(&mut self, block: Block) {
         let state = self.blocks[block.index()];
         if state.is_in_flight() && state.is_unused_prefetch() {
             self.counts.prefetches -= 1;

@@ -275,7 +275,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
             }
             let Tier { level, share, .. } = &mut self.tiers[tier];
             if what == What::Unneeded {
-                level.take_back(block);
+                level.uncount_prefetch(block);
             }
             level.arrived(now, block, service, LevelSpace::new(&self.space, *share).as_space());
             if level.has_done() {

@@ -28,7 +28,7 @@ use rustix::io::{preadv2, ReadWriteFlags};
 use super::joined::{join, BUFFERS_MAX};
 use super::locks::Locked;
 use super::looks::{Touched, Trust};
-use super::{file_identity, length_of, About, AtOnce, Backing};
+use super::{file_identity, length_of, About, Backing, NonBlockingRead};
 use crate::work::Change;
 
 /// Maximum bytes of a read that is tried without a thread: most replies and read-aheads are no longer.
@@ -236,18 +236,18 @@ impl Backing for FileBacking {
         self.read_from(&self.file, offset, buffers)
     }
 
-    fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut], has_ring: bool) -> AtOnce {
+    fn try_read(&self, offset: u64, buffers: &mut [BytesMut], has_ring: bool) -> NonBlockingRead {
         // A thread handles reads beyond the end, which have to be zero-filled.
         if offset + length_of(buffers) as u64 > self.size_bytes {
-            return AtOnce::Waits;
+            return NonBlockingRead::Waits;
         }
         let file = if has_ring { self.ring_file(offset, buffers) } else { None };
         // A buffered io_uring read takes cached data by itself.
         let passes = file.as_ref().is_none_or(|(_, tries_page_cache)| *tries_page_cache);
         if passes && self.copies_cached(offset, buffers) {
-            return AtOnce::Done;
+            return NonBlockingRead::Done;
         }
-        file.map_or(AtOnce::Waits, |(file, _)| AtOnce::Ring(file))
+        file.map_or(NonBlockingRead::Waits, |(file, _)| NonBlockingRead::Ring(file))
     }
 
     fn change(&self, change: &Change) -> io::Result<()> {

@@ -70,7 +70,7 @@ pub struct About {
     pub device_read_ahead_bytes: Option<u64>,
     /// Whether parts of a failed read may still succeed: true for a disk with bad sectors, false for a lost server.
     pub fails_in_parts: bool,
-    /// [`Backing::read_at_once`] copies bytes on the calling thread.
+    /// [`Backing::try_read`] copies bytes on the calling thread.
     pub reads_at_once: bool,
     /// [`Backing::start_reads`] starts reads.
     pub starts_reads: bool,
@@ -100,7 +100,7 @@ impl About {
 }
 
 #[derive(Debug)]
-pub enum AtOnce {
+pub enum NonBlockingRead {
     /// The buffers are filled.
     Done,
     /// io_uring can fill the buffers from this file at the same offset. After a short or failed read, call
@@ -123,8 +123,8 @@ pub trait Backing: Send + Sync {
 
     /// Reads like [`Backing::read`], unless that would wait for storage, or for a lock held by a thread that waits for
     /// storage. `has_ring`: the caller has an io_uring.
-    fn read_at_once(&self, _offset: u64, _buffers: &mut [BytesMut], _has_ring: bool) -> AtOnce {
-        AtOnce::Waits
+    fn try_read(&self, _offset: u64, _buffers: &mut [BytesMut], _has_ring: bool) -> NonBlockingRead {
+        NonBlockingRead::Waits
     }
 
     /// Starts reads without blocking a thread for each. They reach the storage together and in this order, like a

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ringed::Ringed;
 use super::workers::{End, Workers};
-use super::{AtOnce, Backing, DeviceState, StartedRead};
+use super::{Backing, DeviceState, NonBlockingRead, StartedRead};
 use crate::work::{Completed, Work};
 
 /// Completed work, by export.
@@ -47,7 +47,7 @@ impl Pool {
         });
         let workers = Workers::try_new(backing, reads_max + threads_more, export, end.clone())?;
         let about = backing.about();
-        let takes_ring = matches!(backing.read_at_once(0, &mut [], true), AtOnce::Ring(_));
+        let takes_ring = matches!(backing.try_read(0, &mut [], true), NonBlockingRead::Ring(_));
         Ok(Self {
             backing: backing.clone(),
             reads_at_once: about.reads_at_once,
@@ -63,9 +63,9 @@ impl Pool {
     /// may only start when [`Pool::ended`] is called.
     pub fn start(&mut self, id: u64, mut work: Work) -> Option<Completed> {
         if let Work::Read { offset, mut buffers, demand } = work {
-            match (self.backing.read_at_once(offset, &mut buffers, self.ringed.is_some()), &mut self.ringed) {
-                (AtOnce::Done, _) => return Some(Completed { id, buffers, result: Ok(Vec::new()) }),
-                (AtOnce::Ring(file), Some(ringed)) => match ringed.push(id, &file, offset, buffers) {
+            match (self.backing.try_read(offset, &mut buffers, self.ringed.is_some()), &mut self.ringed) {
+                (NonBlockingRead::Done, _) => return Some(Completed { id, buffers, result: Ok(Vec::new()) }),
+                (NonBlockingRead::Ring(file), Some(ringed)) => match ringed.push(id, &file, offset, buffers) {
                     Ok(()) => return None,
                     Err(back) => buffers = back,
                 },

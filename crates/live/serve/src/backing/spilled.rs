@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use headstart_nbd::Extent;
 
-use super::{About, AtOnce, Backing, StartedRead};
+use super::{About, Backing, NonBlockingRead, StartedRead};
 use crate::spill::Spill;
 use crate::work::Change;
 
@@ -55,11 +55,11 @@ impl Backing for SpilledBacking {
         Ok(())
     }
 
-    fn read_at_once(&self, offset: u64, buffers: &mut [BytesMut], has_ring: bool) -> AtOnce {
+    fn try_read(&self, offset: u64, buffers: &mut [BytesMut], has_ring: bool) -> NonBlockingRead {
         if self.has_any(offset, buffers) {
-            return AtOnce::Waits;
+            return NonBlockingRead::Waits;
         }
-        self.inner.read_at_once(offset, buffers, has_ring)
+        self.inner.try_read(offset, buffers, has_ring)
     }
 
     fn start_reads(&self, reads: Vec<StartedRead>) -> Vec<StartedRead> {

@@ -18,7 +18,7 @@ const ALIVE_MIN: f64 = 0.5;
 
 /// Statistics collected in a pass over the records.
 #[derive(Debug, Default)]
-pub struct AtOnce {
+pub struct ConcurrencyStats {
     requests: u64,
     overlapping: u64,
     /// The latest end of any request with its process, and the latest end among the other processes.
@@ -28,7 +28,7 @@ pub struct AtOnce {
     last: Nanos,
 }
 
-impl AtOnce {
+impl ConcurrencyStats {
     #[inline]
     pub fn add(&mut self, record: &Record) {
         let Record { time, duration, pid, .. } = *record;
@@ -69,7 +69,7 @@ mod tests {
 
     /// Requests of (process, begin, end).
     fn of(requests: &[(u32, u64, u64)]) -> (f64, bool) {
-        let mut found = AtOnce::default();
+        let mut found = ConcurrencyStats::default();
         for &(pid, begin, end) in requests {
             found.add(&Record { time: Nanos(begin), duration: Nanos(end - begin), pid, ..Record::default() });
         }
