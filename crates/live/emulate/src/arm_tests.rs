@@ -15,19 +15,19 @@ const MS: fn(u64) -> Nanos = Nanos::from_millis;
 /// An answer: number of the read, time, and data; `None` if it failed.
 type Told = (u32, Nanos, Option<Vec<u8>>);
 
-struct Asker {
+struct RecordingAnswer {
     read: u32,
     clock: Arc<SteppedClock>,
     told: Arc<Mutex<Vec<Told>>>,
 }
 
-impl Asker {
+impl RecordingAnswer {
     fn hear(self, what: Option<Vec<u8>>) {
         self.told.lock().expect("no panic").push((self.read, self.clock.now(), what));
     }
 }
 
-impl Answer for Asker {
+impl Answer for RecordingAnswer {
     fn data(self, data: &[u8]) {
         self.hear(Some(data.to_vec()));
     }
@@ -65,7 +65,7 @@ fn run(image: Image, reads: &[(Nanos, u64, u32)], close: u64) -> (Vec<Told>, Sta
     let clock = Arc::new(SteppedClock::new(2));
     let arm = Arm::new(clock.clone(), image, Drive::new(device, scheduler), about);
     let told = Arc::new(Mutex::new(Vec::new()));
-    let asker = |read| Asker { read, clock: clock.clone(), told: told.clone() };
+    let recording = |read| RecordingAnswer { read, clock: clock.clone(), told: told.clone() };
     let statistics = std::thread::scope(|scope| {
         scope.spawn(|| arm.run(false));
         clock.enter(1);
@@ -73,12 +73,12 @@ fn run(image: Image, reads: &[(Nanos, u64, u32)], close: u64) -> (Vec<Told>, Sta
             if *at > clock.now() {
                 clock.park(1, Some(*at));
             }
-            arm.submit(*offset, *bytes, None, asker(read));
+            arm.submit(*offset, *bytes, None, recording(read));
         }
         clock.park(1, Some(MS(close)));
         let statistics = arm.statistics(None);
         arm.close();
-        arm.submit(0, 1, None, asker(u32::MAX));
+        arm.submit(0, 1, None, recording(u32::MAX));
         clock.leave(1);
         statistics
     });

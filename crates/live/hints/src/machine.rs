@@ -132,8 +132,8 @@ impl Machine {
         level.separate_prefetches();
         let pages = disk_of.len();
         let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::of_prefetches(), universe, super::PAGE_BYTES);
-        let manner = IssueMode { whole: true, open: true, write_delay: None };
-        let Ok(system) = System::try_new(stack, Vec::new(), manner, None);
+        let mode = IssueMode { whole: true, open: true, write_delay: None };
+        let Ok(system) = System::try_new(stack, Vec::new(), mode, None);
         Ok(Self {
             system,
             referenced: vec![false; pages],

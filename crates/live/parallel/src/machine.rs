@@ -38,7 +38,7 @@ impl<S: BlockMap + Send> Machine<S> {
         let (processes, blocks) = (setup.processes(), space.blocks());
         let mailbox = Mailbox::by_request(setup.block_sectors);
         let mut system = setup.machine(mailbox, space);
-        system.be_told();
+        system.use_external_schedule();
         let mut machine = Self {
             system,
             here: Vec::new(),

@@ -20,9 +20,9 @@ impl Machine {
     pub fn new(tier: Tier, pages: Pages, page_bytes: u64) -> Self {
         let removes_sent = tier.coordinator.sent_up() == SentUp::Remove;
         let stack = Stack::new(vec![tier], 0, Mailbox::default(), pages, page_bytes);
-        let manner = IssueMode { whole: true, open: true, write_delay: None };
-        let Ok(mut system) = System::try_new(stack, Vec::new(), manner, None);
-        system.be_told();
+        let mode = IssueMode { whole: true, open: true, write_delay: None };
+        let Ok(mut system) = System::try_new(stack, Vec::new(), mode, None);
+        system.use_external_schedule();
         Self { system, removes_sent }
     }
 

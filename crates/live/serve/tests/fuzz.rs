@@ -43,7 +43,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 /// A planned request.
-struct Wish {
+struct PlannedRequest {
     bytes: Range<u64>,
     changes: bool,
 }
@@ -83,14 +83,14 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 
 impl Case {
     /// Sends a request, unless it would read what is changing, where either content would be valid.
-    fn ask(&mut self, id: u64, wish: &Wish) {
-        let bytes = &wish.bytes;
+    fn ask(&mut self, id: u64, request: &PlannedRequest) {
+        let bytes = &request.bytes;
         let changing = self.changing.values().any(|(other, _)| overlap(other, bytes));
-        if changing || wish.changes && self.reading.values().any(|other| overlap(other, bytes)) {
+        if changing || request.changes && self.reading.values().any(|other| overlap(other, bytes)) {
             return;
         }
         let (length, place) = ((bytes.end - bytes.start) as usize, bytes.start as usize..bytes.end as usize);
-        let op = if wish.changes {
+        let op = if request.changes {
             self.changing.insert(id, (bytes.clone(), self.model[place.clone()].to_vec()));
             if self.random.random_range(0..3) == 0 {
                 self.model[place].fill(0);
@@ -144,7 +144,7 @@ impl Case {
 }
 
 /// Random requests, close to one another like a program's, or anywhere.
-fn wishes(random: &mut ChaCha8Rng, size: u64) -> Vec<Wish> {
+fn planned(random: &mut ChaCha8Rng, size: u64) -> Vec<PlannedRequest> {
     let mut at = 0;
     let changing = random.random_range(0..3);
     let near = random.random_range(0.0..1.0);
@@ -152,17 +152,17 @@ fn wishes(random: &mut ChaCha8Rng, size: u64) -> Vec<Wish> {
         let start = if random.random_bool(near) { at } else { random.random_range(0..size) };
         let end = start + random.random_range(1..=(size - start).min(30_000));
         at = if end == size { 0 } else { end };
-        Wish { bytes: start..end, changes: random.random_range(0..4) < changing }
+        PlannedRequest { bytes: start..end, changes: random.random_range(0..4) < changing }
     };
     (0..REQUESTS).map(one).collect()
 }
 
 /// Hints of the coming reads, some of them wrong.
-fn hints(random: &mut ChaCha8Rng, wishes: &[Wish]) -> Follower {
+fn hints(random: &mut ChaCha8Rng, planned: &[PlannedRequest]) -> Follower {
     let wrong = random.random_range(0.0..1.0);
-    let reads = wishes.iter().filter(|wish| !wish.changes);
-    let pages = reads.map(|wish| {
-        let run = wish.bytes.start / PAGE..wish.bytes.end.div_ceil(PAGE);
+    let reads = planned.iter().filter(|request| !request.changes);
+    let pages = reads.map(|request| {
+        let run = request.bytes.start / PAGE..request.bytes.end.div_ceil(PAGE);
         let first = random.random_range(0..PAGES - 8);
         if random.random_bool(wrong) {
             first..first + 8
@@ -195,19 +195,19 @@ fn run(seed: u64) {
     let path = std::env::temp_dir().join(format!("headstart-serve-fuzz-{}-{seed}", std::process::id()));
     let place = random.random_bool(0.6).then_some(Place(path));
     let level = LEVELS.choose(&mut random).unwrap();
-    let wishes = wishes(&mut random, model.len() as u64);
+    let planned = planned(&mut random, model.len() as u64);
     let spill = place.as_ref().map(Place::open);
     let world = World::before(level, shared.clone(), spill.clone());
     let mut case = Case { seed, random, world, model, changing: BTreeMap::new(), reading: BTreeMap::new() };
     let mut spill = spill;
-    for half in wishes.chunks(wishes.len().div_ceil(2)) {
+    for half in planned.chunks(planned.len().div_ceil(2)) {
         case.world.takes = |page| Nanos(1_000 + page % 7 * page % 5 * 1_900);
         if case.random.random_bool(0.6) {
             let hints = hints(&mut case.random, half);
             case.world.conductor.follow_hints(hints);
         }
-        for (id, wish) in (0..).zip(half) {
-            case.ask(id, wish);
+        for (id, request) in (0..).zip(half) {
+            case.ask(id, request);
             let time = Nanos(case.random.random_range(1..4_000));
             if case.random.random() {
                 case.world.pass(time);

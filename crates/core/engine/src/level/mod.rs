@@ -217,7 +217,7 @@ impl Level {
     /// The earlier of two times: when the first dirty block is due, and when, after `now`, the policy wants to decide.
     #[inline(always)]
     #[must_use]
-    pub fn next_wish(&self, now: Nanos) -> Option<Nanos> {
+    pub fn next_wake(&self, now: Nanos) -> Option<Nanos> {
         let wake = self.wake_at.filter(|at| *at > now);
         match (self.dirty.due(), wake) {
             (None, wake) => wake,

@@ -107,7 +107,7 @@ pub struct Stack<D, S> {
     told: VecDeque<Notification>,
     coming: Coming,
     /// Which levels have pending work.
-    wishes: WakeQueue,
+    wake_queue: WakeQueue,
     done: Vec<u64>,
     evicted: Vec<Block>,
     /// Evicted blocks, for a host that wants to know.
@@ -120,9 +120,9 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
     /// `tiers` above `devices`; processes use the `first` ones. Links carry blocks of `block_bytes`.
     #[must_use]
     pub fn new(tiers: Vec<Tier>, first: usize, devices: D, space: S, block_bytes: u64) -> Self {
-        let wishes = WakeQueue::new(tiers.len());
+        let wake_queue = WakeQueue::new(tiers.len());
         let mut all = Self {
-            wishes,
+            wake_queue,
             tiers,
             first,
             devices,
@@ -189,24 +189,24 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
 
     /// The earliest instant at which a level has to flush, or wants to act after `now` even if nothing else happens.
     #[inline(always)]
-    pub(crate) fn next_wish(&mut self, now: Nanos) -> Option<Nanos> {
+    pub(crate) fn next_wake(&mut self, now: Nanos) -> Option<Nanos> {
         match &self.tiers[..] {
-            [tier] => tier.level.next_wish(now),
-            _ => self.next_wish_of_all(now),
+            [tier] => tier.level.next_wake(now),
+            _ => self.next_wake_of_all(now),
         }
     }
 
-    fn next_wish_of_all(&mut self, now: Nanos) -> Option<Nanos> {
-        self.wishes.look(|index| &self.tiers[index].level);
-        self.wishes.next(now)
+    fn next_wake_of_all(&mut self, now: Nanos) -> Option<Nanos> {
+        self.wake_queue.look(|index| &self.tiers[index].level);
+        self.wake_queue.next(now)
     }
 
     /// At the start of step (2): marks levels whose times have come as undecided.
     #[inline]
     pub(crate) fn wishes_come(&mut self, now: Nanos) {
         if self.tiers.len() > 1 {
-            self.wishes.look(|index| &self.tiers[index].level);
-            self.wishes.come(now);
+            self.wake_queue.look(|index| &self.tiers[index].level);
+            self.wake_queue.come(now);
         }
     }
 
@@ -215,7 +215,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
     pub(crate) fn take_undecided(&mut self, from: usize) -> Option<usize> {
         match self.tiers.len() {
             1 => (from == 0).then_some(0),
-            _ => self.wishes.take_undecided(from),
+            _ => self.wake_queue.take_undecided(from),
         }
     }
 
@@ -343,7 +343,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
     #[inline]
     fn touch(&mut self, tier: usize) {
         if self.tiers.len() > 1 {
-            self.wishes.touch(tier);
+            self.wake_queue.touch(tier);
         }
     }
 
@@ -403,7 +403,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
         }
         // A request that ends because of another one below it is handled in the next round.
         let mut from = 0;
-        while let Some(index) = self.wishes.take_unfinished(from).or_else(|| self.wishes.take_unfinished(0)) {
+        while let Some(index) = self.wake_queue.take_unfinished(from).or_else(|| self.wake_queue.take_unfinished(0)) {
             from = index + 1;
             self.finish_requests_of(now, index);
         }
@@ -425,7 +425,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
     /// Exclusive caching: hands a level's evicted blocks to the level below.
     fn hand_down(&mut self, now: Nanos) {
         let mut from = 0;
-        while let Some(index) = self.wishes.take_unemptied(from) {
+        while let Some(index) = self.wake_queue.take_unemptied(from) {
             from = index + 1;
             if self.tiers[index].below.is_none() {
                 continue;

@@ -215,7 +215,7 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
 
     /// From now on the host decides which processes act ([`System::turn`]). [`System::take_moved`] reports whose times
     /// have changed, and [`Stack::take_left`] which blocks have been evicted.
-    pub fn be_told(&mut self) {
+    pub fn use_external_schedule(&mut self) {
         self.moved = Some((0..self.clients.len() as u32).collect());
         self.stack.note_what_leaves();
     }
@@ -256,9 +256,9 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     /// The next known time at which a device finishes, a link delivers, or a level wants to act.
     #[inline]
     pub fn next_timer(&mut self) -> Option<Nanos> {
-        match (self.stack.next_event(), self.stack.next_wish(self.now)) {
-            (Some(event), Some(wish)) => Some(event.min(wish)),
-            (event, wish) => event.or(wish),
+        match (self.stack.next_event(), self.stack.next_wake(self.now)) {
+            (Some(event), Some(wake)) => Some(event.min(wake)),
+            (event, wake) => event.or(wake),
         }
     }
 
@@ -282,8 +282,8 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
     #[inline(always)]
     fn next_after(&mut self, event: Option<Nanos>) -> Nanos {
         let due = if self.alone { self.clients[0].process.due() } else { Some(self.calendar.time()) };
-        let wish = self.stack.next_wish(self.now);
-        event.unwrap_or(Nanos::MAX).min(due.unwrap_or(Nanos::MAX)).min(wish.unwrap_or(Nanos::MAX))
+        let wake = self.stack.next_wake(self.now);
+        event.unwrap_or(Nanos::MAX).min(due.unwrap_or(Nanos::MAX)).min(wake.unwrap_or(Nanos::MAX))
     }
 
     /// Executes everything that happens at `now`, the next instant; for a single process, many instants after it as

@@ -79,7 +79,7 @@ struct Served {
 }
 
 /// The connection that gets the answer to a request.
-struct Asker {
+struct PendingReply {
     connection: u64,
     request: Request,
     /// Memory that the request takes.
@@ -105,7 +105,7 @@ pub struct Server {
     exports: Vec<Served>,
     done: Arc<Done>,
     connections: FxHashMap<u64, Connection>,
-    askers: FxHashMap<u64, Asker>,
+    pending_replies: FxHashMap<u64, PendingReply>,
     next_connection: u64,
     next_request: u64,
     begun: Instant,
@@ -169,7 +169,7 @@ impl Server {
             exports,
             done,
             connections: FxHashMap::default(),
-            askers: FxHashMap::default(),
+            pending_replies: FxHashMap::default(),
             next_connection: 0,
             next_request: 0,
             begun: Instant::now(),

@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 
 use super::connection::{Connection, Gone, Wanted};
 use super::limits::{turn_bytes, Turn, TURN_CONNECTIONS};
-use super::{Asker, EmulatedLink, Observer, Server, CONNECTIONS};
+use super::{EmulatedLink, Observer, PendingReply, Server, CONNECTIONS};
 use crate::work::{Answer, ClientRequest, Work};
 
 /// Bytes copied from the page cache in one turn, not counting the last read.
@@ -207,11 +207,11 @@ impl Server {
         let Request { offset, length, .. } = request;
         self.exports[export].conductor.request(ClientRequest { id, client, offset, length, op });
         self.exports[export].dirty = true;
-        self.askers.insert(id, Asker { connection: number, request, cost });
+        self.pending_replies.insert(id, PendingReply { connection: number, request, cost });
     }
 
     pub(super) fn answer(&mut self, export: usize, id: u64, answer: Answer) {
-        let Some(Asker { connection: number, request, cost }) = self.askers.remove(&id) else { return };
+        let Some(PendingReply { connection: number, request, cost }) = self.pending_replies.remove(&id) else { return };
         if self.connections.contains_key(&number) {
             self.with(number, |connection| connection.reply(&request, cost, answer));
             self.answered.push(number);

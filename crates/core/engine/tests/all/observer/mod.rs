@@ -62,7 +62,7 @@ impl BlockMap for Files {
 }
 
 #[derive(Debug, Clone)]
-struct Wish {
+struct PlannedRequest {
     first: u32,
     count: u32,
     write: bool,
@@ -76,7 +76,7 @@ struct Drawn {
     disks: u32,
     frames: u32,
     initial: Vec<Block>,
-    wishes: Vec<Vec<Wish>>,
+    planned: Vec<Vec<PlannedRequest>>,
     write_delay: Option<u64>,
     device: &'static str,
     scheduler: &'static str,
@@ -89,23 +89,24 @@ fn drawn(seed: u64, processes: u32, count_max: u32) -> Drawn {
     let blocks = files * FILE_BLOCKS;
     let think_max = [1, 300_000, 20_000_000][rng.random_range(0..3)];
     let (writes, jumps) = ([0.0, 0.3][rng.random_range(0..2)], rng.random_range(0.0..1.0));
-    let wishes = |rng: &mut ChaCha8Rng| {
+    let planned = |rng: &mut ChaCha8Rng| {
         let mut first = 0;
-        let mut wish = || {
+        let mut request = || {
             first = if rng.random_bool(jumps) { rng.random_range(0..blocks) } else { first % blocks };
             let count = rng.random_range(1..=count_max).min(FILE_BLOCKS - first % FILE_BLOCKS);
-            let wish = Wish { first, count, write: rng.random_bool(writes), think: rng.random_range(0..think_max) };
+            let request =
+                PlannedRequest { first, count, write: rng.random_bool(writes), think: rng.random_range(0..think_max) };
             first += count;
-            wish
+            request
         };
-        (0..60).map(|_| wish()).collect()
+        (0..60).map(|_| request()).collect()
     };
     Drawn {
         files,
         disks: rng.random_range(1..=3),
         frames,
         initial: (0..rng.random_range(0..=frames.min(blocks))).map(Block).collect(),
-        wishes: (0..processes).map(|_| wishes(&mut rng)).collect(),
+        planned: (0..processes).map(|_| planned(&mut rng)).collect(),
         write_delay: rng.random_bool(0.5).then(|| rng.random_range(1..50_000_000)),
         device: MODELS[rng.random_range(0..MODELS.len())].name,
         scheduler: SCHEDULERS[rng.random_range(0..SCHEDULERS.len())].name,
@@ -123,10 +124,13 @@ impl Drawn {
     }
 
     fn policy(&self, row: &'static PolicyRow, whole: bool) -> Box<dyn Policy> {
-        let fits = |each: &&ReplacementRow| !each.hinted || self.wishes.len() == 1;
+        let fits = |each: &&ReplacementRow| !each.hinted || self.planned.len() == 1;
         let open = || REPLACEMENTS.iter().copied().cycle().skip(self.replacement).find(fits).expect("there are others");
         let chosen = row.has_open_replacement().then(open).unwrap_or(REPLACEMENTS[0]);
-        let blocks = self.wishes[0].iter().flat_map(|wish| (wish.first..wish.first + wish.count).map(Block)).collect();
+        let blocks = self.planned[0]
+            .iter()
+            .flat_map(|request| (request.first..request.first + request.count).map(Block))
+            .collect();
         let context = Context {
             initial: self.initial.clone(),
             disks: self.disks as usize,
@@ -281,16 +285,16 @@ fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
     let mut level = Level::new(watched, drawn.frames, &drawn.initial, &drawn.disk_of(), drawn.disks as usize);
     let files = drawn.files();
     // By process: its next request, when it goes on (`None` while it waits), and the request that it has waited for.
-    let mut next = vec![0; drawn.wishes.len()];
-    let mut due = vec![Some(0); drawn.wishes.len()];
-    let mut waited = vec![false; drawn.wishes.len()];
+    let mut next = vec![0; drawn.planned.len()];
+    let mut due = vec![Some(0); drawn.planned.len()];
+    let mut waited = vec![false; drawn.planned.len()];
     let (mut now, mut position, mut done) = (0, 0, Vec::new());
     loop {
         let wakes = level.wake_at().map(|at| at.0).filter(|at| *at > now);
         let instants = due.iter().flatten().copied().chain(outside.next().map(|at| at.0)).chain(wakes);
         let instants =
             instants.chain(level.flush_at().map(|at| at.0)).chain((!outside.allocated.is_empty()).then_some(now));
-        let is_left = next.iter().zip(&drawn.wishes).any(|(at, wishes)| *at < wishes.len());
+        let is_left = next.iter().zip(&drawn.planned).any(|(at, planned)| *at < planned.len());
         let Some(then) = instants.min().filter(|_| is_left) else {
             assert!(!is_left, "{what}: nothing will end the wait");
             break;
@@ -323,18 +327,18 @@ fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
             noted().over(now);
         }
         if level.wants_to_decide() || level.wake_at().is_some_and(|at| at <= instant) {
-            let acts = due[0].is_none_or(|due| due <= now) && next[0] < drawn.wishes[0].len();
-            let at_hand = (acts && !mode.takes_requests).then(|| Block(drawn.wishes[0][next[0]].first));
+            let acts = due[0].is_none_or(|due| due <= now) && next[0] < drawn.planned[0].len();
+            let at_hand = (acts && !mode.takes_requests).then(|| Block(drawn.planned[0][next[0]].first));
             (noted().round, noted().at_hand) = (true, at_hand.map(|block| block.0));
             level.decide(instant, at_hand, &files, &mut outside);
             noted().over(now);
         }
         for process in 0..next.len() {
-            if due[process].is_none_or(|due| due > now) || next[process] == drawn.wishes[process].len() {
+            if due[process].is_none_or(|due| due > now) || next[process] == drawn.planned[process].len() {
                 continue;
             }
-            let wish = drawn.wishes[process][next[process]].clone();
-            let blocks: Vec<Block> = (wish.first..wish.first + wish.count).map(Block).collect();
+            let request = drawn.planned[process][next[process]].clone();
+            let blocks: Vec<Block> = (request.first..request.first + request.count).map(Block).collect();
             noted().at_hand = None;
             due[process] = None;
             let waits = if std::mem::take(&mut waited[process]) {
@@ -343,29 +347,29 @@ fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
                 blocks.iter().filter(|_| !mode.takes_requests).for_each(|block| noted().handed_over(now, block.0));
                 false
             } else {
-                blocks.iter().for_each(|block| noted().referenced(now, process as u32, block.0, wish.write));
+                blocks.iter().for_each(|block| noted().referenced(now, process as u32, block.0, request.write));
                 noted().round = true;
                 let (file, first) = files.place(blocks[0]);
-                let asked = Asked { file, first, count: wish.count, client: process as u32, ends_inside: false };
+                let asked = Asked { file, first, count: request.count, client: process as u32, ends_inside: false };
                 let compute =
-                    Nanos(if next[process] == 0 { 0 } else { drawn.wishes[process][next[process] - 1].think });
+                    Nanos(if next[process] == 0 { 0 } else { drawn.planned[process][next[process] - 1].think });
                 let ask = Ask {
                     id: process as u64,
                     asked,
                     blocks: &blocks,
-                    write: wish.write,
+                    write: request.write,
                     quiet: false,
                     position,
                     compute,
                 };
-                position += wish.count;
+                position += request.count;
                 level.request(instant, &ask, &files, &mut outside).waits()
             };
             noted().over(now);
             if waits {
                 continue;
             }
-            if wish.write {
+            if request.write {
                 let delay = drawn.write_delay;
                 let numbers: Vec<u32> = blocks.iter().map(|block| block.0).collect();
                 noted().written(&numbers, delay.map(|delay| now + delay));
@@ -374,7 +378,7 @@ fn watch(what: &str, drawn: &Drawn, policy: Box<dyn Policy>) {
                 noted().over(now);
             }
             next[process] += 1;
-            due[process] = (next[process] < drawn.wishes[process].len()).then_some(now + wish.think);
+            due[process] = (next[process] < drawn.planned[process].len()).then_some(now + request.think);
         }
         outside.start(instant);
     }

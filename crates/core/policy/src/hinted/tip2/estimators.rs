@@ -52,7 +52,7 @@ pub(super) enum Use {
 
 /// A block to prefetch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct PrefetchCandidate {
     /// The block.
     pub block: Block,
     /// References of its process until the block is needed.
@@ -127,8 +127,8 @@ impl Estimators {
 
     /// The most valuable of each process's first missing block within the horizon. A block that its process needs next
     /// precedes all others.
-    pub fn best_prefetch(&self) -> Option<Wish> {
-        let mut best: Option<Wish> = None;
+    pub fn best_prefetch(&self) -> Option<PrefetchCandidate> {
+        let mut best: Option<PrefetchCandidate> = None;
         for stream in &self.streams {
             let first = stream.knowledge.missing().first();
             if first == NEVER || stream.ahead(first) > self.worth.horizon {
@@ -140,7 +140,7 @@ impl Estimators {
                 _ => self.rate(stream.references) * self.worth.benefit(ahead),
             };
             if gain > best.map_or(0.0, |best| best.gain) {
-                best = Some(Wish { block: stream.knowledge.missing().block_at(first), ahead, gain });
+                best = Some(PrefetchCandidate { block: stream.knowledge.missing().block_at(first), ahead, gain });
             }
         }
         best
@@ -149,14 +149,14 @@ impl Estimators {
     /// Whether a prefetch is worth the buffer. A block that its process references next is never taken, or two
     /// processes could take it from each other in turn. With fixed partitions values do not matter: the LRU cache gives
     /// up what exceeds its share, and no hinted block is evicted that is needed sooner.
-    pub fn gains(&self, wish: &Wish, buffer: &Buffer) -> bool {
-        if wish.ahead == 0 || buffer.ahead == 0 {
+    pub fn gains(&self, candidate: &PrefetchCandidate, buffer: &Buffer) -> bool {
+        if candidate.ahead == 0 || buffer.ahead == 0 {
             return buffer.ahead > 0;
         }
         match self.quota {
             Some(quota) if buffer.recent => self.recent.len(0) > quota,
-            Some(_) => buffer.ahead > wish.ahead.max(self.worth.horizon),
-            None => wish.gain > buffer.worth,
+            Some(_) => buffer.ahead > candidate.ahead.max(self.worth.horizon),
+            None => candidate.gain > buffer.worth,
         }
     }
 

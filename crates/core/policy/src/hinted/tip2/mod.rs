@@ -128,15 +128,15 @@ impl Tip2 {
     /// Fetches the blocks that processes need next, whatever the cost, and prefetches blocks that gain more than they
     /// cost.
     fn prefetch(&mut self, view: &View<'_>, fetches: &mut Vec<Fetch>) {
-        while let Some(wish) = self.estimators.best_prefetch() {
+        while let Some(candidate) = self.estimators.best_prefetch() {
             let victim = match free(view, fetches) {
                 0 => match self.estimators.least_valuable(Use::Hinted, view) {
-                    Some(buffer) if self.estimators.gains(&wish, &buffer) => Some(buffer.block),
+                    Some(buffer) if self.estimators.gains(&candidate, &buffer) => Some(buffer.block),
                     _ => return,
                 },
                 _ => None,
             };
-            self.issue(wish.block, victim, fetches);
+            self.issue(candidate.block, victim, fetches);
         }
     }
 }
