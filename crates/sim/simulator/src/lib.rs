@@ -3,6 +3,7 @@
 //!
 //! [`simulate()`] turns a [`Scenario`] into a [`Report`].
 
+mod bound;
 mod build;
 mod checked;
 mod curve;
@@ -22,6 +23,7 @@ mod storage;
 mod timeline;
 mod workload;
 
+pub use bound::lower_bound;
 pub use checked::checked;
 pub use curve::{curve, Cache, Curve, CurveKeys, CurveSize, Filtered, Line, Point, SizeOf, OF_BYTES};
 pub use headstart_assemble::check_devices;
@@ -31,5 +33,5 @@ pub use live::{playable, played, Description};
 pub use progress::{OnProgress, Progress};
 pub use report::{IntervalReport, PeriodsReport, ProcessReport, Report};
 pub use run::Machine;
-pub use simulate::{carries, lower_bound, reads_at_once, simulate};
+pub use simulate::{carries, reads_at_once, simulate};
 pub use timeline::{timeline, EVENTS_MAX};

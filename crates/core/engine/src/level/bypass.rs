@@ -3,9 +3,9 @@
 use headstart_policy::{BlockMap, BlockState};
 use headstart_types::{Block, Nanos, NEVER};
 
-use super::requests::LookupCounts;
 use super::waiting::Waiter;
 use super::Level;
+use super::LookupCounts;
 use crate::backend::{Backend, Kind};
 
 impl Level {

@@ -15,6 +15,7 @@ mod check;
 mod clusters;
 mod dirty;
 mod ledger;
+mod lookup_counts;
 mod one;
 mod orders;
 mod requests;
@@ -28,7 +29,8 @@ pub(crate) use check::holds;
 #[cfg(feature = "sabotage")]
 pub use check::Sabotage;
 pub use clusters::{Clusters, Leaving};
-pub use requests::{Ask, LookupCounts};
+pub use lookup_counts::LookupCounts;
+pub use requests::Ask;
 
 use crate::Counts;
 use dirty::Dirty;
