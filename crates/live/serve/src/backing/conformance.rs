@@ -33,6 +33,7 @@ const LOOKS_MAX: u32 = 200_000;
 /// # Panics
 /// The backing breaks a promise.
 pub fn backing(backing: &Arc<dyn Backing>, content: &[u8], writable: bool) {
+    let holders = Arc::strong_count(backing);
     let (done, wake): (Arc<Done>, Arc<dyn Fn() + Send + Sync>) = (Arc::default(), Arc::new(|| ()));
     let pool = Pool::try_new(backing, (DEPTH, 1), 0, &done, &wake).expect("the system gives a few threads");
     let (pages, draws) = (Buffers::new(PAGE as usize), Draws::new(content.len() as u64));
@@ -49,6 +50,13 @@ pub fn backing(backing: &Arc<dyn Backing>, content: &[u8], writable: bool) {
     }
     case.is_read();
     case.has_extents();
+    drop(case);
+    // A pool does not wait for its threads, which hold the backing until they end.
+    let is_let_go = (0..LOOKS_MAX).any(|_| {
+        thread::sleep(Duration::from_micros(100));
+        Arc::strong_count(backing) == holders
+    });
+    assert!(is_let_go, "threads hold it though they have nothing to do");
 }
 
 /// The content of `pages`, zero-filled beyond the end.
