@@ -23,8 +23,8 @@ const READ: i64 = 0;
 const WRITE: i64 = 1;
 const RESIZE: i64 = 3;
 
-/// A locked file. Dropping it releases the lock, even while io_uring still holds the file: it releases a file some time
-/// after the read has completed.
+/// A locked file. Dropping it releases the lock, even while something else still holds the open file, such as a request
+/// of io_uring.
 pub(super) struct Locked(Arc<File>);
 
 impl Locked {
