@@ -199,7 +199,8 @@ impl<Q: Queues> Conductor<Q> {
         let is_there = |block: Block| self.there[block.index()] || self.machine.has_read(block);
         // If no page of a window is known to be there, all of them were there before the command.
         let only_there = by == By::Mapped && blocks().any(is_there);
-        let known = first > last || self.machine.universe().is_left_to_kernel(file, first) || blocks().next().is_some();
+        let is_left = || self.machine.universe().is_left_to_kernel(file, first);
+        let known = first > last || blocks().next().is_some() || is_left();
         let is_new = |block: &Block| !self.machine.is_referenced(*block) && (!only_there || is_there(*block));
         let new: Vec<Block> = blocks().filter(is_new).collect();
         let fresh = new.len() as u64;
