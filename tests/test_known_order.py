@@ -338,6 +338,7 @@ SHUFFLED = ("--order", "shuffled", "--items", "10")
             'three:1: "a 1 2": has 3 words; allowed: ID or ID SIZE, one size for an item in all lines',
         ),
         (("--order", "two"), 'two:2: "a": another size; allowed: ID or ID SIZE, one size for an item in all lines'),
+        (("--order", "nosize"), 'nosize:2: "x"; allowed: a size, from 1 byte to 1TiB: 128KiB'),
         (("--order", "some"), "sizes (--sizes): 1 of 2 items have one; allowed: sizes for all items, once"),
         (("--order", "mixed", "--cache", "1"), 'cache (--cache): "1": items differ in size; allowed: shares (30%) or'),
         (("--items", "10"), "--items: given without --order; allowed: beside --order SAMPLER|FILE"),
@@ -352,7 +353,7 @@ SHUFFLED = ("--order", "shuffled", "--items", "10")
 )
 def test_mistakes_are_one_line(words: tuple[str, ...], text: str, run: Run, tmp_path: Path) -> None:
     files = {"short": "1\n2\n", "wrong": "1\nmuch\n", "below": "1\n-1\n", "empty": "\n", "three": "a 1 2\n"}
-    files |= {"two": "a 1\na 2\n", "some": "a 1\nb\n", "mixed": "a 1\nb 2\n"}
+    files |= {"two": "a 1\na 2\n", "some": "a 1\nb\n", "nosize": "a 1\nb x\n", "mixed": "a 1\nb 2\n"}
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     done = run("advise", *words)

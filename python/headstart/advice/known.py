@@ -196,18 +196,21 @@ def _of_file(path: str, epochs: int | None, sizes: Any) -> KnownOrder:
     """Read a file that has an item a line: its id, and perhaps its size after a space or a tab."""
     numbers: dict[bytes, int] = {}
     given: list[tuple[bytes, ...]] = []
+    found: list[int] = []
     reads: list[int] = []
     for line, text in _lines(path):
         item, *rest = text.split()
         number = numbers.setdefault(item, len(numbers))
         if number == len(given):
             given.append(tuple(rest))
+            if len(rest) == 1:
+                found.append(_size(rest[0].decode(errors="replace"), f"{path}:{line}"))
         if len(rest) > 1 or tuple(rest) != given[number]:
             problem = f"{_shown(text)}: has {len(rest) + 1} words" if len(rest) > 1 else f"{_shown(item)}: another size"
             raise HeadstartError(f"{path}:{line}: {problem}; allowed: ID or ID SIZE, one size for an item in all lines")
         reads.append(number)
     _check_reads(len(reads))
-    with_size = sum(map(len, given))
+    with_size = len(found)
     if with_size:
         if with_size < len(given) or sizes is not None:
             problem = (
@@ -216,7 +219,7 @@ def _of_file(path: str, epochs: int | None, sizes: Any) -> KnownOrder:
                 else f"{with_size:,} of {len(given):,} items have one"
             )
             raise HeadstartError(f"sizes: {problem}; allowed: sizes for all items, once")
-        sizes = [_size(rest[0].decode(errors="replace"), path) for rest in given]
+        sizes = found
     array = numpy().array(reads, dtype=numpy().int64)
     return KnownOrder(path, _divided(array, epochs), len(numbers), _sizes(sizes, len(numbers)))
 
