@@ -138,8 +138,11 @@ def _unmounted(mount: Path) -> bool:
 
 
 def untraced() -> None:
-    """Wait until earlier traces are removed: removing one takes 0.1 s, in which the kernel creates no other."""
-    platform.wait_for(lambda: not list(TRACES.glob("headstart-*")))
+    """Wait until earlier traces are removed: removing one takes 0.1 s, in which the kernel creates no other.
+
+    Their names begin with a process id. `headstart run` keeps one of another name.
+    """
+    platform.wait_for(lambda: not list(TRACES.glob("headstart-[0-9]*")))
 
 
 @contextmanager
