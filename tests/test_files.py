@@ -1,5 +1,6 @@
 """Files that the command writes: whole or not at all, with their mode, and nothing left behind."""
 
+import contextlib
 import os
 import re
 import signal
@@ -49,6 +50,36 @@ def test_a_result_that_cannot_be_written_is_kept_elsewhere(tmp_path: Path, monke
 def test_a_full_device_is_named() -> None:
     with pytest.raises(HeadstartError, match="/dev/full: cannot be written: No space left on device"):
         output.write_text(Path("/dev/full"), "x" * 100_000)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_killed_process_leaves_no_part_of_a_file(tmp_path: Path, there: bool) -> None:
+    target = tmp_path / "r.json"
+    if there:
+        target.write_text("old")
+    code = (
+        "import os, signal, sys, pathlib; from headstart import temporary\n"
+        "with temporary.replacing(pathlib.Path(sys.argv[1])) as file:\n"
+        "    os.write(file, b'a part'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(target)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == ([("r.json", "old")] if there else [])
+
+
+@pytest.mark.parametrize("unnamed", [False, True])
+def test_a_block_that_raises_replaces_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unnamed: bool) -> None:
+    if not unnamed:
+        # As on NFS.
+        monkeypatch.setattr(temporary, "_unnamed", lambda folder: None)
+    target = tmp_path / "r.json"
+    for content, raised in (("one", False), ("two", False), ("three", True)):
+        with contextlib.suppress(ZeroDivisionError), temporary.replacing(target) as file:
+            os.write(file, content.encode())
+            assert len(list(tmp_path.iterdir())) == target.exists() + (not unnamed)
+            _ = 1 // (not raised)
+        assert target.read_text() == ("two" if raised else content)
+        assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

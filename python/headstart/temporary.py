@@ -1,4 +1,4 @@
-"""Temporary files and folders, removed when their work ends and when a signal ends the process.
+"""Files that are replaced as a whole, and temporary files and folders, removed at the end of their work.
 
 `os._exit` and the default action of a signal do not run `finally` blocks. The command therefore calls `remove_all`
 before either.
@@ -6,6 +6,7 @@ before either.
 
 import contextlib
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -31,17 +32,45 @@ def folder() -> Iterator[Path]:
 
 
 @contextmanager
-def file_beside(target: Path) -> Iterator[tuple[int, Path]]:
-    """Make a hidden file beside `target` for the duration of the block; the file may be moved away before its end."""
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    path = Path(name)
-    _open.add(path)
+def replacing(target: Path) -> Iterator[int]:
+    """Open a file, mode 600, that replaces `target` at the end of the block, unless the block raises.
+
+    The file has no name until then, so that nothing remains of it even if the process is killed. On a file system
+    without unnamed files it is a hidden file beside `target`.
+    """
+    # A hidden name is also needed for a moment if there is a `target`, because a link replaces nothing.
+    hidden = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    descriptor = _unnamed(target.parent)
+    has_name = descriptor is None
+    _open.add(hidden)
+    if descriptor is None:
+        # Names the problem if the folder is at fault.
+        descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        yield descriptor, path
+        yield descriptor
+        if not has_name:
+            try:
+                _link(descriptor, target)
+                return
+            except FileExistsError:
+                _link(descriptor, hidden)
+        hidden.replace(target)
     finally:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
-        _remove(path)
+        os.close(descriptor)
+        _remove(hidden)
+
+
+def _unnamed(folder: Path) -> int | None:
+    """Open a file without a name; return `None` if the file system has none, or the folder is no place for files."""
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+    except OSError:
+        return None
+
+
+def _link(descriptor: int, path: Path) -> None:
+    # Python follows the link in /proc only if a folder is given, which an absolute path then ignores.
+    os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
 
 
 def remove_all() -> None:

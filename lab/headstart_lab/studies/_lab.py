@@ -123,10 +123,11 @@ class Store:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_own():
                 return
-            with temporary.file_beside(path) as (descriptor, part):
-                with os.fdopen(os.dup(descriptor), "w", encoding="utf-8") as file:
-                    json.dump(fields, file)
-                part.replace(path)
+            with (
+                temporary.replacing(path) as descriptor,
+                os.fdopen(os.dup(descriptor), "w", encoding="utf-8") as file,
+            ):
+                json.dump(fields, file)
         except OSError:
             return
 

@@ -80,13 +80,12 @@ def _replace(target: Path, content: bytes) -> None:
         return
     # Replace the target of a link, not the link.
     target = Path(os.path.realpath(target))
-    with temporary.file_beside(target) as (descriptor, path):
+    with temporary.replacing(target) as descriptor:
         _take_mode(descriptor, target)
         with os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        path.replace(target)
 
 
 def _take_mode(descriptor: int, target: Path) -> None:

@@ -245,12 +245,12 @@ class Folder:
                 found: dict[str, Any] = json.loads(parts[part].readline())[1]
                 return found
 
-            with temporary.file_beside(self.results) as (_, path):
+            with temporary.replacing(self.results) as descriptor:
+                path = Path(f"/proc/self/fd/{descriptor}")
                 _write_parquet(path, self.grid, row)
                 there = json.loads(self._manifest.read_bytes())
                 _write_manifest(self._manifest, {**there, "results": _pieces(path)})
-                path.chmod(0o644)
-                path.replace(self.results)
+                os.fchmod(descriptor, 0o644)
         _sync_folder(self.path)
         self.remove_parts()
 
@@ -337,11 +337,10 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with temporary.file_beside(path) as (descriptor, part):
+    with temporary.replacing(path) as descriptor:
         _write_all(descriptor, content)
         os.fsync(descriptor)
-        part.chmod(0o644)
-        part.replace(path)
+        os.fchmod(descriptor, 0o644)
     _sync_folder(path.parent)
 
 

@@ -67,7 +67,9 @@ def _fetch(system: Any, path: str, target: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if target.exists():
             return
-        with temporary.file_beside(target) as (descriptor, part):
-            with system.open(path, "rb") as source, os.fdopen(os.dup(descriptor), "wb") as copy:
-                shutil.copyfileobj(source, copy, CHUNK)
-            part.replace(target)
+        with (
+            temporary.replacing(target) as descriptor,
+            system.open(path, "rb") as source,
+            os.fdopen(os.dup(descriptor), "wb") as copy,
+        ):
+            shutil.copyfileobj(source, copy, CHUNK)
