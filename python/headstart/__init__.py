@@ -5,6 +5,9 @@
     advice = headstart.advise("trace.csv.xz", device="nvme")
     frame = headstart.compare("trace.csv.xz", policies=["demand", "forestall"], disks=[1, 4])
 
+Names that end in `_ns` are times in whole nanoseconds, `_bytes` are sizes in bytes, and shares and ratios are 0 to 1. A
+size that a function takes is a number with a unit ("10MiB") or a number of bytes or blocks, as its text says.
+
 Errors of the caller raise `HeadstartError` (a `ValueError`) with a one-line message. Internal errors of headstart raise
 `InternalError`, a subclass of it.
 """

@@ -301,15 +301,18 @@ def split(text: str) -> Iterator[str]:
 
 
 def conformance(policy: Any) -> None:
-    """Check that a class (or the class named, "mine.py:Mine") meets the guarantees of its kind.
+    """Check that a policy meets the guarantees of its kind.
 
     The class runs in hundreds of small systems with fixed seeds. Victims must be in the cache with no process waiting
     for them, and a victim must be found whenever there is one. A read-ahead must name blocks of the requested file and
-    accept any request. Every reference must be served. The same events must give the same decisions. Keys have their
-    defaults.
+    accept any request. Every reference must be served. The same events must lead to the same decisions.
+
+    Args:
+        policy: A class derived from `Policy`, `Readahead` or `Replacement`, an object of one, or the name of one, such
+            as "mine.py:Mine". Keys have their defaults.
 
     Raises:
-        AssertionError: A guarantee is violated; the message has the seed and the step.
+        AssertionError: A guarantee is violated. The message gives the seed and the step.
         HeadstartError: There is no such class.
     """
     if isinstance(policy, _Custom):

@@ -32,13 +32,13 @@ class SeekTimes:
 
     single_cylinder: int | None
     mean: int
-    """Between two cylinders drawn evenly and apart from each other."""
+    """Mean over pairs of different cylinders, drawn uniformly."""
     full_stroke: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Zone:
-    """Cylinders with the same number of sectors a track."""
+    """Cylinders with the same number of sectors per track."""
 
     first_sector: int
     sectors: int
@@ -46,7 +46,7 @@ class Zone:
     cylinders: int
     sectors_per_track: int
     bytes_per_s: int
-    """Of a long sequential read, switches of heads and cylinders included."""
+    """Rate of a long sequential read, including head and cylinder switches."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,24 +70,24 @@ class ServiceParts:
     """Mean service time of requests issued one at a time, and its parts."""
 
     requests: int
-    """How many were simulated."""
+    """Number of simulated requests."""
     mean_ns: int
     seek_ns: int
     rotation_ns: int
     transfer_ns: int
     overhead_ns: int
     wait_ns: int
-    """Within the device, before it began."""
+    """Wait within the device before the service began."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SequentialRead:
-    """Reads in order, one at a time, measured on the model."""
+    """Sequential reads, one at a time, simulated on the model."""
 
     zone: str
     """`outer` or `inner`."""
     bytes: int
-    """Of each read."""
+    """Size of each read."""
     bytes_per_s: int
     limit: str
     """The bottleneck of the rate: `media`, `interface`, `overheads`, or `rotations` lost between reads."""
@@ -98,7 +98,7 @@ class Device:
     """Properties and service times of a device."""
 
     name: str
-    """As the caller wrote it."""
+    """The name that the caller gave."""
     profile: str | None
     """The profile's file name if the caller gave a path."""
     summary: str | None
@@ -115,7 +115,8 @@ class Device:
     """`None` for a device without an arm."""
     random_read_8kib: ServiceParts
     sequential_bytes_per_s: dict[str, int]
-    """Of the media, `outer` and `inner` zone; without an arm, of 1 MiB reads, `one_at_a_time` and `all_in_parallel`."""
+    """Rate of the media in the `outer` and `inner` zone. For a device without an arm, rate of 1 MiB reads,
+    `one_at_a_time` and `all_in_parallel`."""
     sequential_reads: tuple[SequentialRead, ...]
     """Rates that the host gets with reads of 8 KiB and of 1 MiB; empty for a device without an arm."""
 
@@ -145,7 +146,7 @@ class Device:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Survey:
-    """The curves of a device's plot. A device with an arm has the first two, others the last two."""
+    """The curves of a device's plot. A device with an arm has the first two, other devices the last two."""
 
     seek: tuple[dict[str, int], ...] = ()
     """`distance_cylinders`, `ns`; by distance."""
@@ -245,7 +246,11 @@ class Imported:
 
 
 def device(name: str | PathLike[str], *, keys: Keys | None = None) -> Device:
-    """Return a device's properties and service times; `keys` override its own.
+    """Return a device's properties and its simulated service times, in nanoseconds.
+
+    Args:
+        name: A name of `headstart list devices`, or the path of a profile.
+        keys: Keys that override the device's own, nested as in a profile: {"buffer": {"size": "1MiB"}}.
 
     Raises:
         HeadstartError: There is no such device, or its profile or a key is wrong.
@@ -277,9 +282,19 @@ def probe(
     scheduler: str = "fcfs",
     seed: int = 1,
 ) -> Probe:
-    """Serve `requests` random requests with `depth` of them always outstanding; a seed always gives the same requests.
+    """Serve random requests with a constant number of outstanding requests, and return their response times.
 
-    `sequential` gives requests in order instead; `warm_up` requests come before those that count, to fill buffers.
+    Args:
+        name: A name of `headstart list devices`, or the path of a profile.
+        keys: Keys that override the device's own.
+        requests: Number of requests that are measured.
+        warm_up: Number of requests before the measured ones, to fill buffers.
+        request_bytes: Size of a request in bytes, rounded up to whole sectors of 512 bytes.
+        depth: Number of outstanding requests.
+        write: Whether to write instead of read.
+        sequential: Whether requests are sequential instead of random.
+        scheduler: A name of `headstart list schedulers`.
+        seed: Random seed. The same seed gives the same requests.
 
     Raises:
         HeadstartError: The device, its profile, a key or a number is wrong.
@@ -323,12 +338,24 @@ def replay(
 
     The trace must have addresses, and all its requests go to one device. With think times, or issue and service times,
     a request is issued when the previous one is done and the recorded pause is over. With issue times only, requests
-    are issued at those times and served in order of arrival. Without times, they are issued back to back.
-    `request_size` is for a trace that has offsets but no sizes; `limit` is the maximum number of requests. `path`,
-    `pid` and `process` select requests, as in `compare`.
+    are issued at those times and served in order of arrival. Without times, they are issued back to back. If the trace
+    has service times, the result compares them with the modelled ones by the demerit figure of Ruemmler and Wilkes
+    (IEEE Computer 27(3), 1994).
+
+    Args:
+        name: A name of `headstart list devices`, or the path of a profile.
+        trace: Path of a trace.
+        format: Format of the trace: a name of `headstart list formats`.
+        request_size: Size of each request ("4KiB"), for a trace that has offsets but no sizes.
+        keys: Keys that override the device's own.
+        limit: Maximum number of requests.
+        path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
+        pid: Only requests of these processes or threads.
+        process: Only requests of processes of these names, or globs of them.
+        progress: Called as in `simulate`.
 
     Raises:
-        HeadstartError: The device, its profile, a key or the trace is wrong; a request lies beyond the device.
+        HeadstartError: The device, its profile, a key or the trace is wrong, or a request lies beyond the device.
     """
     _input.whole("limit", limit, 1)
     device, file = _device(name), _input.name(trace, "trace")

@@ -32,18 +32,19 @@ CHUNK = 65_536
 
 
 class Trace(os.PathLike[str]):
-    """Requests in memory as a trace.
+    """A trace made from requests in memory. It can be given wherever a function takes the path of a trace.
 
     Args:
-        table: A mapping of columns, a pandas or polars frame, an Arrow table, a structured NumPy array, or a sequence
-            of offsets in bytes. Columns are named as those of a CSV trace (docs/scenario.md): `offset`, or `lba`, or
-            `block`; `size`, `time`, `dur`, `think`, `op`, `pid`, `file`. Other columns are ignored. A single value
-            applies to all rows; datetimes count from the first one.
-        size: Bytes of each request, if there is no column `size`.
+        table: A mapping of columns, a pandas or polars frame, an Arrow table, or a structured NumPy array, with one row
+            per request; or a sequence of offsets in bytes, shape (requests,). Columns are named as those of a CSV trace
+            (docs/scenario.md): `offset` (bytes), `lba` (sectors of 512 bytes) or `block`; `size` (bytes), `time`,
+            `dur`, `think`, `op`, `pid`, `file`. Names of times may have a unit: `time_ns`, `think_us`. Other columns
+            are ignored. A single value applies to all rows. Datetimes are counted from the first one.
+        size: Size of each request in bytes, if there is no column `size`.
         name: Name of the file, without `.csv`, as it appears in results.
 
     Raises:
-        HeadstartError: A column is missing, shorter than the others, or lacks a value.
+        HeadstartError: A column is missing, has another length than the others, or lacks a value.
     """
 
     def __init__(self, table: Any, *, size: int | None = None, name: str = "trace") -> None:

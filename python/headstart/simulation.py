@@ -24,8 +24,8 @@ Progress = Callable[[float, int], object]
 class Traces:
     """Traces shared by several runs: each is decoded and hashed once.
 
-    Pass one object to all runs, on any thread. It holds up to two million requests of all its traces, 56 bytes each,
-    for its lifetime. Each run decodes further requests itself. The object does not affect results.
+    Pass one object to all runs, on any thread. It holds up to two million requests of all its traces, at 56 bytes each,
+    until it is deleted. Each run decodes further requests itself. The object does not affect results.
     """
 
     def __init__(self) -> None:
@@ -100,21 +100,21 @@ class Result:
     schema: int
     """Version of the shape of `to_dict()`."""
     version: str
-    """Version of headstart that ran it."""
+    """Version of headstart that ran the scenario."""
     scenario: dict[str, Any]
-    """With every default in it: it can be run again."""
+    """The scenario with all defaults. It can be run again."""
     seed: int
     trace_sha256: str
-    """Of the trace's file; of the description of a generated workload."""
+    """Hash of the trace's file, or of the description of a generated workload."""
     notes: list[str]
-    """Remarks needed to read the figures."""
+    """Notes on the figures, one sentence each."""
     elapsed_ns: int
     compute_ns: int
     driver_ns: int
     overhead_ns: int
-    """Hits, calls, copies and prefetch actions."""
+    """Processor time of hits, system calls, copies and prefetch actions."""
     stall_ns: int
-    """Waiting for blocks."""
+    """Time spent waiting for blocks."""
     barrier_ns: int
     idle_ns: int
     requests: int
@@ -152,16 +152,16 @@ class Result:
     # End of what is written.
     throughput_bytes_per_s: int
     response_ns: results.Response
-    """mean, p50, p90, p99, max of a request's time from issue to reply."""
+    """Mean, percentiles and maximum of a request's time from issue to reply."""
     levels: list[results.Level]
     """For each level: its counts, the value of its prefetches, and the traffic to the level above."""
     devices: list[results.Disk]
     processes: list[results.Process]
     intervals: list[results.Interval]
     python_calls: int = dataclasses.field(default=0, compare=False)
-    """Calls of policies that are written in Python. Neither this nor the next one is part of `to_dict()`."""
+    """Number of calls of policies written in Python. Not part of `to_dict()`, like `python_ns`."""
     python_ns: int = dataclasses.field(default=0, compare=False)
-    """The time that they took, on the clock of this machine."""
+    """Real time that these calls took."""
     _text: str
 
     def __repr__(self) -> str:
@@ -223,11 +223,16 @@ def simulate(
     progress: Progress | None = None,
     traces: Traces | None = None,
 ) -> Result:
-    """Run a scenario.
+    """Run a scenario and return its result. The same scenario always gives the same result.
 
-    `policy` replaces the scenario's policy: a name, a [policy] section, or a user-defined class or object
-    (`headstart.custom`). `overrides` change keys in order, each "a.b=value" as after `--set`. Runs with the same
-    `traces` read a trace once.
+    Args:
+        scenario: Path of a TOML file, or a mapping of the same shape (docs/scenario.md).
+        policy: Replaces the scenario's policy: a name, a [policy] section, or a user-defined class or object
+            (`headstart.Policy` and others).
+        overrides: "a.b=value" settings that override keys, in this order, as with `--set`.
+        progress: Called from time to time with the share done (0 to 1) and the number of references served. An
+            exception stops the run.
+        traces: Runs with the same object read a trace only once.
 
     Raises:
         HeadstartError: The scenario, the trace or the device's profile is wrong.
@@ -251,7 +256,11 @@ def _toml(value: Any) -> str:
 
 
 def explain(scenario: Scenario, *, overrides: str | Sequence[str] = ()) -> str:
-    """Return the scenario with all defaults, as TOML. The trace is not read."""
+    """Return a scenario with all defaults, as TOML. The trace is not read.
+
+    Raises:
+        HeadstartError: The scenario or the device's profile is wrong.
+    """
     return _core.explain(**source_of(scenario), overrides=listed(overrides))
 
 
@@ -262,12 +271,16 @@ def lower_bound(
     progress: Progress | None = None,
     traces: Traces | None = None,
 ) -> results.LowerBound:
-    """Return a lower bound on the elapsed time of a scenario under any policy, and its parts.
+    """Return a lower bound on the elapsed time of a scenario under any policy, in nanoseconds, and its parts.
 
-    It is the larger of the processor time with as few fetches as MIN needs, and, over disks, the fetches that MIN needs
-    for the disk's own blocks times its least service time. It is lower if requests fetch many blocks at once (a
-    read-ahead, `workload.issue = "whole"`). There is no bound for several levels, several processes or open arrivals.
-    `progress` can stop the computation, as in `simulate`; the share stays 0.
+    The bound is the larger of two times: the processor time with as few fetches as MIN needs (Belady, IBM Systems
+    Journal 5(2), 1966), and, over all disks, the fetches that MIN needs for the disk's own blocks times the disk's
+    shortest service time. It is less tight if requests fetch many blocks at once (a read-ahead,
+    `workload.issue = "whole"`). Arguments are those of `simulate`; the share that `progress` receives stays 0.
+
+    Raises:
+        HeadstartError: As for `simulate`, or the scenario has several levels, several processes or open arrivals, for
+            which there is no bound.
     """
     source = source_of(scenario)
     bound = _core.lower_bound(**source, overrides=listed(overrides), on_progress=progress, traces=_shared(traces))

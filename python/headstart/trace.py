@@ -44,9 +44,18 @@ def trace_info(
 ) -> Info:
     """Return a summary of a trace: requests, distinct blocks, shares, sizes, popularity, reuse, and parts over time.
 
-    With block size "object" the trace's own units are the blocks. A trace that has offsets but no sizes needs a request
-    size. `path`, `pid` and `process` select requests, as in `compare`. `progress` is called as in `simulate`, with 0
-    references.
+    Args:
+        trace: Path of a trace.
+        format: A name of `headstart list formats`; "auto" detects it.
+        block_size: Block size ("8KiB"); with "object", the trace's own units are the blocks.
+        request_size: Size of each request ("4KiB"), for a trace that has offsets but no sizes.
+        path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
+        pid: Only requests of these processes or threads.
+        process: Only requests of processes of these names, or globs of them.
+        progress: Called with the share done (0 to 1) and 0. An exception stops the function.
+
+    Raises:
+        HeadstartError: An argument is wrong, the trace cannot be read, or a line of it is wrong.
     """
     found = _core.trace_info(
         trace,
@@ -72,7 +81,13 @@ def trace_convert(
     process: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Info:
-    """Write `trace` to `target` in the format `to` ("csv" or "oracleGeneral"); return a summary of the output."""
+    """Write a trace to `target` in the format `to` ("csv" or "oracleGeneral"), and return a summary of the output.
+
+    Other arguments are those of `trace_info`.
+
+    Raises:
+        HeadstartError: As for `trace_info`, or `target` cannot be written.
+    """
     written = _core.trace_convert(
         trace,
         target,
@@ -101,9 +116,15 @@ def trace_filter(
     process: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Info:
-    """Write the requests of `trace` that miss in a cache to `target`; return a summary of the output.
+    """Write the requests of a trace that miss in a cache to `target`, and return a summary of the output.
 
-    `policy` is a replacement that does not need the future. Times are kept. Think times add up until the next miss.
+    The output is what a cache in front of the storage passes on to it. Times are kept. Think times add up until the
+    next miss. `cache` is a size ("64MiB") or a number of blocks. `policy` is a replacement that does not need the
+    future, with its keys: "lru", "2q:kin=0.3". `to` is "csv" or "oracleGeneral". Other arguments are those of
+    `trace_info`.
+
+    Raises:
+        HeadstartError: As for `trace_info`, the policy is unknown, or `target` cannot be written.
     """
     name, *rest = policy.split(":")
     keys = {key: toml_value(value) for key, _, value in (part.partition("=") for part in rest)}
@@ -133,7 +154,20 @@ def trace_generate(
     block_size: str = "8KiB",
     progress: Progress | None = None,
 ) -> Info:
-    """Write the trace that `generator` makes from `keys` and `seed` to `target`; return a summary of the output."""
+    """Write a generated trace, and return a summary of the output. The same arguments give the same trace.
+
+    Args:
+        generator: A name of `headstart list workloads`.
+        target: Path of the file to write.
+        to: Format of the output: "csv" or "oracleGeneral".
+        keys: Keys of the generator.
+        seed: Random seed.
+        block_size: Block size ("8KiB"), for generators that count in blocks.
+        progress: Called with the share done (0 to 1) and 0. An exception stops the function.
+
+    Raises:
+        HeadstartError: An argument is wrong, or `target` cannot be written.
+    """
     whole("seed", seed)
     written = _core.trace_generate(
         generator,

@@ -60,29 +60,35 @@ def advise(
     progress: Callable[[float, str], object] | None = None,
     sampled: Callable[[Advice], object] | None = None,
 ) -> Advice:
-    """Return the recommended settings for this trace on each device.
+    """Recommend a read-ahead and a cache size for a trace on each device, and estimate the time that they save.
+
+    Read-aheads that can be set on a machine are compared with no prefetching, Linux's default, and prefetching from
+    hints (Kimbrel et al., OSDI 1996). docs/advise.md says how far to trust the answer.
 
     Args:
         trace: Path of a trace, or a [workload] section such as {"generator": "sequential"}.
         device: Names of devices, or paths of profiles; hdd, sata-ssd, nvme and object-store if `None`.
-        cache: Sizes ("1GiB"), numbers of blocks, or shares of the distinct blocks ("5%"); if `None`, a quarter of the
-            distinct blocks, but at least 64 MiB or all of them.
-        seconds: Time for the search. The result names what could not be confirmed in this time.
-        block_size: Block size of the cache; "8KiB", as of scenarios, by default.
+        cache: Sizes ("1GiB"), numbers of blocks (1280), or shares of the distinct blocks ("5%"). If `None`, a quarter
+            of the distinct blocks, but at least 64 MiB or all of them.
+        seconds: Time limit of the search in seconds. The result names what could not be confirmed in this time.
+        block_size: Block size of the cache, by default that of scenarios.
         workload: Further keys of [workload], such as {"compute": "1ms"}.
         path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
         pid: Only requests of these processes or threads.
         process: Only requests of processes of these names, or globs of them.
         seed: Random seed.
         policies: Further policies to try, such as "mine.py:Mine" or a user-defined class.
-        on: A device of this machine, or a path on it: its present read-ahead is compared. Linux only.
+        on: A device of this machine, or a path on it. Its current read-ahead is compared as well. Linux only.
         overrides: "a.b=value" settings that override keys in every run.
-        jobs: Parallel runs; one per processor if `None`. The advice does not depend on it.
-        progress: Called with the share done and the current step, from the threads that run.
-        sampled: Called with the advice for the start of a long trace, before the whole of it is run.
+        jobs: Number of parallel runs; one per processor if `None`. It does not change the advice.
+        progress: Called with the share done (0 to 1) and the current step, from the threads that run.
+        sampled: Called with the advice for the start of a long trace, before the whole trace is run.
+
+    Returns:
+        The advice: one `DeviceAdvice` for each device and cache, with times in nanoseconds.
 
     Raises:
-        HeadstartError: An argument or the trace is wrong.
+        HeadstartError: An argument or the trace is wrong, or `seconds` is too short for any run.
     """
     deadline = time.monotonic() + seconds
     if not seconds > 0:

@@ -40,15 +40,15 @@ class OrderPoint:
     policy: str
     """ "lru", "never-evict" or "next-use"."""
     cache_share: float
-    """Of a node's share of the data, which is the data over the nodes."""
+    """Size of the cache over a node's share of the data, which is the data divided by the nodes."""
     cache_items: int | None
     """`None` if items differ in size."""
     cache_bytes: int | None
     """`None` if sizes are not known."""
     read_share: float
-    """Reads of which at least a part comes from the store, over all reads."""
+    """Share of the reads that the store serves at least in part."""
     byte_share: float
-    """Bytes from the store over all bytes read."""
+    """Share of the bytes that the store serves."""
     steady_read_share: float | None
     """`read_share` without the first epoch; `None` if there is only one."""
     steady_byte_share: float | None
@@ -60,11 +60,11 @@ class OrderAdvice:
 
     order: str
     items: int
-    """What a cache keeps: of "groups:50", groups."""
+    """Number of items that a cache can keep; with "groups:K", the number of groups."""
     data_bytes: int | None
     """Bytes of all items; `None` if sizes are not known."""
     reads: int
-    """Of all nodes and epochs."""
+    """Number of reads of all nodes in all epochs."""
     epochs: int
     nodes: int
     seed: int
@@ -76,7 +76,7 @@ class OrderAdvice:
     gain_cache_share: float
     """The size at which `next-use` saves the largest share of the bytes."""
     verdict: tuple[str, ...]
-    """Sentences: what to use, and how large."""
+    """What to use and how large, one sentence each."""
     points: tuple[OrderPoint, ...]
     """By size, then by policy."""
 
@@ -101,31 +101,39 @@ def advise_order(
     seed: int = 1,
     progress: Callable[[float], object] | None = None,
 ) -> OrderAdvice:
-    """Say which cache a reader needs whose order is known, how large, and what disclosing the order is worth.
+    """Recommend a cache for a reader that knows its order, and compute how much disclosing the order saves.
+
+    Compares LRU, never evicting, and evicting the bytes whose next read is furthest away (Belady, IBM Systems Journal
+    5(2), 1966), by the share of reads and bytes that the store must serve. No store is simulated and no times result.
 
         found = headstart.advise_order("shuffled", items=1_000_000, nodes=4, cache=["30%", "50%"])
         found.verdict, found.recommended, found.gain
 
-    Needs numpy (the extra `numpy`). A million items in three epochs take some ten seconds.
+    Requires numpy (the extra `numpy`). A million items in three epochs take about ten seconds.
 
     Args:
-        order: A sampler: "shuffled" (each item once an epoch, shuffled anew), "sequential" (not shuffled), "weighted"
-            or "weighted:S" (drawn with replacement, weights lognormal with spread S, 0.7 by default), "groups:K"
-            (samples shuffled, of which each needs its group of K), or "windows:K" (K neighbouring chunks, starts
-            shuffled). Or the path of a file with an item id a line, perhaps followed by its size. Or item numbers,
-            shape (reads,), or a sequence of epochs of them, such as shape (epochs, reads).
-        items: Items of a sampler: samples, of windows chunks.
-        epochs: Epochs of a sampler, 5 by default. A file or one sequence is divided into as many equal epochs; 1 by
-            default.
-        nodes: Nodes that share each epoch: node i reads draws i, i + nodes, ..., as PyTorch's DistributedSampler deals
-            them. Each has a cache of its own.
-        sizes: Bytes of an item: one size ("128KiB", 131072) for all, or one for each item, shape (items,), or a file
-            with one a line. Of groups, the sizes are the groups'.
-        weights: Of "weighted": a number for each item, shape (items,), or a file with one a line.
-        cache: Sizes of each node's cache: shares ("30%") of the data over the nodes, items (1000), or bytes ("8GiB").
-            10 %, 30 %, 50 %, 80 % and 100 % by default.
+        order: A sampler: "shuffled" (each item once per epoch, in a new random order), "sequential" (the same order in
+            each epoch), "weighted" or "weighted:S" (drawn with replacement, with lognormal weights of spread S, by
+            default 0.7), "groups:K" (shuffled samples, each of which needs its group of K samples), or "windows:K"
+            (windows of K neighbouring chunks that start at shuffled places). Or the path of a file with an item id per
+            line, optionally followed by its size. Or item numbers: an array of shape (reads,), or a sequence of epochs,
+            such as an array of shape (epochs, reads).
+        items: Number of items of a sampler: samples, or chunks of "windows".
+        epochs: Number of epochs of a sampler, 5 if `None`. A file or one sequence is divided into this number of equal
+            epochs, 1 if `None`.
+        nodes: Number of nodes that share each epoch: node i reads draws i, i + nodes, ..., as PyTorch's
+            DistributedSampler deals them. Each node has its own cache.
+        sizes: Size in bytes: one for all items ("128KiB", 131072), or one for each item, as an array of shape (items,)
+            or a file with one per line. With "groups", the sizes of the groups.
+        weights: Only with "weighted": a weight for each item, as an array of shape (items,) or a file with one per
+            line.
+        cache: Sizes of each node's cache: shares ("30%") of the data divided by the nodes, items (1000), or bytes
+            ("8GiB"). 10 %, 30 %, 50 %, 80 % and 100 % if `None`.
         seed: Random seed of a sampler.
-        progress: Called with the share done.
+        progress: Called with the share done, 0 to 1.
+
+    Returns:
+        The advice: a point for each policy and size, with shares from 0 to 1.
 
     Raises:
         HeadstartError: An argument or a file is wrong, or numpy is not installed.

@@ -15,11 +15,11 @@ from headstart.live.options import Emulate
 
 
 class Ended(Record):
-    """The end of an emulation: its statistics, and whether the mount was in use or covered."""
+    """The final report of an emulation (docs/emulate.md)."""
 
     @property
     def statistics(self) -> Record:
-        """The statistics."""
+        """The statistics until the end."""
         return self
 
 
@@ -31,12 +31,17 @@ def emulate(
     progress: Callable[[Record], object] | None = None,
     **options: Unpack[Emulate],
 ) -> Ended:
-    """Provide `image` as `disk.img` in the folder `mount`, with a drive's service times, until it is unmounted.
+    """Provide an image as a file whose reads take as long as on a simulated drive, until it is unmounted.
 
-    `profile` is a name of `headstart list devices` or the path of a profile; `keys` override its own. `progress` is
-    called once the file is mounted and 10 times a second. A true return value or an exception unmounts the file.
+    Args:
+        profile: A name of `headstart list devices`, or the path of a profile.
+        image: The disk's contents: a file or a block device. It is only read.
+        mount: An empty folder, in which the emulated disk appears as the file `disk.img`.
+        progress: Called with the statistics (docs/emulate.md) once the file is mounted and 10 times a second. A true
+            return value or an exception unmounts the file.
+        **options: Options of `headstart emulate`.
 
     Raises:
-        HeadstartError: An argument is wrong, or the mount fails; then nothing is mounted.
+        HeadstartError: An argument is wrong, or the mount fails. Nothing is mounted then.
     """
     return Ended(command("emulate", {"profile": profile, "image": image, "mount": mount, **options}, progress))

@@ -23,10 +23,15 @@ def forecast(
     progress: Callable[[float], object] | None = None,
     **options: Unpack[Forecast],
 ) -> Record:
-    """Forecast the command of `hints`, a recording, from an empty page cache: plain, and as by `headstart run`.
+    """Simulate a recorded command from an empty page cache: as it is, and with its reads prefetched.
 
-    `prefetch` is another recording to prefetch from; `options` are those of `headstart forecast`, with lists for
-    `policies` and `budgets`. Sizes may be numbers of bytes. `progress` is called with the share done, between runs.
+    Args:
+        hints: Path of a recording made by `headstart record`.
+        progress: Called with the share done (0 to 1) between the simulated runs. An exception stops the forecast.
+        **options: Options of `headstart forecast`. Sizes may be numbers of bytes.
+
+    Returns:
+        The report (docs/forecast.md), with times in nanoseconds.
 
     Raises:
         HeadstartError: The recording cannot be read, or an argument is wrong.

@@ -37,14 +37,20 @@ def run(
     device: str | None = None,
     trusted: bool = False,
 ) -> Record:
-    """Run `command` and prefetch its reads from `hints`, a recording; return when the command has ended.
+    """Run a command, prefetch its reads from a recording, and return when the command has ended.
 
     The result has `code`, the exit status, or `signal`, the signal that ended it; `report` (docs/run.md); `line`, the
     report as printed by `headstart run -v`; and `openmetrics`, the report for collectors.
 
-    `keys` are the policy's keys. At most `budget` bytes are prefetched but unused; the default is a quarter of the
-    available memory. `device` names a profile that overrides the system's information on whether there is an arm.
-    `trusted` hints may use the whole budget from the start; on a disk with an arm the command is then started later.
+    Args:
+        command: The command and its arguments.
+        hints: Path of a recording made by `headstart record`.
+        policy: A hinted policy of `headstart list policies`.
+        keys: Keys of the policy.
+        budget: Maximum of prefetched but unused data ("64MiB", or bytes); a quarter of the free memory if `None`.
+        device: Name of a profile that says whether the disk has an arm, if Linux misreports it.
+        trusted: Whether the whole budget may be used from the start. On a disk with an arm, the command then starts
+            later.
 
     Raises:
         HeadstartError: The recording cannot be read, or an argument is wrong.

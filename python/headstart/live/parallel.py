@@ -9,10 +9,17 @@ from headstart.simulation import Progress, Result, Scenario, source_of
 def play(
     scenario: Scenario, *, overrides: Sequence[str] = (), speed: float = 1.0, progress: Progress | None = None
 ) -> Result:
-    """Run the parallel program of a scenario with a thread for each process and each in-memory disk.
+    """Run the parallel program of a scenario with real threads, one for each process and each in-memory disk.
 
-    Computing, prefetch actions and the disks' service are sleeps, shorter than in the scenario by the factor `speed`.
-    Times in the result are in the scenario's scale. Two runs never give the same times.
+    Computing, prefetch actions and the disks' service are sleeps. Unlike `simulate`, two runs never give the same
+    times.
+
+    Args:
+        scenario: As for `simulate`.
+        overrides: As for `simulate`.
+        speed: Factor by which sleeps are shorter than the times of the scenario. Times of the result are in the
+            scenario's scale.
+        progress: As for `simulate`.
 
     Raises:
         HeadstartError: The scenario is wrong, or cannot be run live.

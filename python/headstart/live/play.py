@@ -22,9 +22,15 @@ def play_trace(
 ) -> Record:
     """Replay a trace against the export of a live server, and measure each request.
 
-    `to` is the server: `nbd://HOST[:PORT][/EXPORT]` or `nbd+unix:///[EXPORT]?socket=PATH`; `nbds` for `nbd` over TLS.
-    `options` are those of `headstart play`. `progress` is called up to 50 times a second; an exception that it raises
-    ends the replay.
+    Args:
+        trace: Path of a trace.
+        to: The server: `nbd://HOST[:PORT][/EXPORT]` or `nbd+unix:///[EXPORT]?socket=PATH`; `nbds` is `nbd` over TLS.
+        progress: Called up to 50 times a second with the share done (0 to 1) and the number of replies. An exception
+            ends the replay.
+        **options: Options of `headstart play`.
+
+    Returns:
+        The report (docs/play.md), with times in nanoseconds.
 
     Raises:
         HeadstartError: An option is wrong, the trace does not fit, or the server cannot be reached or disconnects.

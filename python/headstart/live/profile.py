@@ -27,11 +27,16 @@ def profile(
     progress: Callable[[float, str], object] | None = None,
     **options: Unpack[Profile],
 ) -> Record:
-    """Measure the block device or file `device`, or the object at a URL, for about `time_s`.
+    """Measure a device and write a profile of it, which simulations can use.
 
-    `options` are those of `headstart profile`, and `name`, which is written into the profile; the default is the file's
-    name. `progress` is called 10 times a second with the share done, 0 to 1, and the current step; an exception that it
-    raises ends the measurement.
+    Args:
+        device: A block device, a file, or the URL of an object. It is only read.
+        progress: Called 10 times a second with the share done (0 to 1) and the current step. An exception ends the
+            measurement.
+        **options: Options of `headstart profile`, and `name`, the device's name in the profile.
+
+    Returns:
+        The report (docs/profile.md): the measured properties, and `profile`, the profile as TOML.
 
     Raises:
         HeadstartError: The device has no direct I/O, stops responding, is too small, or has inconclusive times.

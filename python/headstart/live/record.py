@@ -28,10 +28,13 @@ def record(
     on_start: Callable[[int], object] | None = None,
     **options: Unpack[Record],
 ) -> Facts:
-    """Run `command`, write its reads to `target`, and return exit status and summary.
+    """Run a command and record its reads; return its exit status and a summary.
 
-    `options` are those of `headstart record`, `to`, the format, and `tracing`, the mount point of tracefs. `on_start`
-    receives the process id.
+    Args:
+        command: The command and its arguments.
+        target: Path of the recording to write.
+        on_start: Called with the process id when the command has started.
+        **options: Options of `headstart record`, `to`, the format, and `tracing`, the mount point of tracefs.
 
     Raises:
         HeadstartError: The caller is not root, there is no tracefs or no such command (then nothing has run), or

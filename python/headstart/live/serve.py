@@ -21,11 +21,17 @@ def serve(
     progress: Callable[[Record], object] | None = None,
     **options: Unpack[Serve],
 ) -> Record:
-    """Serve `backing` as the default export, and `exports` by name, until `progress` returns a true value.
+    """Serve storage to NBD clients through a simulated cache level, until `progress` returns a true value.
 
-    `options` are those of `headstart serve`. `level` has the keys of a scenario's `[[level]]`: size, policy,
-    replacement, coordinator. `progress` is called with the report once clients can connect and 10 times a second; an
-    exception that it raises also stops the server. Requests received by then are answered.
+    Args:
+        backing: Storage of the default export: a file, a block device, or a form that docs/serve.md lists.
+        progress: Called with the report so far once clients can connect, and then 10 times a second. A true return
+            value or an exception stops the server. Requests received by then are answered.
+        **options: Options of `headstart serve`. `level` has the keys of a scenario's `[[level]]`: size, policy,
+            replacement, coordinator.
+
+    Returns:
+        The final report (docs/serve.md).
 
     Raises:
         HeadstartError: An option is wrong, or the system refuses a file or an address.

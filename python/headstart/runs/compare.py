@@ -145,31 +145,36 @@ def compare(
     jobs: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> "pd.DataFrame":
-    """Run each policy on each device, cache and number of disks; return one row per run, times in nanoseconds.
+    """Run each policy on each device, cache size and number of disks.
 
-    A scenario can replace the trace. It then supplies the arguments that are not given. If it has several levels,
-    "linux/ra" names the policies of two levels, and each of `coordinators` is used between them in turn.
+    A scenario can be given instead of a trace. It then supplies the arguments that are not given. If it has several
+    levels, "linux/ra" names the policies of two levels, and the runs are repeated with each of `coordinators`.
 
     Args:
         trace: Path of a trace; a [workload] section such as {"generator": "synth"}; or a scenario, as the path of a
             TOML file or as a mapping with a "workload".
-        policies: Names, or one name; "demand:min" also selects a replacement, "fixed-horizon:horizon=124" sets a key.
+        policies: Names of `headstart list policies`, or one name. "demand:min" also selects a replacement,
+            "fixed-horizon:horizon=124" sets a key. A user-defined class (`headstart.Policy` and others) also works.
         disks: Numbers of independent disks; 1 if `None`.
-        cache: Sizes ("10MiB", the default), numbers of blocks (1280), or shares of the distinct blocks ("5%"); with
-            several levels, those of the first.
+        cache: Sizes ("10MiB", the default), numbers of blocks (1280), or shares of the distinct blocks ("5%"). With
+            several levels, the sizes of the first level.
         device: Names of devices, or paths of profiles; "nvme" if `None`.
         coordinators: Names, for a scenario with several levels.
         scheduler: Name of a scheduler; the device's default if `None`.
-        driver_overhead: Processor time per device request; by the device's class if `None`.
-        issue: "whole" or "blocks"; "whole" if `None`.
+        driver_overhead: Processor time per device request ("0.5ms"); that of the device's class if `None`.
+        issue: How the blocks of a request are issued: "whole" (all at once, the default) or "blocks" (one by one).
         workload: Further keys of [workload], such as {"compute_total": "99.9s"}.
         path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
         pid: Only requests of these processes or threads.
         process: Only requests of processes of these names, or globs of them.
         seed: Random seed; 1 if `None`.
         overrides: "a.b=value" settings that override keys in every case.
-        jobs: Parallel runs; one per processor if `None`.
-        progress: Called with the share done, from the threads that run.
+        jobs: Number of parallel runs; one per processor if `None`.
+        progress: Called with the share done (0 to 1), from the threads that run.
+
+    Returns:
+        A data frame with one row per run: its device, cache, disks and policy, the counts and times of its result
+        (times in nanoseconds), and `lower_bound_ns`, the lower bound on the elapsed time of any policy.
 
     Raises:
         HeadstartError: An argument or the trace is wrong, or pandas is not installed.

@@ -58,14 +58,15 @@ class Point:
     misses: float
     """A whole number, or the mean of the estimates from samples."""
     misses_min: float
-    """The smallest of the estimates."""
+    """The smallest estimate."""
     misses_max: float
+    """The largest estimate."""
     miss_ratio: float
     """Misses over references, 0 to 1."""
     miss_bytes: float
     """Bytes of the blocks or objects that miss."""
     byte_miss_ratio: float
-    """Those over the bytes referenced."""
+    """`miss_bytes` over the bytes referenced, 0 to 1."""
     elapsed_ns: int | None
     """`None` without a device, or from a sample."""
     stall_ns: int | None
@@ -90,9 +91,9 @@ class Curve:
     device: str | None
     """`None` if no times were requested."""
     rate: float
-    """Share of the blocks that were sampled; 1: all."""
+    """Share of the blocks that were sampled, above 0; 1: all blocks."""
     seeds: int
-    """Samples."""
+    """Number of samples."""
     points: tuple[Point, ...]
     notes: tuple[str, ...]
 
@@ -178,27 +179,34 @@ def curve(
     jobs: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Curve:
-    """Compute the misses of each policy by cache size; with a device, by runs, also the elapsed times.
+    """Compute the miss ratio curve of each policy: its misses by cache size. With a device, also elapsed times.
+
+    LRU's misses at all sizes come from one pass of stack distances (Mattson et al., IBM Systems Journal 9(2), 1970).
+    With `rate` or `sample_blocks`, a pass samples blocks by a hash (SHARDS: Waldspurger et al., FAST 2015) and other
+    policies are run in caches of the sampled share (Waldspurger et al., USENIX ATC 2017).
 
     Args:
         trace: As for `compare`: the path of a trace, a [workload] section, or a scenario.
-        policies: As for `compare`; the name of a replacement ("arc") means demand fetching with it.
+        policies: As for `compare`. The name of a replacement ("arc") means demand fetching with it.
         cache: Sizes ("10MiB"), numbers of blocks (1280), or shares of the distinct blocks ("5%").
-        points: Number of sizes if none are given, evenly spaced on a log scale from 0.1 % to all of the distinct
+        points: Number of sizes if `cache` is `None`: evenly spaced on a log scale from 0.1 % to 100 % of the distinct
             blocks.
         rate: Share of the blocks to sample, above 0 and at most 1.
-        sample_blocks: Maximum number of blocks to sample, instead of a rate; this bounds memory.
-        seeds: Number of samples; their spread is reported.
-        device: Name or profile; every policy is then run on it at every size, and elapsed times are reported.
-        admit: Objects larger than this ("1MiB") bypass the cache; for a trace whose objects have sizes.
+        sample_blocks: Maximum number of blocks to sample, instead of `rate`. It bounds the memory.
+        seeds: Number of samples. The result has their mean and their spread.
+        device: Name of a device, or path of a profile. Every policy is then run on it at every size.
+        admit: Objects larger than this ("1MiB") bypass the cache. Only for a trace whose objects have sizes.
         workload: Further keys of [workload], such as {"limit": 100000}.
         path: Only requests to files that fit one of these globs ("*.parquet"; "*" also stands for "/").
         pid: Only requests of these processes or threads.
         process: Only requests of processes of these names, or globs of them.
         seed: Random seed, except for the samples; 1 if `None`.
         overrides: "a.b=value" settings that override keys in every run.
-        jobs: Parallel runs; one per processor if `None`.
-        progress: Called with the share done, from the threads that run.
+        jobs: Number of parallel runs; one per processor if `None`.
+        progress: Called with the share done (0 to 1), from the threads that run.
+
+    Returns:
+        The curve: a point for each policy and size. Ratios are 0 to 1, times are in nanoseconds.
 
     Raises:
         HeadstartError: An argument or the trace is wrong.

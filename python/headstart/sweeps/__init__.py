@@ -67,19 +67,24 @@ def sweep(
     overrides: Sequence[str] = (),
     progress: Callable[[float], object] | None = None,
 ) -> "pd.DataFrame":
-    """Run every combination of a grid; return one row per run, in the grid's order, times in nanoseconds.
+    """Run every combination of a grid's values, on all processors or on a cluster.
 
     Args:
         grid: The path of a TOML file, or a mapping of the same shape: a scenario with a table "grid" of key paths and
             lists, such as {"cache.blocks": [320, 640], "policy": ["demand", "forestall"]}.
-        out: A folder for `results.parquet`; an interrupted sweep in this folder is resumed. If `None`, nothing is kept.
-        workers: Worker processes; one per processor if `None`.
+        out: A folder for `results.parquet`. An interrupted sweep in this folder is resumed. If `None`, nothing is kept.
+        workers: Number of worker processes; one per processor if `None`.
         cluster: The address of a dask.distributed scheduler, instead of processes on this machine.
         overrides: "a.b=value" settings that override keys of the scenario before the grid is applied.
-        progress: Called with the share done, 0 to 1; if it raises, the sweep stops.
+        progress: Called with the share done, 0 to 1. An exception stops the sweep.
+
+    Returns:
+        A data frame with one row per run, in the grid's order: the values of the grid, and the counts and times of the
+        result (times in nanoseconds). A run that fails is a row with its `error`.
 
     Raises:
-        HeadstartError: The grid is wrong. A run that fails is a row with its `error`.
+        HeadstartError: The grid is wrong, the folder belongs to another grid, the cluster does not respond, or pandas
+            or pyarrow is not installed.
     """
     try:
         import pandas  # noqa: F401
