@@ -95,9 +95,12 @@ def _choices(value: Schema) -> Iterator[str]:
     """Say what each name of an enumeration means."""
     named = [each for each in value.get("oneOf", []) if "const" in each]
     if named:
-        yield "; ".join(f"`{json.dumps(each['const'])}`: {_lower(each.get('description', ''))}" for each in named) + "."
+        yield (
+            "; ".join(f"`{json.dumps(each['const'])}`: {lowered(each.get('description', ''))}" for each in named) + "."
+        )
 
 
-def _lower(words: str) -> str:
+def lowered(words: str) -> str:
+    """Return a description as the rest of a sentence: no full stop, and a small letter unless it begins a name."""
     text = " ".join(words.split()).rstrip(".")
     return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text

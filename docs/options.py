@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from textwrap import fill
 from typing import Any
 
+from keys import lowered
 from tables import table
 
 from headstart import _core
@@ -65,7 +66,7 @@ def _names(field: Schema) -> Iterator[str]:
     """Say what each name of an enumeration means."""
     for each in field.get("oneOf", ()):
         if "const" in each:
-            yield f"`{each['const']}`: {_words(each.get('description', '')).rstrip('.').lower()}."
+            yield f"`{each['const']}`: {lowered(each.get('description', ''))}."
 
 
 def _words(text: str) -> str:

@@ -19,41 +19,41 @@ class Serve(TypedDict, total=False):
     page: str | int | None
     """Page size: a power of two from 4KiB to 4MiB."""
     readahead: str | None
-    """A read-ahead of `headstart list policies`, or demand for none; auto measures how far to read ahead."""
+    """A read-ahead of `headstart list policies`. demand: no read-ahead; auto: measure how far to read ahead."""
     replacement: str | None
-    """A name of `headstart list replacements`. Default: lru."""
+    """Replacement policy: a name of `headstart list replacements`. Default: lru."""
     coordinator: str | None
-    """A name of `headstart list coordinators`. Default: none."""
+    """Coordinator: a name of `headstart list coordinators`. Default: none."""
     scenario: str | PathLike[str] | None
     """Use the size, policy, coordinator and link of the scenario's lowest level, with their keys."""
     level: str | Mapping[str, object] | None
-    """The keys of each export's level, as of a scenario's `[[level]]`; with `scenario`, the name of a level of it."""
+    """Keys of each export's level, as in a scenario's `[[level]]`. With `scenario`: the name of one of its levels."""
     direct: bool | None
     """Read files and devices with direct I/O, bypassing the kernel's page cache."""
     no_lock: bool | None
-    """Do not lock files and devices against other programs, as QEMU locks images."""
+    """Do not lock files and devices against other programs. By default they are locked as QEMU locks images."""
     depth: int | None
     """Maximum concurrent reads per backing. Default: 32; for mem: 2."""
     connections: int | None
     """Maximum connected clients; others wait. Default: 256."""
     memory: str | int | None
-    """Maximum memory of the caches and all clients' requests and replies. Default: the caches and 256MiB."""
+    """Maximum memory for the caches and all clients' requests and replies. Default: the caches' size plus 256MiB."""
     writable: bool | None
     """Allow writes. They reach the backing before the client gets its reply."""
     record: str | PathLike[str] | None
     """Record the clients' reads and writes as a trace."""
     hints: str | PathLike[str] | None
-    """Prefetch the reads of this trace: one from --record, or any trace of one device."""
+    """Prefetch the reads of this trace: one written by --record, or any trace of one device."""
     hint_policy: str | None
-    """With --hints: a hinted policy of `headstart list policies`. Default: just-in-time."""
+    """With --hints: the hinted policy, a name of `headstart list policies`. Default: just-in-time."""
     path: str | Sequence[str] | None
-    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also matches "/"."""
+    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`). `*` also matches "/"."""
     pid: int | Sequence[int] | None
     """Process or thread ids."""
     process: str | Sequence[str] | None
-    """Process names, or globs of them."""
+    """Process names, or globs of process names."""
     spill: str | PathLike[str] | None
-    """Keep pages evicted from the cache in this file, also for later runs."""
+    """Keep pages that the cache evicts in this file, for this run and later ones."""
     openmetrics: str | None
     """Write metrics to a file, or serve them to collectors at a local address."""
     log: str | PathLike[str] | None
@@ -61,7 +61,7 @@ class Serve(TypedDict, total=False):
     allow_remote: bool | None
     """Allow addresses that other machines can reach. Requires TLS or --insecure."""
     insecure: bool | None
-    """Allow TCP without encryption where it is refused otherwise."""
+    """Allow unencrypted TCP where it would be refused otherwise."""
     tls_cert: str | PathLike[str] | None
     """The server's certificate (PEM). Clients must then use TLS."""
     tls_key: str | PathLike[str] | None
@@ -74,7 +74,7 @@ class Play(TypedDict, total=False):
     """Options of `headstart play`."""
 
     arrival: Literal["closed", "open"] | None
-    """Issue of requests. closed: after the last reply and a think time; open: at the trace's times."""
+    """When requests are issued. closed: after the last reply and a think time; open: at the trace's times."""
     compute: str | None
     """Think times with closed arrival: "trace", "gaps", 1ms or exp:1ms."""
     speed: float | None
@@ -90,7 +90,7 @@ class Play(TypedDict, total=False):
     skip_writes: bool | None
     """Skip writes. Without this and --writable, writes are played as reads."""
     writes: Literal["as-read", "skip", "write"] | None
-    """What becomes of the trace's writes; `write` overwrites data of the export."""
+    """How the trace's writes are played. `write` overwrites the export's data."""
     addresses: Literal["error", "wrap"] | None
     """Addresses beyond the export's end: report an error, or wrap around."""
     connections: int | None
@@ -102,47 +102,47 @@ class Play(TypedDict, total=False):
     request_size: str | int | None
     """Request size, for a trace that has offsets but no sizes: 4KiB."""
     path: str | Sequence[str] | None
-    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also matches "/"."""
+    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`). `*` also matches "/"."""
     pid: int | Sequence[int] | None
     """Process or thread ids."""
     process: str | Sequence[str] | None
-    """Process names, or globs of them."""
+    """Process names, or globs of process names."""
 
 
 class Tune(TypedDict, total=False):
     """Options of `headstart tune`."""
 
     profile: str | PathLike[str] | None
-    """The drive: a name of `headstart list devices`, or a profile's path."""
+    """The drive: a name of `headstart list devices`, or the path of a profile."""
     keys: Mapping[str, object] | None
-    """Keys that override the profile's own."""
+    """Keys of the device that override those of the profile."""
     depth: str | int | None
     """Use this depth instead of the profile's."""
     dry_run: bool | None
-    """Show the current and the proposed depth. The default; needs no root."""
+    """Show the current and the proposed depth. This is the default and needs no root."""
     apply: bool | None
     """Write the depth. It lasts until --restore or the next boot."""
     restore: bool | None
-    """Write the value from before the first --apply."""
+    """Write the value that was set before the first --apply."""
     watch: bool | None
-    """Follow the drive's seeks and adjust the depth; restore at the end."""
+    """Follow the drive's seeks and adjust the depth. Restores the value at the end."""
     duration: str | None
-    """With --watch: stop after this time, such as "10min"."""
+    """With --watch: stop after this time, for example "10min"."""
     openmetrics: str | PathLike[str] | None
-    """With --watch: keep the status in this file, as OpenMetrics."""
+    """With --watch: keep the status in this file, in OpenMetrics format."""
     force: bool | None
-    """Allow more than 16 MiB; with --restore: restore even if another program has changed the value."""
+    """Allow more than 16 MiB. With --restore: restore even if another program has changed the value."""
     state: str | PathLike[str] | None
-    """File for the original values."""
+    """File that keeps the original values."""
 
 
 class Emulate(TypedDict, total=False):
     """Options of `headstart emulate`."""
 
     keys: Mapping[str, object] | None
-    """Keys that override the profile's own."""
+    """Keys of the device that override those of the profile."""
     scheduler: str | None
-    """Scheduler of the drive's queue: a name of `headstart list schedulers`."""
+    """The scheduler of the drive's queue: a name of `headstart list schedulers`."""
 
 
 class Profile(TypedDict, total=False):
@@ -153,41 +153,41 @@ class Profile(TypedDict, total=False):
     seed: int | None
     """Random seed of the places that are read."""
     name: str | None
-    """The device's name in the profile; that of the file if absent."""
+    """The device's name in the profile. Default: the name of the file."""
 
 
 class Record(TypedDict, total=False):
     """Options of `headstart record`."""
 
     cold: bool | None
-    """First drop the page cache and the dentry and inode caches. This affects all programs."""
+    """Drop the page cache and the dentry and inode caches first. This affects all programs."""
     buffer: str | int | None
-    """The kernel's buffer per processor. Default: 4MiB; increase it if events are lost."""
+    """Size of the kernel's buffer per processor. Default: 4MiB. Increase it if events are lost."""
     to: str | None
-    """The format of the file: "hints", or "csv" for a trace."""
+    """Format of the file: "hints", or "csv" for a trace."""
     tracing: str | PathLike[str] | None
-    """The mount point of tracefs, if it is not the usual one."""
+    """Mount point of tracefs, if it is not the usual one."""
 
 
 class Forecast(TypedDict, total=False):
     """Options of `headstart forecast`."""
 
     prefetch: str | PathLike[str] | None
-    """Prefetch from this recording: an older one, or another command's. Default: FILE."""
+    """Prefetch from this recording, for example an older one or another command's. Default: FILE."""
     device: str | PathLike[str] | None
-    """The device that the recorded run waited for most: a name of `headstart list devices`, or a profile. Default: by
-    its waits and what the system says."""
+    """Model of the device that the recorded run waited for most: a name of `headstart list devices`, or a profile.
+    Default: chosen by the recorded waits and the system's description of the device."""
     device_keys: Mapping[str, object] | None
-    """Keys that override the device's own."""
+    """Keys of the device that override those of its profile."""
     policies: Sequence[str] | None
     """Hinted policies, separated by commas. Default: all that `headstart run` supports."""
     budgets: Sequence[str | int] | None
-    """Limits of prefetched but unused data: sizes, separated by commas. Default: from 8MiB up to the amount that the
+    """Maxima of prefetched but unused data: sizes, separated by commas. Default: from 8MiB up to the amount that the
     hints need."""
     read_ahead: str | int | None
     """The kernel's read-ahead. Default: the device's current setting."""
     scheduler: str | None
-    """A name of `headstart list schedulers`. Default: by the kernel's setting."""
+    """Scheduler: a name of `headstart list schedulers`. Default: according to the kernel's setting."""
     trusted: bool | None
     """Forecast `headstart run --trust`."""
     cached: bool | None

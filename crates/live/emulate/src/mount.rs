@@ -31,23 +31,23 @@ const GRACE: Duration = Duration::from_secs(2);
 const TIMED: (usize, usize) = (1001, 20);
 
 keys! {
-    /// What is to be emulated, and where.
+    /// Options of an emulation.
     pub struct Settings {
-        /// A name of `headstart list devices`, or a profile's path.
+        /// The drive: a name of `headstart list devices`, or the path of a profile.
         #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "PROFILE", "x-file" = "url"))]
         pub profile: String = String::new(),
-        /// The disk's contents: a file or a block device.
+        /// The disk's contents: a file or a block device, which is only read.
         #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "IMAGE", "x-file" = "own"))]
         pub image: PathBuf = PathBuf::new(),
-        /// An empty folder.
+        /// The mount point: an empty folder.
         #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "MOUNT", "x-file" = "any"))]
         pub mount: PathBuf = PathBuf::new(),
-        /// Keys that override the profile's own.
+        /// Keys of the device that override those of the profile.
         #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
         #[schemars(extend("x-names" = ["--set"], "x-metavar" = "KEY=VALUE", "x-set" = true))]
         #[schemars(extend("x-help" = "Override a key of the device: buffer.size=1MiB. Repeatable."))]
         pub keys: Table = Table::new(),
-        /// Scheduler of the drive's queue: a name of `headstart list schedulers`.
+        /// The scheduler of the drive's queue: a name of `headstart list schedulers`.
         #[schemars(extend("x-metavar" = "NAME"))]
         pub scheduler: String = "fcfs".to_owned(),
     }
@@ -64,15 +64,16 @@ pub struct Emulation {
     arm_thread: Option<JoinHandle<()>>,
 }
 
-/// How an emulation has ended.
+/// The final report of an emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ended {
-    /// All that it has done.
+    /// The statistics until the end.
     #[serde(flatten)]
     pub statistics: Statistics,
-    /// At the end: whether processes still had its files open. They get I/O errors from now on.
+    /// Whether processes still had files of the mount open at the end. They get I/O errors from then on.
     pub was_in_use: bool,
-    /// At the end: whether another file system was mounted on it. Both stay, and its files give I/O errors from now on.
+    /// Whether another file system was mounted over the mount point at the end. Both stay mounted, and reads of the
+    /// emulated disk fail with I/O errors.
     pub was_covered: bool,
 }
 

@@ -20,19 +20,19 @@ impl Statistics {
         }
         metrics.counter("read_bytes", "bytes", "Bytes requested", self.bytes as f64);
         for (name, value, help) in [
-            ("busy_seconds", self.busy_ns, "Time with anything in service"),
-            ("seek_seconds", self.seek_ns, "Moving the arm"),
-            ("rotation_seconds", self.rotation_ns, "Waiting for the first sector"),
-            ("transfer_seconds", self.transfer_ns, "Transfer by media and bus"),
+            ("busy_seconds", self.busy_ns, "Time during which the drive served a request"),
+            ("seek_seconds", self.seek_ns, "Seek time"),
+            ("rotation_seconds", self.rotation_ns, "Rotational latency"),
+            ("transfer_seconds", self.transfer_ns, "Transfer from the media and over the bus"),
             ("overhead_seconds", self.overhead_ns, "Controller overhead"),
-            ("wait_seconds", self.wait_ns, "Waiting within the drive"),
-            ("queue_seconds", self.queue_ns, "From arrival to the start of service"),
+            ("wait_seconds", self.wait_ns, "Other waits within the drive"),
+            ("queue_seconds", self.queue_ns, "Time from arrival to the start of service"),
         ] {
             metrics.counter(name, "seconds", help, seconds(value));
         }
         for (name, value, help) in [
-            ("outstanding_requests", self.outstanding, "Reads that have arrived and not ended"),
-            ("queue_depth_max", self.queue_depth_max, "Most outstanding reads at any time"),
+            ("outstanding_requests", self.outstanding, "Reads that have arrived and are not completed"),
+            ("queue_depth_max", self.queue_depth_max, "Maximum number of outstanding reads at any time"),
         ] {
             metrics.gauge(name, "", help, f64::from(value));
         }

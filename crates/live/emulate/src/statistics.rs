@@ -11,18 +11,18 @@ const SCHEMA: u32 = 1;
 /// Significant digits of percentiles.
 const DIGITS: u8 = 3;
 
-/// A distribution of times, in nanoseconds. All zero where there is none.
+/// A distribution of times, in nanoseconds. All fields are 0 if there are no values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Spread {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Mean, rounded down.
     pub mean: u64,
-    /// Median, to three digits, as the other percentile.
+    /// Median. Percentiles have three significant digits.
     pub p50: u64,
     /// 99th percentile.
     pub p99: u64,
-    /// The longest.
+    /// Maximum.
     pub max: u64,
 }
 
@@ -105,13 +105,13 @@ pub struct About {
     pub capacity_bytes: Option<u64>,
 }
 
-/// What an emulated disk has done since it was mounted. Sums are over reads that have ended by the drive's time.
+/// Statistics of an emulated disk since its mount. Sums are over reads that the drive has completed by now.
 ///
-/// Identities: `service_ns = seek_ns + rotation_ns + transfer_ns + overhead_ns + wait_ns`; where the scheduler merges
+/// Identities: `service_ns = seek_ns + rotation_ns + transfer_ns + overhead_ns + wait_ns`; if the scheduler merges
 /// nothing, `response_ns = queue_ns + service_ns` and `device_requests = requests`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Statistics {
-    /// Version of this form.
+    /// Version of this schema.
     pub schema: u32,
     /// Version of headstart.
     pub version: &'static str,
@@ -122,47 +122,48 @@ pub struct Statistics {
     pub elapsed_ns: u64,
     /// Completed reads.
     pub requests: u64,
-    /// Requests that the drive has served; fewer if the scheduler merges.
+    /// Requests that the drive has served. Fewer than `requests` if the scheduler merges.
     pub device_requests: u64,
     /// Bytes requested.
     pub bytes: u64,
-    /// Reads that began at the end of the read that completed before.
+    /// Reads that began where the read that completed before them ended.
     pub sequential: u64,
-    /// Their share, 0 to 1.
+    /// The share of `requests` that was sequential, 0 to 1.
     pub sequential_share: f64,
-    /// Requests that began in the drive's buffer.
+    /// Requests whose first sector was in the drive's buffer.
     pub buffer_hits: u64,
-    /// Time with anything in service.
+    /// Time during which the drive served a request.
     pub busy_ns: u64,
-    /// Its share, 0 to 1.
+    /// The share of `elapsed_ns` that the drive was busy, 0 to 1.
     pub utilization: f64,
-    /// Sum: moving the arm.
+    /// Sum: seek time.
     pub seek_ns: u64,
-    /// Sum: waiting for the first sector.
+    /// Sum: rotational latency.
     pub rotation_ns: u64,
-    /// Sum: media and bus.
+    /// Sum: transfer from the media and over the bus.
     pub transfer_ns: u64,
-    /// Sum: the controller.
+    /// Sum: controller overhead.
     pub overhead_ns: u64,
-    /// Sum: waiting within the drive.
+    /// Sum: other waits within the drive.
     pub wait_ns: u64,
-    /// Sum of the five.
+    /// Sum: service time, which consists of the five sums above.
     pub service_ns: u64,
-    /// Sum: from the arrival to the start of service.
+    /// Sum: time from arrival to the start of service.
     pub queue_ns: u64,
-    /// Sum: from the arrival to the end of service; without merging `queue_ns + service_ns`.
+    /// Sum: time from arrival to the end of service.
     pub response_ns: u64,
-    /// Reads that have arrived and not completed.
+    /// Reads that have arrived and are not completed.
     pub outstanding: u32,
-    /// Maximum queue depth at any time.
+    /// Maximum number of outstanding reads at any time.
     pub queue_depth_max: u32,
-    /// Reads answered with an error: the image could not be read.
+    /// Reads that failed because the image could not be read.
     pub failed: u64,
-    /// Lateness of answers: the time from the end that the drive named to the reply.
+    /// Lateness of replies: time from the drive's simulated completion to the reply.
     pub lateness_ns: Spread,
-    /// The answering threads have real-time priority.
+    /// Whether the threads that answer have real-time priority.
     pub real_time: bool,
-    /// Time of a read that needs no drive, the median of 1,001 at the mount; null if it could not be measured.
+    /// Duration of a read that needs no drive: the median of 1,001, measured at the mount. Null if it could not be
+    /// measured.
     pub fuse_round_trip_ns: Option<u64>,
 }
 

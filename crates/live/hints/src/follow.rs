@@ -54,29 +54,29 @@ pub struct Expected {
     pub budget_pages: u64,
 }
 
-/// What prefetching from hints has come to. Bytes are whole pages.
+/// Prefetch statistics. Sizes are in whole pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FollowReport {
     /// The policy.
     pub policy: &'static str,
-    /// What the hints name, each page once.
+    /// Bytes that the hints name, each page counted once.
     #[schemars(extend("x-metric" = "gauge"))]
     pub hinted_bytes: u64,
-    /// What may be prefetched and not yet used.
+    /// Maximum of prefetched but unused data.
     #[schemars(extend("x-metric" = "gauge"))]
     pub budget_bytes: u64,
-    /// Read ahead.
+    /// Prefetched bytes.
     pub prefetched_bytes: u64,
-    /// The part of it that clients have read.
+    /// The part of `prefetched_bytes` that clients have read.
     pub used_bytes: u64,
-    /// The part of `used_bytes` that clients asked for before it was there.
+    /// The part of `used_bytes` that clients requested before the prefetch was complete.
     pub late_bytes: u64,
     /// The part of `prefetched_bytes` that clients have not read.
     #[schemars(extend("x-metric" = "gauge"))]
     pub wasted_bytes: u64,
-    /// The part of `hinted_bytes` that was cached or on its way when its turn came.
+    /// The part of `hinted_bytes` that needed no prefetch, because it was cached or already being read.
     pub cached_bytes: u64,
-    /// Why prefetching stopped before it was done; null if it did not.
+    /// Why prefetching stopped early. Null if it did not.
     pub stopped: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use headstart_types::OpenMetrics;
 /// Version of these fields.
 const SCHEMA: u32 = 1;
 
-/// What prefetching has come to. Bytes are whole pages.
+/// Prefetch statistics of a run. Sizes are in whole pages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// Version of these fields.
@@ -16,31 +16,34 @@ pub struct Report {
     pub version: &'static str,
     /// The policy.
     pub policy: &'static str,
-    /// From the start of the command to its end.
+    /// Time from the start of the command to its end.
     pub elapsed_ns: u64,
-    /// How long the command was not started yet, while a disk with an arm read ahead: only with trusted hints.
+    /// Time for which the start of the command was delayed, while a disk with an arm was prefetched from. 0 unless the
+    /// hints are trusted.
     pub head_start_ns: u64,
-    /// Read from the device into the page cache; holes that were read with their neighbours are part of it.
+    /// Bytes prefetched from the device into the page cache, including holes that were read together with their
+    /// neighbours.
     pub prefetched_bytes: u64,
-    /// The part of it that the command has used.
+    /// The part of `prefetched_bytes` that the command has used.
     pub used_bytes: u64,
-    /// The part of `used_bytes` that the command asked for before it was there.
+    /// The part of `used_bytes` that the command requested before the prefetch was complete.
     pub late_bytes: u64,
     /// The part of `prefetched_bytes` that the command has not used.
     pub wasted_bytes: u64,
-    /// Why prefetching stopped before it was done; null if it did not.
+    /// Why prefetching stopped early. Null if it did not.
     pub stopped: Option<String>,
-    /// What the hints name, each page once.
+    /// Bytes that the hints name, each page counted once.
     pub hinted_bytes: u64,
-    /// The part of `hinted_bytes` that was in the page cache already.
+    /// The part of `hinted_bytes` that was already in the page cache.
     pub cached_bytes: u64,
-    /// The part of `hinted_bytes` that belongs to files that have changed or gone.
+    /// The part of `hinted_bytes` in files that have changed or no longer exist.
     pub stale_bytes: u64,
-    /// What may be prefetched and not yet used.
+    /// Maximum of prefetched but unused data.
     pub budget_bytes: u64,
-    /// The command's references were seen. If not, `used_bytes` and `late_bytes` are 0, and everything was prefetched within the budget.
+    /// Whether the command's references were observed. If not, `used_bytes` and `late_bytes` are 0, and everything was
+    /// prefetched within the budget.
     pub observed: bool,
-    /// What else there is to say.
+    /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -95,26 +98,30 @@ impl Report {
         metrics.gauge(
             "elapsed_seconds",
             "seconds",
-            "From the start of the command to its end",
+            "Time from the start of the command to its end",
             self.elapsed_ns as f64 / 1e9,
         );
         let head_start = self.head_start_ns as f64 / 1e9;
-        metrics.gauge("head_start_seconds", "seconds", "Reading ahead before the command was started", head_start);
+        metrics.gauge("head_start_seconds", "seconds", "Time of prefetching before the command started", head_start);
         let bytes = [
-            ("prefetched_bytes", "Read ahead from the device into the page cache", self.prefetched_bytes),
+            ("prefetched_bytes", "Bytes prefetched from the device into the page cache", self.prefetched_bytes),
             ("used_bytes", "The part of prefetched_bytes that the command has used", self.used_bytes),
-            ("late_bytes", "The part of used_bytes that the command asked for before it was there", self.late_bytes),
+            (
+                "late_bytes",
+                "The part of used_bytes that the command requested before the prefetch was complete",
+                self.late_bytes,
+            ),
             ("wasted_bytes", "The part of prefetched_bytes that the command has not used", self.wasted_bytes),
-            ("hinted_bytes", "What the hints name, each page once", self.hinted_bytes),
-            ("cached_bytes", "The part of hinted_bytes that was in the page cache already", self.cached_bytes),
-            ("stale_bytes", "The part of hinted_bytes in files that have changed or gone", self.stale_bytes),
-            ("budget_bytes", "What may be prefetched and not yet used", self.budget_bytes),
+            ("hinted_bytes", "Bytes that the hints name, each page counted once", self.hinted_bytes),
+            ("cached_bytes", "The part of hinted_bytes that was already in the page cache", self.cached_bytes),
+            ("stale_bytes", "The part of hinted_bytes in files that have changed or no longer exist", self.stale_bytes),
+            ("budget_bytes", "Maximum of prefetched but unused data", self.budget_bytes),
         ];
         for (name, help, value) in bytes {
             metrics.gauge(name, "bytes", help, value as f64);
         }
         let stopped = f64::from(u8::from(self.stopped.is_some()));
-        metrics.gauge("stopped", "", "1 if prefetching stopped before it was done", stopped);
+        metrics.gauge("stopped", "", "1 if prefetching stopped early", stopped);
         metrics.finish()
     }
 }

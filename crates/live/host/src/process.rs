@@ -11,9 +11,9 @@ use crate::Roots;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// When it started, in clock ticks since the boot: two processes of one number differ in it.
+    /// Start time in clock ticks since boot. It distinguishes processes with the same id.
     pub start_ticks: u64,
 }
 

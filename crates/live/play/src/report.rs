@@ -10,10 +10,10 @@ use crate::{Addresses, Arrival, Processes, Settings, Survey, Think, Writes};
 /// Version of the result's form.
 pub const SCHEMA: u32 = 1;
 
-/// What a replay gives.
+/// Report of a replay.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Report {
-    /// Version of this form.
+    /// Version of this schema.
     pub schema: u32,
     /// Version of headstart.
     pub version: &'static str,
@@ -21,17 +21,17 @@ pub struct Report {
     pub to: String,
     /// Size of the export.
     pub export_bytes: u64,
-    /// The trace.
+    /// Path of the trace.
     pub trace: String,
-    /// Hash of its content.
+    /// SHA-256 of the trace's content.
     pub trace_sha256: String,
     /// When requests were sent.
     pub arrival: Arrival,
-    /// Whether processes ran one by one.
+    /// Which requests belong to one process.
     pub processes_of: Processes,
-    /// What became of the trace's writes.
+    /// How the trace's writes were played.
     pub writes_as: Writes,
-    /// What became of addresses beyond the export's end.
+    /// How addresses beyond the export's end were treated.
     pub addresses: Addresses,
     /// Divisor of arrival and think times.
     pub speed: f64,
@@ -39,48 +39,50 @@ pub struct Report {
     pub depth: u32,
     /// Connections to the server that were used.
     pub connections: u32,
-    /// Remarks needed to read the figures.
+    /// Notes on the figures, one sentence each.
     pub notes: Vec<String>,
-    /// From the start to the last reply; times the number of processes it equals `compute_ns` + `stall_ns` + `idle_ns`.
+    /// Time from the start to the last reply. Multiplied by the number of processes, it equals `compute_ns` +
+    /// `stall_ns` + `idle_ns`.
     pub elapsed_ns: u64,
-    /// Closed: time without an outstanding request before a process's last request, summed over processes.
+    /// Closed arrival: time without an outstanding request before a process's last request, summed over processes.
     pub compute_ns: u64,
     /// Time with a request outstanding, summed over processes.
     pub stall_ns: u64,
-    /// Open: time without an outstanding request. Closed: time from a process's end to the end of the run. Summed over processes.
+    /// Open arrival: time without an outstanding request. Closed arrival: time from a process's end to the end of the
+    /// run, summed over processes.
     pub idle_ns: u64,
     /// Completed requests.
     pub requests: u64,
-    /// The part of `requests` that wrote.
+    /// Writes among `requests`.
     pub writes: u64,
-    /// The part of `requests` that failed.
+    /// Failed requests among `requests`.
     pub errors: u64,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Bytes of both kinds over the elapsed time.
+    /// Bytes read and written per second of elapsed time.
     pub throughput_bytes_per_s: u64,
-    /// Time from the issue of a request (open: from when it was due) to its reply.
+    /// Time from the issue of a request to its reply. With open arrival, from the time when the request was due.
     pub response_ns: Summary,
-    /// The same of reads.
+    /// `response_ns` of reads only.
     pub read_response_ns: Summary,
-    /// The same of writes.
+    /// `response_ns` of writes only.
     pub write_response_ns: Summary,
-    /// Delay from the time when a request was due to its issue.
+    /// Delay between the time when a request was due and its issue.
     pub late_ns: Summary,
-    /// The processes, with `--processes per-pid`.
+    /// The processes, if `--processes per-pid` is given.
     pub processes: Vec<ProcessReport>,
 }
 
 /// One process.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ProcessReport {
-    /// Its number in the trace.
+    /// Process id in the trace.
     pub pid: u32,
     /// Completed requests.
     pub requests: u64,
-    /// Time until its last reply.
+    /// Time from the start of the replay to the process's last reply.
     pub elapsed_ns: u64,
     /// Time without an outstanding request.
     pub compute_ns: u64,

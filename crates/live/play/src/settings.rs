@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrival {
-    /// After the reply to the last one and a think time.
+    /// After the reply to the process's previous request and a think time.
     Closed,
     /// At the trace's times.
     Open,
@@ -32,35 +32,35 @@ pub enum Think {
     Drawn(Compute),
 }
 
-/// Which requests are of one process.
+/// Which requests belong to one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Processes {
-    /// All.
+    /// All requests.
     Merged,
-    /// Those of a process of the trace; processes run side by side.
+    /// The requests of one process of the trace, and processes run concurrently.
     PerPid,
 }
 
-/// What becomes of the trace's writes.
+/// How the trace's writes are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Writes {
-    /// They are read.
+    /// Writes are played as reads.
     AsRead,
-    /// They are left out.
+    /// Writes are skipped.
     Skip,
-    /// They are written: what the export held there is lost.
+    /// Writes are performed and overwrite the export's data.
     Write,
 }
 
-/// What becomes of addresses beyond the export's end.
+/// How addresses beyond the export's end are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Addresses {
-    /// They are an error.
+    /// Report an error.
     Error,
-    /// The address modulo the export's size.
+    /// Take the address modulo the export's size.
     Wrap,
 }
 
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for Think {
 }
 
 keys! {
-    /// A replay.
+    /// Options of a replay.
     pub struct Settings {
         /// The trace.
         #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "TRACE", "x-file" = "own"))]
@@ -110,7 +110,7 @@ keys! {
         /// The server: nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH; nbds: uses TLS.
         #[schemars(extend("x-required" = true, "x-metavar" = "URI"))]
         pub to: String = String::new(),
-        /// Issue of requests. closed: after the last reply and a think time; open: at the trace's times.
+        /// When requests are issued. closed: after the last reply and a think time; open: at the trace's times.
         pub arrival: Arrival = Arrival::Closed,
         /// Think times with closed arrival: "trace", "gaps", 1ms or exp:1ms.
         #[schemars(with = "String", extend("x-metavar" = "TIME"))]
@@ -130,7 +130,7 @@ keys! {
         pub writable: bool = false,
         /// Skip writes. Without this and --writable, writes are played as reads.
         pub skip_writes: bool = false,
-        /// What becomes of the trace's writes; `write` overwrites data of the export.
+        /// How the trace's writes are played. `write` overwrites the export's data.
         #[schemars(extend("x-names" = []))]
         pub writes: Writes = Writes::AsRead,
         /// Addresses beyond the export's end: report an error, or wrap around.

@@ -32,7 +32,7 @@ const QUANTILES: usize = 200;
 pub enum Places {
     /// Uniformly random.
     Anywhere,
-    /// Shortly before the previous read.
+    /// 64 KiB to 1 MiB before the previous read.
     Nearby,
     /// Sequential runs from random places.
     InOrder,
@@ -53,9 +53,9 @@ pub struct HeldOut {
     pub measured_ns: f64,
     /// Mean simulated time.
     pub simulated_ns: f64,
-    /// Difference that chance alone explains in 19 of 20 cases; `None` if reads were not timed one by one.
+    /// Difference that chance alone explains in 19 of 20 cases. Null if reads were not timed one by one.
     pub chance_ns: Option<f64>,
-    /// The demerit; `None` if reads were not timed one by one.
+    /// The demerit figure. Null if reads were not timed one by one.
     pub demerit: Option<f64>,
 }
 
@@ -76,7 +76,7 @@ pub struct Check {
     pub mean_error: f64,
     /// Largest absolute relative error.
     pub largest_error: f64,
-    /// Mean demerit over the kinds that were timed read by read.
+    /// Mean demerit over the kinds whose reads were timed one by one.
     pub demerit: f64,
 }
 

@@ -37,7 +37,7 @@ pub(super) const DEVICE: Effort = Effort { step: 1, timed: TIMED.0, long: LONG }
 /// For object stores: reads are slow and may cost money, and a connection's rate shows only in longer reads.
 pub(super) const OBJECT_STORE: Effort = Effort { step: 2, timed: 6, long: 2048 };
 
-/// Random reads of one size with a constant number outstanding.
+/// Random reads of one size with a constant number of outstanding reads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// Size of a read in bytes.

@@ -25,17 +25,17 @@ pub struct Findings {
     pub seed: u64,
     /// Median latency of 4 KiB reads.
     pub latency: Latency,
-    /// 4 KiB reads by the number outstanding.
+    /// 4 KiB reads by the number of outstanding reads.
     pub by_depth: Vec<Point>,
-    /// Smallest depth whose throughput is within 5 % of the best; 10 % for drives with an arm.
+    /// Smallest depth whose throughput is within 5 % of the best; within 10 % for drives with an arm.
     pub saturating_depth: usize,
-    /// The mechanics; `None` if the time of a read does not depend on its place.
+    /// The mechanics. Null if the time of a read does not depend on its place.
     pub arm: Option<ArmFound>,
-    /// Without an arm: random reads one at a time, by size.
+    /// Drives without an arm: random reads one at a time, by size.
     pub by_size: Vec<Point>,
-    /// Without an arm: smallest size in bytes whose throughput is within 5 % of the best.
+    /// Drives without an arm: smallest size in bytes whose throughput is within 5 % of the best.
     pub saturating_bytes: Option<u64>,
-    /// Without an arm: 256 KiB reads by the number outstanding.
+    /// Drives without an arm: 256 KiB reads by the number of outstanding reads.
     pub by_depth_long: Vec<Point>,
     /// The model of the profile.
     pub model: Option<ModelFound>,
@@ -50,7 +50,7 @@ pub struct Latency {
     pub near_ns: u64,
     /// At a random place.
     pub far_ns: u64,
-    /// A repeated read, from the buffer; `None` if it is read from the media again.
+    /// A repeated read, served from the buffer. Null if the drive reads it from the media again.
     pub buffered_ns: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ pub struct ArmFound {
     pub overhead_ns: u64,
     /// Error of `overhead_ns`.
     pub overhead_error_ns: u64,
-    /// Bytes per second over the bus, from the buffer; `None` if it could not be measured.
+    /// Bytes per second over the bus, from the buffer. Null if it could not be measured.
     pub bus_bytes_per_s: Option<u64>,
     /// Error of `bus_bytes_per_s`.
     pub bus_error_bytes_per_s: Option<u64>,

@@ -28,7 +28,7 @@ pub struct SeekPoint {
     pub tracks: u64,
     /// Seek time in nanoseconds.
     pub ns: u64,
-    /// Number of reads behind it.
+    /// Number of reads that the time was computed from.
     pub reads: u32,
 }
 

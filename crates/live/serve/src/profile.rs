@@ -16,10 +16,10 @@ use crate::backing::{object, Backing, ObjectBacking};
 const SECTOR_BYTES: u64 = 512;
 
 keys! {
-    /// What `headstart profile` measures, and how: parser, help, documentation, Python's keywords and errors are made
-    /// from this struct.
+    /// Options of `headstart profile`. The parser, help, documentation, Python's keywords and errors are made from this
+    /// struct.
     pub struct Options {
-        /// A block device, a file, or an object (s3://BUCKET/KEY, https://HOST/PATH, gs:, az:). Only read.
+        /// A block device, a file, or an object (s3://BUCKET/KEY, https://HOST/PATH, gs:, az:). It is only read.
         #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "PATH|DEVICE|URL", "x-file" = "url"))]
         pub device: String = String::new(),
         /// Approximate measuring time in seconds.
@@ -27,23 +27,23 @@ keys! {
         pub time_s: f64 = 60.0,
         /// Random seed of the places that are read.
         pub seed: u64 = 1,
-        /// The device's name in the profile; that of the file if absent.
+        /// The device's name in the profile. Default: the name of the file.
         #[schemars(extend("x-names" = []))]
         pub name: Option<String> = None,
     }
 }
 
-/// A device that was measured.
+/// Report of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// Version of headstart.
     pub version: &'static str,
     /// The device, as given.
     pub device: String,
-    /// What it is found to be.
+    /// The measured properties.
     #[serde(flatten)]
     pub findings: Findings,
-    /// The profile: TOML with the origin of each number.
+    /// The profile as TOML, with the origin of each number.
     pub profile: String,
 }
 

@@ -14,42 +14,42 @@ use crate::spill::SpillReport;
 use crate::stability::{UnflushedChanges, Unstable};
 use crate::statistics::Totals;
 
-/// Of all exports.
+/// Report of a server.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Report {
-    /// Version of this form.
+    /// Version of this schema.
     pub schema: u32,
     /// Version of headstart.
     pub version: &'static str,
-    /// Time since the start.
+    /// Time since the start of the server.
     pub elapsed_ns: u64,
     /// The URLs that clients can connect to.
     pub uris: Vec<String>,
-    /// Clients that are connected.
+    /// Number of connected clients.
     pub connections: usize,
-    /// Clients since the start.
+    /// Number of clients that have connected since the start.
     pub connections_total: u64,
-    /// The exports, in the order in which they were named.
+    /// The exports, in the order in which they were given.
     pub exports: Vec<ExportReport>,
 }
 
-/// Of one export.
+/// Report of an export.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ExportReport {
-    /// Its name.
+    /// Name of the export.
     pub name: String,
-    /// Its storage.
+    /// The backing.
     pub backing: String,
-    /// Its size.
+    /// Size of the export in bytes.
     pub size_bytes: u64,
-    /// Bytes of a page.
+    /// Page size in bytes.
     pub page_bytes: u64,
-    /// The keys of its level, with all defaults.
+    /// Keys of the export's level, with all defaults.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub level_keys: Table,
-    /// Requests without a reply.
+    /// Number of requests without a reply.
     pub outstanding: usize,
-    /// The acknowledged changes that may be lost, and why later ones fail; null as long as none may be.
+    /// Acknowledged changes that may be lost, and why later changes fail. Null if none may be lost.
     pub unstable: Option<UnstableReport>,
     /// Time from a request's arrival to its reply.
     pub response_ns: Summary,
@@ -59,23 +59,23 @@ pub struct ExportReport {
     /// Counts of the level, in pages.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub level: LevelReport,
-    /// With `hints`: what prefetching from them has come to.
+    /// Prefetch statistics, if `hints` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<FollowReport>,
-    /// With `spill`: what the file has been good for.
+    /// Statistics of the spill file, if `spill` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill: Option<SpillReport>,
-    /// The statistics of an emulated disk behind it, as of `headstart emulate`.
+    /// Statistics of the emulated disk behind the export, as in `headstart emulate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<serde_json::Value>,
 }
 
-/// What of an export may be lost.
+/// Changes of an export that may be lost.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct UnstableReport {
-    /// The following in one line.
+    /// The following fields in one line.
     pub summary: String,
-    /// Since when, why, and which changes.
+    /// The time, the reason and the changes.
     #[serde(flatten)]
     pub unstable: Unstable,
 }

@@ -28,9 +28,9 @@ const OF_LEVEL: [(&str, &str); 4] =
     [("cache", "size"), ("readahead", "policy"), ("replacement", "replacement"), ("coordinator", "coordinator")];
 
 keys! {
-    /// What is served, where, and how.
+    /// Options of a server.
     pub struct Settings {
-        /// The default export: a file, a block device, mem:SIZE, or a URL (nbd, https, s3, gs, az).
+        /// The backing of the default export: a file, a block device, mem:SIZE, or a URL (nbd, https, s3, gs, az).
         #[schemars(extend("x-argument" = true, "x-metavar" = "BACKING", "x-file" = "url"))]
         pub backing: Option<String> = None,
         /// Further exports: backings by name.
@@ -50,25 +50,25 @@ keys! {
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-metavar" = "SIZE"))]
         pub page: Bytes = Bytes(4096),
-        /// A read-ahead of `headstart list policies`, or demand for none; auto measures how far to read ahead.
+        /// A read-ahead of `headstart list policies`. demand: no read-ahead; auto: measure how far to read ahead.
         #[schemars(extend("x-names" = ["--readahead", "--policy"], "x-metavar" = "NAME"))]
         pub readahead: Option<String> = None,
-        /// A name of `headstart list replacements`. Default: lru.
+        /// Replacement policy: a name of `headstart list replacements`. Default: lru.
         #[schemars(extend("x-metavar" = "NAME"))]
         pub replacement: Option<String> = None,
-        /// A name of `headstart list coordinators`. Default: none.
+        /// Coordinator: a name of `headstart list coordinators`. Default: none.
         #[schemars(extend("x-metavar" = "NAME"))]
         pub coordinator: Option<String> = None,
         /// Use the size, policy, coordinator and link of the scenario's lowest level, with their keys.
         #[schemars(extend("x-metavar" = "FILE", "x-file" = "own"))]
         pub scenario: Option<PathBuf> = None,
-        /// The keys of each export's level, as of a scenario's `[[level]]`; with `scenario`, the name of a level of it.
+        /// Keys of each export's level, as in a scenario's `[[level]]`. With `scenario`: the name of one of its levels.
         #[schemars(with = "Option<NameOrKeys>", extend("x-metavar" = "NAME"))]
         #[schemars(extend("x-help" = "With --scenario: use this level instead of the lowest."))]
         pub level: Option<Value> = None,
         /// Read files and devices with direct I/O, bypassing the kernel's page cache.
         pub direct: bool = false,
-        /// Do not lock files and devices against other programs, as QEMU locks images.
+        /// Do not lock files and devices against other programs. By default they are locked as QEMU locks images.
         pub no_lock: bool = false,
         /// Maximum concurrent reads per backing. Default: 32; for mem: 2.
         #[schemars(range(min = 1, max = 1024), extend("x-metavar" = "N"))]
@@ -76,7 +76,7 @@ keys! {
         /// Maximum connected clients; others wait. Default: 256.
         #[schemars(range(min = 1, max = 1_048_576), extend("x-metavar" = "N"))]
         pub connections: Option<u32> = None,
-        /// Maximum memory of the caches and all clients' requests and replies. Default: the caches and 256MiB.
+        /// Maximum memory for the caches and all clients' requests and replies. Default: the caches' size plus 256MiB.
         #[schemars(extend("x-metavar" = "SIZE"))]
         pub memory: Option<Bytes> = None,
         /// Allow writes. They reach the backing before the client gets its reply.
@@ -84,16 +84,16 @@ keys! {
         /// Record the clients' reads and writes as a trace.
         #[schemars(extend("x-metavar" = "TRACE.csv", "x-file" = "own"))]
         pub record: Option<PathBuf> = None,
-        /// Prefetch the reads of this trace: one from --record, or any trace of one device.
+        /// Prefetch the reads of this trace: one written by --record, or any trace of one device.
         #[schemars(extend("x-metavar" = "TRACE", "x-file" = "own"))]
         pub hints: Option<PathBuf> = None,
-        /// With --hints: a hinted policy of `headstart list policies`. Default: just-in-time.
+        /// With --hints: the hinted policy, a name of `headstart list policies`. Default: just-in-time.
         #[schemars(extend("x-metavar" = "NAME"))]
         pub hint_policy: Option<String> = None,
         /// Which requests of the hints are followed.
         #[schemars(extend("x-flat" = true))]
         pub select: Select = Select::default(),
-        /// Keep pages evicted from the cache in this file, also for later runs.
+        /// Keep pages that the cache evicts in this file, for this run and later ones.
         #[schemars(extend("x-metavar" = "FILE:SIZE", "x-file" = "own"))]
         pub spill: Option<String> = None,
         /// Write metrics to a file, or serve them to collectors at a local address.
@@ -104,7 +104,7 @@ keys! {
         pub log: Option<PathBuf> = None,
         /// Allow addresses that other machines can reach. Requires TLS or --insecure.
         pub allow_remote: bool = false,
-        /// Allow TCP without encryption where it is refused otherwise.
+        /// Allow unencrypted TCP where it would be refused otherwise.
         pub insecure: bool = false,
         /// The server's certificate (PEM). Clients must then use TLS.
         #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]

@@ -17,16 +17,16 @@ use serde::Serialize;
 use crate::backing::is_loss;
 use crate::work::Op;
 
-/// Changes, together.
+/// Totals of unflushed changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnflushedChanges {
     /// Acknowledged changes that may be lost.
     pub unflushed_writes: u64,
-    /// Their bytes.
+    /// Bytes of these changes.
     pub unflushed_bytes: u64,
-    /// The first byte that any of them has changed.
+    /// First changed byte.
     pub first_byte: u64,
-    /// The byte after the last one.
+    /// Byte after the last changed byte.
     pub end_byte: u64,
 }
 
@@ -43,9 +43,9 @@ impl UnflushedChanges {
 /// Why an export accepts no more changes, and which of the acknowledged ones may be lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unstable {
-    /// The storage's error.
+    /// Error of the storage.
     pub reason: String,
-    /// The time of that, since the start of the server.
+    /// Time of the error, since the start of the server.
     pub since_ns: u64,
     /// The changes.
     #[serde(flatten)]

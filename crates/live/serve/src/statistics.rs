@@ -46,34 +46,34 @@ impl Histogram {
     }
 }
 
-/// Counts that only grow.
+/// Counters, which never decrease.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Totals {
-    /// Requests to read.
+    /// Read requests.
     pub read_requests: u64,
-    /// Bytes of requests to read.
+    /// Bytes of read requests.
     pub read_bytes: u64,
-    /// Requests to write.
+    /// Write requests.
     pub write_requests: u64,
-    /// Bytes of requests to write.
+    /// Bytes of write requests.
     pub write_bytes: u64,
-    /// Trims and writes of zeroes.
+    /// Trim and write-zeroes requests.
     pub trim_requests: u64,
-    /// Flushes.
+    /// Flush requests.
     pub flush_requests: u64,
-    /// Requests to cache data that the client will read.
+    /// Cache requests, which announce reads.
     pub cache_requests: u64,
-    /// Requests for the allocation of extents.
+    /// Block status requests, which ask for allocated extents.
     pub extent_requests: u64,
     /// Requests that failed.
     pub failed_requests: u64,
-    /// Reads of the backing that clients waited for when they started.
+    /// Reads of the backing for which a client was waiting when they started.
     pub backing_demand_reads: u64,
     /// Other reads of the backing.
     pub backing_prefetch_reads: u64,
-    /// Bytes of reads of the backing.
+    /// Bytes read from the backing.
     pub backing_read_bytes: u64,
-    /// Reads of the backing that failed.
+    /// Failed reads of the backing.
     pub backing_failed_reads: u64,
 }
 

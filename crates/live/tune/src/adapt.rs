@@ -43,31 +43,31 @@ impl Default for Pace {
 /// Statistics of a watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Seen {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Requests that did not start where the previous one ended.
+    /// Number of requests that did not start where the previous one ended.
     pub switches: u64,
-    /// Events that the kernel overwrote before they were read.
+    /// Number of events that the kernel overwrote before they were read.
     pub lost: u64,
     /// Moving average of the seek times.
     pub seek_ns: u64,
-    /// Moving average of the rates at the seeks' ends.
+    /// Moving average of the transfer rates at the places that the arm moved to.
     pub bytes_per_second: f64,
     /// The resulting depth in bytes, not rounded.
     pub bytes: f64,
-    /// Number of values written.
+    /// Number of values written to `read_ahead_kb`.
     pub writes: u64,
-    /// Faults around which the kernel read.
+    /// Number of page faults for which the kernel read the surrounding pages.
     pub read_arounds: u64,
-    /// Bytes that were read around faults, without the fault's own 64 KiB.
+    /// Bytes read around faults, beyond the 64 KiB part that holds the fault.
     pub around_bytes: u64,
     /// The part of `around_bytes` that was mapped later.
     pub around_used_bytes: u64,
-    /// Fault events that were overwritten before they were read.
+    /// Number of fault events that the kernel overwrote before they were read.
     pub lost_faults: u64,
-    /// How often faults were not traced for a while because there were too many.
+    /// Number of times that the tracing of faults was paused because there were too many.
     pub fault_pauses: u64,
-    /// Whether the read-ahead is low because of faults.
+    /// Whether the read-ahead was reduced because of faults.
     pub low_for_faults: bool,
 }
 

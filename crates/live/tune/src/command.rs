@@ -19,15 +19,15 @@ const PROFILE: &str = "--profile with a name of `headstart list devices`, or wit
 const REFRESH: Duration = Duration::from_millis(100);
 
 keys! {
-    /// What is wanted of a device.
+    /// Options of `headstart tune`.
     pub struct Options {
         /// A disk, partition or loop device, or a path on it.
         #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "DEVICE", "x-file" = "own"))]
         pub device: PathBuf = PathBuf::new(),
-        /// The drive: a name of `headstart list devices`, or a profile's path.
+        /// The drive: a name of `headstart list devices`, or the path of a profile.
         #[schemars(extend("x-metavar" = "NAME|FILE", "x-file" = "url"))]
         pub profile: Option<String> = None,
-        /// Keys that override the profile's own.
+        /// Keys of the device that override those of the profile.
         #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
         #[schemars(extend("x-names" = ["--set"], "x-metavar" = "KEY=VALUE", "x-set" = true))]
         #[schemars(extend("x-help" = "Override a key of the device: buffer.size=1MiB. Repeatable."))]
@@ -35,35 +35,35 @@ keys! {
         /// Use this depth instead of the profile's.
         #[schemars(extend("x-metavar" = "SIZE"))]
         pub depth: Option<Bytes> = None,
-        /// Show the current and the proposed depth. The default; needs no root.
+        /// Show the current and the proposed depth. This is the default and needs no root.
         pub dry_run: bool = false,
         /// Write the depth. It lasts until --restore or the next boot.
         pub apply: bool = false,
-        /// Write the value from before the first --apply.
+        /// Write the value that was set before the first --apply.
         pub restore: bool = false,
-        /// Follow the drive's seeks and adjust the depth; restore at the end.
+        /// Follow the drive's seeks and adjust the depth. Restores the value at the end.
         pub watch: bool = false,
-        /// With --watch: stop after this time, such as "10min".
+        /// With --watch: stop after this time, for example "10min".
         #[schemars(extend("x-names" = ["--for"], "x-metavar" = "DURATION"))]
         pub duration: Option<Nanos> = None,
-        /// With --watch: keep the status in this file, as OpenMetrics.
+        /// With --watch: keep the status in this file, in OpenMetrics format.
         #[schemars(extend("x-metavar" = "FILE", "x-file" = "own"))]
         pub openmetrics: Option<PathBuf> = None,
-        /// Allow more than 16 MiB; with --restore: restore even if another program has changed the value.
+        /// Allow more than 16 MiB. With --restore: restore even if another program has changed the value.
         pub force: bool = false,
-        /// File for the original values.
+        /// File that keeps the original values.
         #[schemars(extend("x-metavar" = "FILE", "x-file" = "own"))]
         pub state: PathBuf = DEFAULT_STATE.into(),
-        /// Place of sysfs, for tests.
+        /// Mount point of sysfs, for tests.
         #[schemars(extend("x-test" = true))]
         pub sys: Option<PathBuf> = None,
-        /// Place of procfs, for tests.
+        /// Mount point of procfs, for tests.
         #[schemars(extend("x-test" = true))]
         pub proc: Option<PathBuf> = None,
-        /// Place of tracefs, for tests.
+        /// Mount point of tracefs, for tests.
         #[schemars(extend("x-test" = true))]
         pub tracing: Option<PathBuf> = None,
-        /// Place of /run, for tests.
+        /// Folder in place of /run, for tests.
         #[schemars(extend("x-test" = true))]
         pub run: Option<PathBuf> = None,
     }

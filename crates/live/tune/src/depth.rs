@@ -44,25 +44,25 @@ pub enum Wanted {
 /// A depth and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Depth {
-    /// The drive that it was computed for; `None` if it was given.
+    /// The drive that the depth was computed for. Null if the depth was given.
     pub profile: Option<String>,
-    /// The depth, not rounded, in bytes.
+    /// The depth in bytes, not rounded.
     pub bytes: f64,
-    /// The depth rounded to whole pages, at least one.
+    /// The depth in whole pages, at least one.
     pub pages: u64,
     /// Page size in bytes.
     pub page_bytes: u64,
-    /// The depth in KiB, as the kernel takes it.
+    /// The depth in KiB, the unit of `read_ahead_kb`.
     pub kb: u64,
-    /// Mean seek time of the drive; `None` if the depth was given, like the next two.
+    /// Mean seek time of the drive. Null if the depth was given, like the next two.
     pub seek_ns: Option<u64>,
-    /// Half a revolution.
+    /// Duration of half a revolution.
     pub half_turn_ns: Option<u64>,
     /// Mean rate of long reads over the device.
     pub bytes_per_second: Option<f64>,
     /// Capacity of the profile's drive in bytes.
     pub profile_bytes: Option<u64>,
-    /// Without an arm: smallest size whose throughput, one read at a time, is within 5 % of the best.
+    /// Drives without an arm: smallest size whose throughput, one read at a time, is within 5 % of the best.
     pub saturating_bytes: Option<u64>,
     /// Notes for the user.
     #[serde(skip)]

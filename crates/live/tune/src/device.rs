@@ -18,7 +18,7 @@ const SECTOR_BYTES: u64 = 512;
 /// Files with permanent identifiers of a device, in order of preference.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "loop/backing_file"];
 
-/// Kinds of backing devices.
+/// Kind of a backing device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -26,7 +26,7 @@ pub enum Kind {
     Disk,
     /// A loop device.
     Loop,
-    /// A device that passes requests on to others: device mapper, md.
+    /// A device that passes requests on to other devices: device mapper, md.
     Stacked,
     /// A file system without a block device, such as FUSE or NFS.
     FileSystem,
@@ -37,29 +37,29 @@ pub enum Kind {
 pub struct Device {
     /// The path that the user gave.
     pub path: PathBuf,
-    /// Number of the device whose read-ahead is used.
+    /// Number of the device whose read-ahead applies, as major:minor.
     #[schemars(with = "String")]
     pub number: Number,
-    /// The kernel's name; `None` for a file system without a block device.
+    /// The kernel's name. Null for a file system without a block device.
     pub name: Option<String>,
-    /// Its kind.
+    /// Kind of the device.
     pub kind: Kind,
-    /// The partition that was given or that holds the given path; the device is its disk.
+    /// The partition that was given or that holds the given path. The device is its disk.
     pub partition: Option<String>,
-    /// The devices that it consists of.
+    /// Devices that this device consists of.
     pub made_of: Vec<String>,
     /// Capacity in bytes.
     pub size_bytes: Option<u64>,
-    /// Permanent identifier: a serial number or similar; a loop device's file; the mounted source of a file system
-    /// without a block device.
+    /// Permanent identifier: a serial number or similar, the file of a loop device, or the mounted source of a file
+    /// system without a block device.
     pub identity: Option<String>,
-    /// The flag `queue/rotational`; `None` if the device has none.
+    /// The flag `queue/rotational`. Null if the device has none.
     pub rotational: Option<bool>,
     /// Vendor and model, if known.
     pub maker: Option<String>,
-    /// The devices that consist of it or of one of its partitions.
+    /// Devices that consist of this device or of one of its partitions.
     pub part_of: Vec<String>,
-    /// Medium sequence number since boot (`diskseq`): it changes with the medium.
+    /// Sequence number of the medium since boot (`diskseq`). It changes when the medium changes.
     pub sequence: Option<u64>,
     /// sysfs folder of its backing device.
     #[serde(skip)]

@@ -15,11 +15,11 @@ impl Status {
         let flag = |is: bool| f64::from(u8::from(is));
         for (name, unit, help, value) in [
             ("watching", "", "1 while the watch runs", flag(self.ended.is_none())),
-            ("read_ahead_bytes", "bytes", "The read-ahead in effect", bytes(self.now_kb)),
-            ("found_read_ahead_bytes", "bytes", "The read-ahead before the watch", bytes(self.found_kb)),
+            ("read_ahead_bytes", "bytes", "The current read-ahead", bytes(self.now_kb)),
+            ("found_read_ahead_bytes", "bytes", "The read-ahead at the start of the watch", bytes(self.found_kb)),
             ("depth_bytes", "bytes", "The current competitive depth, not rounded", seen.bytes),
-            ("seek_seconds", "seconds", "Moving average of seeks", seconds(seen.seek_ns)),
-            ("rate_bytes_per_second", "", "Moving average of rates", seen.bytes_per_second),
+            ("seek_seconds", "seconds", "Moving average of the seek times", seconds(seen.seek_ns)),
+            ("rate_bytes_per_second", "", "Moving average of the transfer rates", seen.bytes_per_second),
             ("watched_seconds", "seconds", "Time since the start", seconds(self.elapsed_ns)),
             ("low_for_faults", "", "Whether the depth is low because of faults", flag(seen.low_for_faults)),
         ] {
@@ -27,14 +27,14 @@ impl Status {
         }
         for (name, help, value) in [
             ("requests", "Requests that the device has served", seen.requests),
-            ("switches", "Requests that did not start where the one before ended", seen.switches),
+            ("switches", "Requests that did not start where the previous one ended", seen.switches),
             ("lost_events", "Events that were overwritten before they were read", seen.lost),
-            ("writes", "Times that the read-ahead was written", seen.writes),
-            ("read_arounds", "Faults of mapped files around which the kernel read more", seen.read_arounds),
+            ("writes", "Values written to read_ahead_kb", seen.writes),
+            ("read_arounds", "Page faults for which the kernel read the surrounding pages", seen.read_arounds),
             ("around_bytes", "Bytes read around those faults, beyond their own 64 KiB", seen.around_bytes),
             ("around_used_bytes", "Bytes read around faults that were mapped later", seen.around_used_bytes),
             ("lost_fault_events", "Fault events that were overwritten before they were read", seen.lost_faults),
-            ("fault_pauses", "Pauses because of too many faults", seen.fault_pauses),
+            ("fault_pauses", "Pauses of the tracing of faults because there were too many", seen.fault_pauses),
         ] {
             metrics.counter(name, "", help, value as f64);
         }

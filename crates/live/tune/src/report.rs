@@ -16,18 +16,18 @@ pub(super) const SCHEMA: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// To look.
+    /// Show the depths.
     DryRun,
-    /// To write the depth.
+    /// Write the depth.
     Apply,
-    /// To write what was found.
+    /// Write the original value.
     Restore,
 }
 
-/// What there is, what there should be, and what was written.
+/// Report of `headstart tune`: the current, the proposed and the written value.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
-    /// Version of this form.
+    /// Version of this schema.
     pub schema: u32,
     /// Version of headstart.
     pub version: &'static str,
@@ -41,13 +41,13 @@ pub struct Report {
     pub now_kb: u64,
     /// The proposed depth; null with `--restore`.
     pub proposed: Option<Depth>,
-    /// The value that `--restore` would write; null if `tune` has not set the current value.
+    /// The value that `--restore` would write. Null if `tune` has not set the current value.
     pub old_kb: Option<u64>,
-    /// The process that watches the device; null if none.
+    /// The process that watches the device. Null if there is none.
     pub watcher: Option<Process>,
     /// The state file.
     pub state: PathBuf,
-    /// Further remarks.
+    /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -59,24 +59,24 @@ impl Report {
     }
 }
 
-/// Why a watch has ended.
+/// Why a watch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// It was stopped.
     Stopped,
-    /// Its time was over.
+    /// Its duration was over.
     Time,
-    /// The device has gone, or has another medium.
+    /// The device was removed or its medium changed.
     Gone,
-    /// Another program has set the number.
+    /// Another program changed the value.
     Changed,
 }
 
-/// What a watch has seen and done.
+/// Status of a watch.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Status {
-    /// Version of this form.
+    /// Version of this schema.
     pub schema: u32,
     /// Version of headstart.
     pub version: &'static str,
@@ -86,22 +86,22 @@ pub struct Status {
     pub profile: String,
     /// Time since the start.
     pub elapsed_ns: u64,
-    /// What the arm did, and what follows from it.
+    /// Statistics of the requests, the resulting depth and the faults.
     #[serde(flatten)]
     pub seen: Seen,
-    /// Time of half a rotation of the drive.
+    /// Duration of half a revolution.
     pub half_turn_ns: u64,
-    /// The read-ahead when the watch began, in KiB.
+    /// The read-ahead at the start of the watch, in KiB.
     pub found_kb: u64,
-    /// The read-ahead in effect, in KiB.
+    /// The current read-ahead, in KiB.
     pub now_kb: u64,
-    /// The lowest value written.
+    /// The lowest value written, in KiB.
     pub lowest_kb: Option<u64>,
-    /// The highest value written.
+    /// The highest value written, in KiB.
     pub highest_kb: Option<u64>,
-    /// Why it has ended; null while it runs.
+    /// Why the watch ended. Null while it runs.
     pub ended: Option<Ended>,
-    /// Remarks, a sentence each.
+    /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 

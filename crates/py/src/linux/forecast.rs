@@ -10,32 +10,32 @@ use headstart_types::{keys, Bytes};
 use toml::Table;
 
 keys! {
-    /// What is forecast, and how.
+    /// Options of `headstart forecast`.
     pub struct Options {
         /// A recording of `headstart record`.
         #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "FILE", "x-file" = "own"))]
         pub hints: PathBuf = PathBuf::new(),
-        /// Prefetch from this recording: an older one, or another command's. Default: FILE.
+        /// Prefetch from this recording, for example an older one or another command's. Default: FILE.
         #[schemars(extend("x-names" = ["--hints"], "x-metavar" = "FILE", "x-file" = "own"))]
         pub prefetch: Option<PathBuf> = None,
-        /// The device that the recorded run waited for most: a name of `headstart list devices`, or a profile. Default:
-        /// by its waits and what the system says.
+        /// Model of the device that the recorded run waited for most: a name of `headstart list devices`, or a profile.
+        /// Default: chosen by the recorded waits and the system's description of the device.
         #[schemars(extend("x-metavar" = "NAME|FILE", "x-file" = "url"))]
         pub device: Option<String> = None,
-        /// Keys that override the device's own.
+        /// Keys of the device that override those of its profile.
         #[schemars(with = "serde_json::Map<String, serde_json::Value>", extend("x-names" = []))]
         pub device_keys: Table = Table::new(),
         /// Hinted policies, separated by commas. Default: all that `headstart run` supports.
         #[schemars(extend("x-comma" = true))]
         pub policies: Vec<String> = Vec::new(),
-        /// Limits of prefetched but unused data: sizes, separated by commas. Default: from 8MiB up to the amount that
+        /// Maxima of prefetched but unused data: sizes, separated by commas. Default: from 8MiB up to the amount that
         /// the hints need.
         #[schemars(extend("x-names" = ["--budget"], "x-metavar" = "SIZES", "x-comma" = true))]
         pub budgets: Vec<Bytes> = Vec::new(),
         /// The kernel's read-ahead. Default: the device's current setting.
         #[schemars(extend("x-metavar" = "SIZE"))]
         pub read_ahead: Option<Bytes> = None,
-        /// A name of `headstart list schedulers`. Default: by the kernel's setting.
+        /// Scheduler: a name of `headstart list schedulers`. Default: according to the kernel's setting.
         #[schemars(extend("x-metavar" = "NAME"))]
         pub scheduler: Option<String> = None,
         /// Forecast `headstart run --trust`.

@@ -18,7 +18,7 @@ use super::command::Teller;
 use crate::errors::{outside, to_python};
 
 keys! {
-    /// What is recorded, and how.
+    /// Options of `headstart record`.
     pub struct Options {
         /// The file to write.
         #[schemars(extend("x-names" = ["-o", "--output"], "x-required" = true, "x-metavar" = "FILE", "x-file" = "own"))]
@@ -26,28 +26,28 @@ keys! {
         /// The command and its arguments.
         #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "-- CMD..."))]
         pub command: Vec<String> = Vec::new(),
-        /// First drop the page cache and the dentry and inode caches. This affects all programs.
+        /// Drop the page cache and the dentry and inode caches first. This affects all programs.
         pub cold: bool = false,
-        /// The kernel's buffer per processor. Default: 4MiB; increase it if events are lost.
+        /// Size of the kernel's buffer per processor. Default: 4MiB. Increase it if events are lost.
         #[schemars(extend("x-metavar" = "SIZE", "x-min" = "8KiB"))]
         pub buffer: Option<Bytes> = None,
-        /// The format of the file: "hints", or "csv" for a trace.
+        /// Format of the file: "hints", or "csv" for a trace.
         #[schemars(extend("x-names" = []))]
         pub to: String = "hints".to_owned(),
-        /// The mount point of tracefs, if it is not the usual one.
+        /// Mount point of tracefs, if it is not the usual one.
         #[schemars(extend("x-names" = [], "x-file" = "any"))]
         pub tracing: Option<PathBuf> = None,
     }
 }
 
-/// A recording in numbers (docs/hints-format.md).
+/// Statistics of a recording (docs/hints-format.md).
 #[derive(Serialize, JsonSchema)]
 pub struct Report {
     /// The recorded run.
     about: Value,
-    /// What was read.
+    /// Totals of what was read.
     summary: Value,
-    /// The processes that read.
+    /// The processes that have read something.
     processes: Value,
 }
 

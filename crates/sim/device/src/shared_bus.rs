@@ -19,14 +19,14 @@ use crate::{Device, Mechanics, Request, Service, Wanted, SECTOR_BYTES};
 keys! {
     /// Keys of a bus that disks share.
     pub struct SharedBusKeys {
-        /// Its rate.
+        /// Rate of the bus.
         #[schemars(range(min = 1_000, max = 1_000_000_000_000u64))]
         pub bytes_per_second: u64 = 20_000_000,
         /// Bus time of each request in addition to its data.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1s"))]
         pub command: Nanos = Nanos::ZERO,
-        /// Number of disks per bus; there are as many buses as the disks need.
+        /// Number of disks per bus. There are as many buses as the disks need.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1), extend("x-absent" = "all"))]
         pub disks: Option<u32> = None,

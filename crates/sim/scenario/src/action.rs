@@ -38,7 +38,7 @@ impl ActionDraws {
     }
 }
 
-/// When the request of an action enters its disk's queue.
+/// When the request of a prefetch action enters its disk's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionIssues {

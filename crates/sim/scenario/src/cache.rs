@@ -53,9 +53,9 @@ pub fn share_of(share: f64, distinct: usize) -> u32 {
 pub const SIZES: [&str; 3] = ["blocks", "size", "footprint"];
 
 keys! {
-    /// Section `[cache]`: one level. One of blocks, size and footprint gives its size; default: 1280 blocks.
+    /// Section `[cache]`: one level. One of blocks, size and footprint gives its size. Default: 1280 blocks.
     pub struct CacheSection {
-        /// Name in the result, and for the sizes of levels below.
+        /// Name of the level, in results and for the sizes of levels below.
         pub name: String = default_name(0),
         /// Size in blocks.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,18 +63,17 @@ keys! {
         /// Size in bytes, such as "10MiB".
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         pub(crate) size: Option<Bytes> = None,
-        /// Size as a share of the distinct blocks, such as 0.05.
+        /// Size as a share of the distinct referenced blocks, such as 0.05.
         #[serde(skip_serializing_if = "Option::is_none")]
         footprint: Option<f64> = None,
-        /// Blocks that are resident at the start, by label, least recently used first.
+        /// Labels of the blocks that are resident at the start, least recently used first.
         pub initial: Vec<String> = Vec::new(),
-        /// With `workload.writes = "back"`, time after which a dirty block is written to its device.
+        /// Time after which a dirty block is written to its device. Only with `workload.writes = "back"`.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "\"30s\" if workload.writes is \"back\""))]
         pub write_delay: Option<Nanos> = None,
-        /// With `workload.writes = "back"`, blocks of a file that are written one after another, and that are
-        /// contiguous on the disk, are written back together once they reach this size: "64KiB" in 4.4BSD's file
-        /// system.
+        /// Blocks of a file that are written one after another and are contiguous on the disk are written back together
+        /// once they reach this size ("64KiB" in 4.4BSD's file system). Only with `workload.writes = "back"`.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "none: each block is written separately"))]
         write_cluster: Option<Bytes> = None,

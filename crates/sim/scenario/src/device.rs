@@ -142,52 +142,52 @@ const QUEUE_DEPTH_MAX: u32 = 65_536;
 pub(super) const DISKS_MAX: u32 = 100_000;
 
 keys! {
-    /// The disks.
+    /// Section `[device]`: the disks.
     pub struct DeviceSection {
-        /// A name of `headstart list devices`, or the path of a profile; with keys: `{name = "uniform", fetch_time =
+        /// A name of `headstart list devices`, or the path of a profile. With keys: `{name = "uniform", fetch_time =
         /// "2ms"}`. The keys may also be given in `[device]` itself.
         model: Named = Named::bare("hp97560"),
-        /// Number of disks; per server if a level has `servers`.
+        /// Number of disks. If a level has `servers`: number of disks per server.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = DISKS_MAX), extend("x-absent" = "1, or the number of lists in layout"))]
         count: Option<u32> = None,
         /// How the disks form one volume: independent disks (`"stripe"`, `"concat"`), each with its own queue, or disks
-        /// behind one controller, which policies and scheduler see as one. An array's own keys are given in a table
-        /// with its name, or in `[device]` itself.
+        /// behind one controller, which policies and the scheduler see as one disk. An array's own keys are given in a
+        /// table with its name, or in `[device]` itself.
         array: Named = Named::bare("stripe"),
         /// Stripe unit.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "a block"))]
         stripe_unit: Option<Bytes> = None,
-        /// A name of `headstart list schedulers`, the host's order of a disk's queue; with keys: `{name = "deadline",
-        /// merge = false}`.
+        /// The host's scheduler of each disk's queue: a name of `headstart list schedulers`. With keys: `{name =
+        /// "deadline", merge = false}`.
         scheduler: Named = Named::bare("cscan"),
-        /// Maximum number of commands that the drive accepts and orders itself, including the one in service. For an
+        /// Maximum number of commands that the drive accepts and schedules itself, including the one in service. For an
         /// array behind one controller: maximum number of outstanding commands at the controller.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = QUEUE_DEPTH_MAX))]
         #[schemars(extend("x-absent" = "none: a disk accepts one command at a time"))]
         queue_depth: Option<u32> = None,
-        /// The drive's order of its commands, if there is a queue_depth.
+        /// The drive's own scheduler. Only with `queue_depth`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "\"sptf\" beside a queue_depth"))]
         drive_scheduler: Option<Named> = None,
-        /// Number of segments into which a disk's buffer is divided, evenly and rounded down: a whole number;
-        /// `"streams"`, the number of processes (of the trace with `"per-pid"` or `"dealt"`, of a pattern's `count`,
-        /// else 1); or `"open-files"`, the number of open files, up to 16, which changes during the run; each change
-        /// discards the buffer's contents. A process keeps the file open that it reads, until its last block or until
-        /// it reads another. Segments are added at once and removed when fewer than half are in use. Read-ahead and
-        /// write segments are limited to what is then available. Shriver, Small and Smith (USENIX 1999, section 6)
-        /// propose it, with 1 to 16 segments; drives whose buffer is one stream cannot use it.
+        /// Number of segments of a disk's buffer, which is divided evenly (rounded down): a whole number; `"streams"`,
+        /// the number of processes (of the trace with `"per-pid"` or `"dealt"`, of a pattern's `count`, else 1); or
+        /// `"open-files"`, the number of open files, up to 16. The number of open files changes during the run, and
+        /// each change discards the buffer's contents. A process keeps a file open until it has read the file's last
+        /// block or reads another file. Segments are added at once and removed when fewer than half are in use.
+        /// Read-ahead and write segments are limited to the available segments. Proposed by Shriver, Small and Smith
+        /// (USENIX 1999, section 6), with 1 to 16 segments. Not for drives whose buffer is one stream.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: segments as in the profile"))]
         cache_segments: Option<CacheSegments> = None,
-        /// A bus or controller that carries the data of several disks, one request at a time: `{bytes_per_second =
+        /// A bus or controller that transfers the data of several disks, one request at a time: `{bytes_per_second =
         /// 20_000_000, command = "100us", disks = 4}`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: each disk has its own"))]
         shared_bus: Option<SharedBusKeys> = None,
-        /// Explicit placement: labels of the blocks of each disk, for inline references.
+        /// Explicit placement: the labels of each disk's blocks. Only for inline references.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: array determines the placement"))]
         layout: Option<Vec<Vec<String>>> = None,

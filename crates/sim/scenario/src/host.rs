@@ -6,23 +6,23 @@ use toml::{Table, Value};
 use super::{Arrival, DeviceKeys, Placement, WorkloadKeys};
 
 keys! {
-    /// Section `[host]`: processor time, charged to the process.
+    /// Section `[host]`: processor time that is charged to the process.
     #[derive(Copy, PartialEq, Eq)]
     pub struct HostKeys {
-        /// Per device request. Default: that of the device's class; zero with open arrivals and with `placement =
+        /// Time per device request. Default: that of the device's class; zero with open arrivals and with `placement =
         /// "ffs"`.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub driver_overhead: Nanos = Nanos::ZERO,
-        /// Per reference, to find and return the block.
+        /// Time per reference, to find and return the block.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub hit_time: Nanos = Nanos::ZERO,
-        /// Per request.
+        /// Time per request.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub system_call: Nanos = Nanos::ZERO,
-        /// Per KiB returned.
+        /// Time per KiB returned.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub copy_per_kib: Nanos = Nanos::ZERO,

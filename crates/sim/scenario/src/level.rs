@@ -86,50 +86,51 @@ const UNIT: Bytes = Bytes(64 << 10);
 keys! {
     /// A level below the first. One of blocks, size and footprint gives its size.
     pub struct LevelSection {
-        /// Name in the result, and for the sizes of levels below.
+        /// Name of the level, in results and for the sizes of levels below.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "\"L2\", \"L3\", ..."))]
         name: Option<String> = None,
-        /// Number of levels of the tier above that share one; more than one needs `workload.processes = "per-pid"` or
-        /// `"dealt"`.
+        /// Number of levels of the tier above that share one level of this tier. More than one needs
+        /// `workload.processes = "per-pid"` or `"dealt"`.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         pub clients: u32 = 1,
-        /// Number of servers among which the blocks of all levels above are divided: each block belongs to one server,
+        /// Number of servers that the blocks of all levels above are divided among. Each block belongs to one server,
         /// and each server has its own devices as given in `[device]`. Only one level of a scenario may have servers.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = SERVERS_MAX), extend("x-absent" = "1: the levels above share one"))]
         servers: Option<u32> = None,
-        /// How servers share files: a size such as `"64KiB"`, the stripe unit in which a file is distributed
-        /// round-robin, or `"file"`: whole files are distributed round-robin.
+        /// How files are distributed over the servers, round-robin: a size such as `"64KiB"` is the stripe unit of each
+        /// file; `"file"` distributes whole files.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "\"64KiB\" beside servers"))]
         unit: Option<UnitKey> = None,
-        /// Size in blocks; 0: the level forwards every request. One of blocks, size and footprint is needed.
+        /// Size in blocks. 0: the level forwards every request. One of blocks, size and footprint is needed.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(max = BLOCKS_MAX))]
         blocks: Option<u32> = None,
-        /// `"10MiB"`, or `{level = "L1", ratio = 2}`: relative to the blocks of a level above.
+        /// Size in bytes, such as `"10MiB"`, or `{level = "L1", ratio = 2}`: a multiple of the blocks of a level above.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub(crate) size: Option<SizeKey> = None,
-        /// Size as a share of the distinct blocks, such as 0.05.
+        /// Size as a share of the distinct referenced blocks, such as 0.05.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("exclusiveMinimum" = 0))]
         footprint: Option<f64> = None,
-        /// A policy without hints, with its keys: the future references of a lower level are not known.
+        /// A policy, with its keys. It cannot be a hinted one, because the future references of a lower level are not
+        /// known.
         #[serde(skip_serializing)]
         #[schemars(with = "serde_json::Value")]
         policy: Option<Value> = None,
-        /// May be given here or in `policy`.
+        /// The replacement policy. It may also be given in `policy`.
         #[serde(skip_serializing)]
         #[schemars(with = "serde_json::Value")]
         replacement: Option<Value> = None,
-        /// Whether prefetches are sent as separate requests; otherwise a prefetch that follows a demanded block joins
-        /// its request, and the demand waits for both.
+        /// Whether prefetches are sent as separate requests. Otherwise a prefetch that directly follows a demanded
+        /// block joins its request, and the demand waits for both.
         pub separate_prefetch: bool = false,
-        /// `{alpha = "6ms", beta = "30us"}`, the link to the level above: `alpha` per request, `beta` per page of 4
-        /// KiB.
+        /// The link to the level above, such as `{alpha = "6ms", beta = "30us"}`: `alpha` is the time per request,
+        /// `beta` the time per page of 4 KiB.
         pub link: LinkKeys = LinkKeys::default(),
-        /// A name of `headstart list coordinators`, or `{name = "pfc", queue = 0.1}` with its keys.
+        /// A name of `headstart list coordinators`. With keys: `{name = "pfc", queue = 0.1}`.
         #[serde(skip_serializing)]
         #[schemars(with = "serde_json::Value")]
         coordinator: Option<Value> = None,
@@ -139,11 +140,11 @@ keys! {
 keys! {
     /// The link to the level above.
     pub struct LinkKeys {
-        /// Per request.
+        /// Time per request.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         alpha: Nanos = Nanos::ZERO,
-        /// Per page of 4 KiB.
+        /// Time per page of 4 KiB.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         beta: Nanos = Nanos::ZERO,
@@ -153,10 +154,10 @@ keys! {
 keys! {
     /// A multiple of the blocks of a level above.
     pub struct RatioKeys {
-        /// A level above; by default the next one.
+        /// Name of a level above. Default: the next one.
         #[serde(skip_serializing_if = "Option::is_none")]
         level: Option<String> = None,
-        /// Factor on its blocks.
+        /// Factor by which that level's number of blocks is multiplied.
         #[schemars(range(min = 0.0))]
         ratio: f64 = 1.0,
     }

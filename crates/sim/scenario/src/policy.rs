@@ -81,33 +81,33 @@ pub fn is_parallel(name: &str, rows: &dyn Rows) -> bool {
 }
 
 keys! {
-    /// Partial disclosure: `{window = N}`, or `{fraction = x, seed = s}`; errors: `wrong` and `reordered`; `processes`:
-    /// which of several processes give hints. Without it all references are disclosed.
+    /// Hints that are incomplete (`{window = N}`, or `{fraction = x, seed = s}`) or contain errors (`wrong` and
+    /// `reordered`). `processes` selects the processes that give hints. Without this key, all references are disclosed.
     #[derive(PartialEq)]
     pub struct HintsKeys {
-        /// Which of several processes give hints, by their numbers in the result, from 0.
+        /// The processes that give hints, by their numbers in the result, from 0.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub processes: Option<Vec<u32>> = None,
         /// Number of upcoming references that are disclosed.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub window: Option<u32> = None,
-        /// Each reference is disclosed with this probability.
+        /// Probability with which each reference is disclosed.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 0.0, max = 1.0))]
         pub fraction: Option<f64> = None,
-        /// Share of the hints that name a block that is not referenced there.
+        /// Share of the hints that name a block other than the referenced one.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 0.0, max = 1.0))]
         pub wrong: Option<f64> = None,
-        /// Share of the hints that were exchanged with another.
+        /// Share of the hints that are exchanged with another hint.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 0.0, max = 1.0))]
         pub reordered: Option<f64> = None,
-        /// Maximum displacement of reordered hints in references; default 16.
+        /// Maximum displacement of reordered hints, in references. Default: 16.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 1_000))]
         pub distance: Option<u32> = None,
-        /// Seed of the draws; default 1.
+        /// Seed of the random draws. Default: 1.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub seed: Option<u64> = None,
     }

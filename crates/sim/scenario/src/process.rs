@@ -14,7 +14,7 @@ use super::action::{ActionIssues, ActionTime};
 use super::limits::COST_MAX;
 use super::policy::named_value;
 
-/// Where processes synchronise.
+/// Barriers, where processes synchronise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meets {
     /// Never.
@@ -117,10 +117,10 @@ impl ProcessKeys {
 }
 
 keys! {
-    /// Section `[process]`: the processes of a parallel program. In the original, an action took 6 to 16 ms
+    /// Section `[process]`: the processes of a parallel program. In RAPID Transit, a prefetch action took 6 to 16 ms
     /// (kotz-ellis, section 6.2).
     pub struct ProcessSection {
-        /// Number of processes: their numbers and strings are preserved.
+        /// Number of processes. Their numbers and reference strings are preserved.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 100_000), extend("x-absent" = "20 with a pattern, else as many as in the \
         trace"))]
@@ -135,20 +135,20 @@ keys! {
         pub min_time: Nanos = Nanos::ZERO,
         /// Which of several idle processors takes the next action.
         pub idle_order: IdleOrder = IdleOrder::Longest,
-        /// Minimum number of reads by which a processor's process must be ahead, towards its next barrier, of the
-        /// process furthest behind, for an action to begin. 0: no minimum.
+        /// Minimum lead for an action to begin: the number of reads by which the processor's process must be closer to
+        /// its next barrier than the process furthest behind. 0: no minimum.
         pub min_slack: u32 = 0,
-        /// Additional processors that only perform prefetch actions; if there are any, the other processors perform
-        /// none. They serve the processes in turn.
+        /// Number of additional processors that only perform prefetch actions, for the processes in turn. If there are
+        /// any, the other processors perform none.
         #[schemars(range(max = 100_000))]
         pub io_processors: u32 = 0,
-        /// The processor whose node holds the buffer of a block.
+        /// The processor whose node holds a block's buffer.
         pub buffer_place: BufferPlace = BufferPlace::Shared,
-        /// Time to read a block whose buffer is at another processor's node, in addition to `host.hit_time`.
+        /// Additional time to read a block whose buffer is on another processor's node.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub remote_cost: Nanos = Nanos::ZERO,
-        /// Time for which a look-up holds the shared structures.
+        /// Time for which an operation holds the shared structures.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "1h"))]
         pub contention: Nanos = Nanos::ZERO,
@@ -156,28 +156,28 @@ keys! {
         pub contention_scope: Contends = Contends::LookUps,
         /// Minimum distance in references of a prefetched block from its string's cursor.
         pub min_lead: Position = 0,
-        /// Maximum number of prefetched and unused blocks; 0: one per process.
+        /// Maximum number of blocks that are prefetched and not used yet. 0: one per process.
         pub buffers: u32 = 0,
         /// Whether processors also prefetch blocks that only other processes will read.
         pub for_others: bool = true,
-        /// Whose blocks an idle processor prefetches first.
+        /// Which process's blocks an idle processor prefetches first.
         pub prefetch_for: PrefetchFor = PrefetchFor::Own,
     }
 }
 
 keys! {
-    /// Where processes synchronise.
+    /// Barriers, where processes synchronise.
     pub struct BarrierSection {
         /// The reads that are counted.
         scope: Scope = Scope::Process,
-        /// Reads between two barriers.
+        /// Number of reads between two barriers.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1), extend("x-absent" = "10 if the scope is process or all"))]
         every: Option<u32> = None,
     }
 }
 
-/// The reads between two barriers.
+/// Which reads between two barriers are counted.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Scope {
@@ -185,13 +185,13 @@ enum Scope {
     Process,
     /// A number of all processes' reads together.
     All,
-    /// Those of a sequential portion.
+    /// The reads of a sequential portion.
     Portion,
     /// No barriers.
     None,
 }
 
-/// What contends for the shared structures.
+/// Which operations contend for the shared structures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contends {

@@ -47,15 +47,15 @@ pub enum ComputeKey {
     Exponential(Nanos),
 }
 
-/// The treatment of writes.
+/// How writes are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Writes {
-    /// They count as reads.
+    /// Writes count as reads.
     AsRead,
-    /// They are skipped; their time is think time.
+    /// Writes are skipped, and their time counts as think time.
     Skip,
-    /// Each goes to its disk at once, and the process waits for its completion.
+    /// Each write goes to its disk at once, and the process waits for its completion.
     Through,
     /// Written blocks are dirty and go to their disks later: see `cache.write_delay`.
     Back,
@@ -82,7 +82,7 @@ pub struct WorkloadKeys {
     pub arrival: Arrival,
     /// Where files lie; `None`: by address, or in table order if the trace distinguishes files.
     pub placement: Option<Placement>,
-    /// The treatment of addresses beyond the device.
+    /// How addresses beyond the device's capacity are treated.
     pub addresses: Addresses,
     /// Restricts reading to a sample of extents.
     pub sample: Option<SampleKeys>,
@@ -134,33 +134,34 @@ impl BlockSize {
 
 keys! {
     /// Section `[workload]`: the requests. One of trace, generator and references is needed. These keys are common to
-    /// all inputs; a generator's own keys are given next to them. Keys of an input (`x-of-input`) cannot be combined
+    /// all inputs. A generator's own keys are given next to them. Keys of an input (`x-of-input`) cannot be combined
     /// with `process.pattern`.
     pub struct WorkloadSection {
-        /// Path of a trace; `.gz`, `.bz2`, `.xz`, `.zst` are decompressed while reading.
+        /// Path of a trace. `.gz`, `.bz2`, `.xz` and `.zst` files are decompressed while reading.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-of-input" = true))]
         trace: Option<String> = None,
-        /// A workload generator; its own keys are given next to it in `[workload]`.
+        /// A name of `headstart list workloads`. The generator's own keys are given next to it in `[workload]`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-of-input" = true))]
         generator: Option<String> = None,
-        /// Blocks by label: `["A", "b", "C"]`.
+        /// The references, as labels of blocks: `["A", "b", "C"]`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-of-input" = true))]
         references: Option<Vec<String>> = None,
-        /// A name of `headstart list formats`, or "auto".
+        /// Format of the trace: a name of `headstart list formats`, or "auto".
         #[schemars(extend("x-of-input" = true))]
         format: String = "auto".to_owned(),
-        /// Request size for a trace that carries offsets without sizes: `"4KiB"`.
+        /// Request size, such as `"4KiB"`, for a trace that has offsets but no sizes.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "none: the trace carries sizes", "x-of-input" = true))]
         pub request_size: Option<Bytes> = None,
-        /// A request of several blocks is several references; `"object"`: the trace's own units are the blocks.
+        /// Block size. A request of several blocks is several references. `"object"`: the trace's own units are the
+        /// blocks.
         block_size: String = "8KiB".to_owned(),
-        /// Think time after each reference: as recorded, `"gaps"` (the whole time between two requests of the trace,
-        /// including waits for I/O), `"1ms"`, or `"exp:1ms"` (exponential, with this mean). For a generator: its own
-        /// think times.
+        /// Think time after each reference: `"trace"` (as recorded, or the generator's own), `"gaps"` (the whole time
+        /// between two requests of the trace, including waits for I/O), a constant such as `"1ms"`, or `"exp:1ms"`
+        /// (exponentially distributed with this mean).
         compute: String = "trace".to_owned(),
         /// When requests are issued.
         #[schemars(extend("x-of-input" = true))]
@@ -175,46 +176,46 @@ keys! {
         /// How writes are treated.
         #[schemars(extend("x-of-input" = true))]
         pub writes: Writes = Writes::AsRead,
-        /// Where files lie: `"address"`: the trace's numbers are addresses; `"table-order"`: files one after another,
-        /// in the order of the file table; `"random-groups"`: each file at a random position within a group of 8550
-        /// blocks; `"ffs"`, or `{name = "ffs", ...}`: as laid out by a Fast File System, with its metadata
-        /// (file-system.md).
+        /// Where files are placed on the device. `"address"`: the trace's numbers are addresses; `"table-order"`: files
+        /// one after another, in the order of the file table; `"random-groups"`: each file at a random position within
+        /// a group of 8550 blocks; `"ffs"`, or `{name = "ffs", ...}`: as laid out by a Fast File System, with its
+        /// metadata (file-system.md).
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(schema_with = "placement_schema")]
         #[schemars(extend("x-absent" = "\"table-order\" if the trace distinguishes files, else \"address\""))]
         placement: Option<Value> = None,
-        /// The treatment of addresses beyond the device.
+        /// How addresses beyond the device's capacity are treated.
         addresses: RawAddresses = RawAddresses::Error,
-        /// With `addresses = "compact-chunks"`: blocks per chunk. The default is our choice.
+        /// Number of blocks per chunk, with `addresses = "compact-chunks"`. The default is our choice.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = CHUNK_MAX))]
         #[schemars(extend("x-absent" = "64 if workload.addresses is \"compact-chunks\""))]
         chunk_blocks: Option<u64> = None,
-        /// Factor on think times.
+        /// Factor by which think times are multiplied.
         #[schemars(range(min = 0.0, max = f64::MAX), extend("x-allowed" = "a number from 0"))]
         pub compute_scale: f64 = DEFAULT_SCALE,
-        /// Think times are scaled to this sum.
+        /// Sum to which think times are scaled.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         #[schemars(extend("x-absent" = "none: think times are not scaled to a sum", "x-of-input" = true))]
         pub compute_total: Option<Nanos> = None,
-        /// Factor on the trace's times, for open arrivals: 2 is half as fast.
+        /// Factor by which the trace's times are multiplied; 2 is half as fast. Only with open arrivals.
         #[schemars(range(min = 0.0, max = f64::MAX), extend("x-allowed" = "a number from 0"))]
         #[schemars(extend("x-of-input" = true))]
         time_scale: f64 = DEFAULT_SCALE,
-        /// Maximum number of requests.
+        /// Maximum number of requests to read.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1))]
         #[schemars(extend("x-absent" = "none: all requests", "x-of-input" = true))]
         pub limit: Option<u64> = None,
-        /// Restricts reading to a sample of the extents, `{rate = 0.1}`, drawn by a hash of file and position: `extent
-        /// = "1MiB"`, or "file" for whole files; `seed = 1`. Requests are reduced to their parts in the sample. Counts
-        /// represent all; times do not.
+        /// Reads only a sample of the extents, `{rate = 0.1}`, drawn by a hash of file and position. `extent = "1MiB"`
+        /// is the size of an extent, "file" samples whole files; `seed = 1` changes the draw. Requests are reduced to
+        /// their parts in the sample. Counts are representative of the whole trace, times are not.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: all of each request", "x-of-input" = true))]
         #[schemars(schema_with = "sample::schema")]
         sample: Option<Value> = None,
-        /// Restricts reading to the requests to some files or of some processes: `{path = "*.parquet"}`, `{pid = [7,
-        /// 8]}`, `{process = "python3"}`; several conditions must all hold. A limit counts the selected requests.
+        /// Reads only requests to some files or of some processes: `{path = "*.parquet"}`, `{pid = [7, 8]}`, `{process
+        /// = "python3"}`. If several conditions are given, all must hold. `limit` counts the selected requests.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "none: all requests", "x-of-input" = true))]
         #[schemars(schema_with = "select::schema")]
@@ -226,25 +227,25 @@ keys! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum RawArrival {
-    /// The next reference is issued after the last one and its think time.
+    /// The next reference is issued after the previous one and its think time.
     Closed,
-    /// Whole requests at the trace's times, regardless of outstanding requests; think times and `[host]` costs are
-    /// ignored.
+    /// Whole requests are issued at the trace's times, regardless of outstanding requests, without think times and
+    /// `[host]` costs.
     Open,
 }
 
-/// The treatment of addresses beyond the device.
+/// How addresses beyond the device's capacity are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum RawAddresses {
-    /// An error.
+    /// Report an error.
     Error,
-    /// As "compact-chunks" if any address lies beyond the device, with a note, using the largest chunks (64 blocks, 32,
-    /// ... 1) with which all blocks fit.
+    /// If any address is beyond the device, as "compact-chunks", with a note and with the largest chunks (64 blocks,
+    /// 32, ... 1) for which all blocks fit.
     Auto,
-    /// Only referenced blocks use space, in order of address; read-ahead ends at a block that is never referenced.
+    /// Only referenced blocks use space, in order of address, and read-ahead ends at a block that is never referenced.
     Compact,
-    /// The volume is divided into chunks; those with a referenced block use space, in order.
+    /// The volume is divided into chunks, and only chunks with a referenced block use space, in order of address.
     CompactChunks,
 }
 
@@ -261,11 +262,11 @@ pub enum Arrival {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Processes {
-    /// A single process issues all, in trace order.
+    /// A single process issues all requests, in the order of the trace.
     Merged,
-    /// Each process of the trace issues its own.
+    /// Each process of the trace issues its own requests.
     PerPid,
-    /// Files are dealt to as many processes as section `[process]` gives.
+    /// Files are dealt to the number of processes that section `[process]` gives.
     Dealt,
 }
 

@@ -32,16 +32,16 @@ impl Selection {
 }
 
 keys! {
-    /// Which requests of a trace are read.
+    /// Selection of a trace's requests.
     pub struct Select {
-        /// Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also matches "/".
+        /// Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`). `*` also matches "/".
         #[schemars(extend("x-help" = "Only requests to files that fit: '*.parquet'; * also stands for /. Repeatable."))]
         #[schemars(extend("x-metavar" = "GLOB", "x-panel" = "Selection"))]
         pub path: OneOrMore<String> = OneOrMore::More(Vec::new()),
         /// Process or thread ids.
         #[schemars(extend("x-help" = "Only requests of this process or thread. Repeatable.", "x-panel" = "Selection"))]
         pub pid: OneOrMore<u32> = OneOrMore::More(Vec::new()),
-        /// Process names, or globs of them.
+        /// Process names, or globs of process names.
         #[schemars(extend("x-help" = "Only requests of processes of this name, or a glob. Repeatable."))]
         #[schemars(extend("x-metavar" = "NAME", "x-panel" = "Selection"))]
         pub process: OneOrMore<String> = OneOrMore::More(Vec::new()),

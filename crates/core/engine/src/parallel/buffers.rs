@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum BufferPlace {
     // The alternatives 1, 2 and 3 of the source.
-    /// Round-robin over all.
+    /// The nodes of all processors in turn.
     #[default]
     Shared,
-    /// The processor that fetches it, for its process or ahead.
+    /// The node of the processor that fetches the block, whether on demand or ahead.
     Requester,
-    /// The processor that its disk is attached to: disk d to number d mod processors, of the I/O processors if there
-    /// are any.
+    /// The node of the processor that the block's disk is attached to: disk d is attached to processor d, or to I/O
+    /// processor d if there are any, modulo their number.
     Disk,
 }
 

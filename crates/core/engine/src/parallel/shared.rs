@@ -50,19 +50,19 @@ impl Contention {
     }
 }
 
-/// Which of several idle processors performs the next prefetch action. If buffers are scarce, this decides whose blocks
-/// are prefetched.
+/// Which of several idle processors performs the next prefetch action. If buffers are scarce, this decides for which
+/// process blocks are prefetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleOrder {
-    /// The one with the longest expected idle time.
+    /// The processor with the longest expected idle time.
     #[default]
     Longest,
-    /// The one with the shortest expected idle time.
+    /// The processor with the shortest expected idle time.
     Shortest,
-    /// The one with the lowest number.
+    /// The processor with the lowest number.
     Number,
-    /// The one whose process has the fewest reads left before its next barrier.
+    /// The processor whose process has the fewest reads left before its next barrier.
     Slack,
 }
 

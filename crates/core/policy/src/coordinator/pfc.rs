@@ -64,14 +64,14 @@ keys! {
         /// Size of each queue, as a share of the lower level's blocks.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1000.0, "x-allowed" = "a share above 0, at most 1000"))]
         pub queue: f64 = PfcSetting::QUEUE,
-        /// Which of the two actions are used.
+        /// The actions that are used.
         pub actions: Actions = Actions::default(),
-        /// Scope of a context, which has its own lengths, average and queues.
+        /// The scope of a context. Each context has its own lengths, average and queues.
         pub context: Contexts = Contexts::default(),
-        /// Maximum number of contexts; the least recently used one is forgotten first.
+        /// Maximum number of contexts. The least recently used one is forgotten first.
         #[schemars(range(min = 1))]
         pub contexts: u32 = PfcSetting::CONTEXTS,
-        /// A request above this share of the average resets `readmore_length` if the level is full.
+        /// A request larger than this multiple of the average size resets `readmore_length` if the level is full.
         #[schemars(range(min = 0.0, max = 1000.0))]
         pub large: f64 = 1.0,
         /// First block of the range of the ahead test.
@@ -102,29 +102,29 @@ impl PfcKeys {
     }
 }
 
-/// Which of the two actions are used.
+/// The actions that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actions {
     /// Both, as published.
     #[default]
     Both,
-    /// Bypass only, so `readmore_length` stays 0.
+    /// Bypass only: `readmore_length` stays 0.
     Bypass,
-    /// Readmore only, so `bypass_length` stays 0.
+    /// Readmore only: `bypass_length` stays 0.
     Readmore,
 }
 
-/// Scope of a context, which has its own lengths, average and queues.
+/// The scope of a context. Each context has its own lengths, average and queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contexts {
     /// The whole level, as published.
     #[default]
     One,
-    /// Each file.
+    /// One file.
     File,
-    /// Each client.
+    /// One client.
     Client,
 }
 
@@ -155,7 +155,7 @@ pub enum Update {
 pub struct PfcSetting {
     /// Names per queue; 0 means 1.
     pub queue_blocks: u32,
-    /// A request above this share of the average resets `readmore_length` if the level is full.
+    /// A request larger than this multiple of the average size resets `readmore_length` if the level is full.
     pub large: Share,
     /// First block of the range of the ahead test.
     pub ahead: Start,

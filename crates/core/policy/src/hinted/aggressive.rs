@@ -35,9 +35,9 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `aggressive`.
     pub struct AggressiveKeys {
-        /// Maximum requests per batch: a number, `"table6"` (by number of disks, the paper's Table 6), or `"device"`: 1
-        /// where every fetch takes the same time, twice what the disk serves at once, and otherwise what the cache can
-        /// spare, a 16th over the disks.
+        /// Maximum number of requests per batch: a number, `"table6"` (the value of the paper's Table 6 for the number
+        /// of disks), or `"device"`. `"device"` is 1 if every fetch takes the same time, twice the number of requests
+        /// that the disk serves concurrently, and otherwise a 16th of the cache divided by the number of disks.
         pub batch_size: BatchSize = BatchSize::Table6,
     }
 }

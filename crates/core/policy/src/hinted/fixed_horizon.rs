@@ -36,8 +36,8 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `fixed-horizon`.
     pub struct FixedHorizonKeys {
-        /// H: fetch blocks at most this many references ahead. `"device"`: a block's typical service time over
-        /// driver_overhead plus hit_time, at most the blocks of the cache.
+        /// H: fetch blocks at most this many references ahead. `"device"` is a block's typical service time divided by
+        /// driver_overhead plus hit_time, and at most the number of blocks in the cache.
         pub horizon: References = References::Fixed(HORIZON),
     }
 }

@@ -57,16 +57,17 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `forestall`.
     pub struct ForestallKeys {
-        /// F': `"dynamic"` estimates it for each disk during the run; or a fixed number.
+        /// F': a fixed number, or `"dynamic"`, which estimates it for each disk during the run.
         pub fetch_ratio: FetchRatio = FetchRatio::Dynamic,
-        /// Maximum requests per batch, as in `aggressive`.
+        /// Maximum number of requests per batch, as in `aggressive`.
         pub batch_size: BatchSize = BatchSize::Table6,
-        /// References to search for a predicted stall. `"device"`: the blocks of the cache times F', for a block's
-        /// typical service time.
+        /// Number of upcoming references to search for a predicted stall. `"device"` is the number of blocks in the
+        /// cache times F', computed from a block's typical service time.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "twice the blocks of the cache"))]
         pub lookahead: Option<References> = None,
-        /// Fixed horizon's rule in addition; 0 turns it off, `"device"` is as in `fixed-horizon`.
+        /// Horizon of `fixed-horizon`, whose rule is applied as well. 0 turns that rule off; `"device"` is as in
+        /// `fixed-horizon`.
         pub horizon: References = References::Fixed(HORIZON),
     }
 }

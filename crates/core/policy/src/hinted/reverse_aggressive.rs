@@ -40,16 +40,16 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `reverse-aggressive`.
     pub struct ReverseAggressiveKeys {
-        /// F: the time of a fetch, in references.
+        /// F: the duration of a fetch, in references.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = f64::MAX, "x-allowed" = "a number above 0"))]
         #[schemars(extend("x-absent" = "the device's typical service time over the mean think time"))]
         pub fetch_ratio: Option<f64> = None,
-        /// Maximum requests per batch in the reverse pass.
+        /// Maximum number of requests per batch in the reverse pass.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "1 on a uniform device, \"table6\" elsewhere"))]
         pub batch_size: Option<BatchSize> = None,
-        /// Maximum requests per batch in the replay.
+        /// Maximum number of requests per batch in the replay.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-absent" = "as batch_size"))]
         pub forward_batch_size: Option<BatchSize> = None,
@@ -95,7 +95,7 @@ fn build(keys: &TypedKeys, context: &Context) -> Result<Box<dyn Policy>, KeyErro
 pub enum Replay {
     /// At the planned times; only on a uniform device with every reference disclosed.
     Mirror,
-    /// As soon as disk and victim are free, in batches.
+    /// In batches, as soon as the disk and the victim are free.
     Released,
 }
 

@@ -59,13 +59,13 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `rapid-transit`.
     pub struct RapidTransitKeys {
-        /// Maximum number of prefetched and unused blocks. 0: one per process.
+        /// Maximum number of blocks that are prefetched and not used yet. 0: one per process.
         pub buffers: u32 = 0,
-        /// Minimum distance in references from a string's cursor to a prefetched block.
+        /// Minimum distance of a prefetched block from its string's cursor, in references.
         pub min_lead: Position = 0,
         /// Whether a processor also prefetches blocks that only other processes will read.
         pub for_others: bool = true,
-        /// Which process's blocks come first.
+        /// Which process's blocks are prefetched first.
         pub prefetch_for: PrefetchFor = PrefetchFor::Own,
         /// The predictor of the blocks that are prefetched, and the bytes of a block; `None`: they are known in advance.
         #[serde(skip)]
@@ -77,9 +77,9 @@ keys! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrefetchFor {
-    /// Those of its own process, then those of the others by process number.
+    /// Blocks of its own process, then those of the other processes in order of their numbers.
     Own,
-    /// Those of the process with the most references from its next absent block to its next synchronisation.
+    /// Blocks of the process with the most references between its next absent block and its next synchronisation.
     Critical,
 }
 

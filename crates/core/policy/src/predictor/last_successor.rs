@@ -37,10 +37,10 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `last-successor`.
     pub struct LastSuccessorKeys {
-        /// Blocks ahead: the successor, its successor, and so on.
+        /// Number of blocks to prefetch: the successor, its successor, and so on.
         #[schemars(range(min = 1, max = DEPTH_MAX))]
         pub depth: u32 = 1,
-        /// Maximum number of blocks whose successors are remembered; the least recently used is forgotten first.
+        /// Maximum number of blocks whose successors are remembered. The least recently used one is forgotten first.
         #[schemars(range(min = 1))]
         pub entries: u32 = ENTRIES,
     }

@@ -5,11 +5,10 @@
 //!
 //! ```text
 //! FindTrend         the majority (Boyer and Moore's vote, then a count) of the last history / splits distances; of
-//! twice
-//!                   as many while there is none, up to `history`
+//!                   twice as many while there is none, up to `history`
 //! PrefetchWindow    with hits on prefetched blocks since the last prefetch: hits + 1, rounded up to a power of two, at
 //!                   most `window_max`; without: 1 if the request follows the trend, else 0; at least half the last
-//! window
+//!                   window
 //! DoPrefetch        that many requests along the trend; without a majority along the last trend
 //! ```
 //!
@@ -42,16 +41,16 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `leap`.
     pub struct LeapKeys {
-        /// Number of distances remembered for an open file.
+        /// Number of distances remembered for each file.
         #[schemars(range(min = 1, max = 4096))]
         pub history: u32 = 32,
-        /// The vote starts with 1 / `splits` of them; at most `history`.
+        /// The majority vote starts with the latest `history / splits` distances. At most `history`.
         #[schemars(range(min = 1, max = 4096))]
         pub splits: u32 = 8,
-        /// Maximum number of requests ahead.
+        /// Maximum number of requests to prefetch ahead.
         #[schemars(range(min = 1, max = 4096))]
         pub window_max: u32 = 8,
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

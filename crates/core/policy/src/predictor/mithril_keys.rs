@@ -29,13 +29,13 @@ keys! {
         /// Maximum distance in requests between two associated blocks.
         #[schemars(range(min = 1, max = 100))]
         pub lookahead: u32 = 20,
-        /// Number of requests after which a block is mined.
+        /// Minimum number of requests for a block to be mined.
         #[schemars(range(min = 1, max = 64))]
         pub min_support: u32 = 2,
-        /// Number of requests after which a block is too frequent to be mined; at least `min_support`.
+        /// Maximum number of requests for a block to be mined. At least `min_support`.
         #[schemars(range(min = 1, max = 64))]
         pub max_support: u32 = 8,
-        /// Number of exceptions that an association may have.
+        /// Maximum number of exceptions to an association.
         #[schemars(range(min = 1, max = 100))]
         pub confidence: u32 = 1,
         /// Number of associated blocks remembered per block.
@@ -43,21 +43,20 @@ keys! {
         pub list: u32 = 2,
         /// Which accesses are recorded.
         pub record: Record = Record::Miss,
-        /// Requests that wait for mining; divided by `min_support`, the rows of the mining table.
+        /// Number of requests to collect before mining. The mining table has `mining / min_support` rows.
         #[schemars(range(min = 1, max = 1_048_576))]
         pub mining: u32 = 5120,
-        /// How many times a prefetched block is spared when it is about to be evicted unused.
+        /// Number of times that an unused prefetched block is spared from eviction.
         #[schemars(range(max = 99))]
         pub chances: u32 = 1,
-        /// Number of preceding consecutive blocks that must be cached for a request to count as sequential: it is then
-        /// not recorded, and the next block is fetched. 0: no request counts as sequential. Not with `record =
-        /// "evict"`.
+        /// A request is sequential if this many blocks directly before it are cached. It is then not recorded, and the
+        /// next block is fetched. 0: no request is sequential. Cannot be combined with `record = "evict"`.
         #[schemars(range(max = 1024))]
         pub sequential: u32 = 0,
-        /// Memory of the tables, as a share of the cache's size.
+        /// Memory for the tables, as a share of the cache's size.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub metadata: f64 = 0.1,
-        /// Bytes per block, for `metadata`.
+        /// Bytes per block, to compute the size that `metadata` is a share of.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 1_073_741_824), extend("x-absent" = "the level's"))]
         pub block_bytes: Option<u64> = None,

@@ -61,7 +61,7 @@ pub enum Version {
     /// The paper's.
     #[default]
     Paper,
-    /// libCacheSim's (aa0fc40, October 2024), to its exact counts.
+    /// libCacheSim's (aa0fc40, October 2024), with exactly its counts.
     #[serde(rename = "libcachesim")]
     LibCacheSim,
     /// libCacheSim's without its bugs.

@@ -40,14 +40,14 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `patterns`.
     pub struct PatternsKeys {
-        /// Number of blocks ahead.
+        /// Number of blocks to prefetch ahead.
         #[schemars(range(min = 1, max = 65_536))]
         pub degree: u32 = 8,
-        /// Number of blocks around the end of a global portion that still belong to it, because processes overtake each
-        /// other. 0: only local portions are detected.
+        /// Number of blocks around the end of a global portion that still belong to the portion, because processes
+        /// overtake each other. 0: only local portions are detected.
         #[schemars(range(max = 65_536))]
         pub slack: u32 = 8,
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

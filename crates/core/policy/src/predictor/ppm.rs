@@ -37,16 +37,16 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `ppm`.
     pub struct PpmKeys {
-        /// Maximum length of a context in blocks.
+        /// Maximum length of a context, in blocks.
         #[schemars(range(min = 1, max = 64))]
         pub order: u32 = 24,
-        /// Minimum likelihood of a prefetched block.
+        /// Minimum estimated probability of a prefetched block.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub threshold: f64 = 0.6,
-        /// Maximum number of nodes of a partition.
+        /// Maximum number of nodes per partition.
         #[schemars(range(min = 2, max = 4096))]
         pub nodes: u32 = 32,
-        /// Maximum number of nodes of all partitions; at least `nodes`.
+        /// Maximum number of nodes of all partitions together. At least `nodes`.
         #[schemars(range(min = 2))]
         pub entries: u32 = ENTRIES,
     }

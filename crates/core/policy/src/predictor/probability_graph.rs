@@ -69,21 +69,22 @@ keys! {
         pub version: Version = Version::Paper,
         /// The unit of prediction.
         pub unit: Unit = Unit::File,
-        /// Window in references: a reference counts for those up to this many before it.
+        /// Window in references: a reference counts as a successor of up to this many references before it.
         #[schemars(range(min = 1, max = 100))]
         pub lookahead: u32 = 2,
-        /// Minimum chance of a prefetched block; libCacheSim's versions require more than this.
+        /// Minimum estimated probability of a prefetched block. libCacheSim's versions require a higher one.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub chance: f64 = 0.5,
-        /// Maximum number of nodes and arcs; those of the least recently used node are forgotten first. Paper only.
+        /// Maximum number of nodes and arcs. Those of the least recently used node are forgotten first. Only with the
+        /// paper's version.
         #[schemars(range(min = 1))]
         pub entries: u32 = ENTRIES,
-        /// Share of the cache's size for nodes and arcs of 32 bytes; when it is used up, nothing more is learned.
-        /// libCacheSim only; 0.1 if absent.
+        /// Memory for nodes and arcs of 32 bytes, as a share of the cache's size. When it is used up, nothing more is
+        /// learned. Only with libCacheSim's versions.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 0.0, max = 1.0), extend("x-absent" = "0.1"))]
         pub metadata: Option<f64> = None,
-        /// Bytes per block, for `metadata`. libCacheSim only.
+        /// Bytes per block, to compute the size that `metadata` is a share of. Only with libCacheSim's versions.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 1_073_741_824), extend("x-absent" = "the level's"))]
         pub block_bytes: Option<u64> = None,

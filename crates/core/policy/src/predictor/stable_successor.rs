@@ -31,13 +31,13 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `stable-successor`.
     pub struct StableSuccessorKeys {
-        /// Blocks ahead: the successor, its successor, and so on.
+        /// Number of blocks to prefetch: the successor, its successor, and so on.
         #[schemars(range(min = 1, max = DEPTH_MAX))]
         pub depth: u32 = 1,
-        /// Number of occurrences in a row after which a successor is predicted.
+        /// Number of times in a row that a successor must occur before it is predicted.
         #[schemars(range(min = 1))]
         pub stability: u32 = 2,
-        /// Maximum number of blocks whose successors are remembered; the least recently used is forgotten first.
+        /// Maximum number of blocks whose successors are remembered. The least recently used one is forgotten first.
         #[schemars(range(min = 1))]
         pub entries: u32 = ENTRIES,
     }

@@ -53,7 +53,7 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `amp`.
     pub struct AmpKeys {
-        /// APT: streams with a larger p have a trigger.
+        /// APT: a stream whose p exceeds this has a trigger.
         pub threshold: u32 = 4,
         /// Maximum p.
         #[serde(deserialize_with = "super::size::some_blocks")]

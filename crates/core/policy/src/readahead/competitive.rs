@@ -77,16 +77,16 @@ keys! {
         /// The first window, as in `fixed-depth`.
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub start: Size = Size::kib(64),
-        /// Weight of the latest seek in the average of past seeks (ours: the paper prints none).
+        /// Weight of the latest seek in the moving average of seek times (our choice; the paper gives none).
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         pub weight: f64 = 0.0625,
         /// Which I/Os count as a seek.
         pub seeks: Seeks = Seeks::default(),
-        /// Whether to reduce the depth while many blocks are fetched again that were prefetched and evicted unused.
+        /// Whether to reduce the depth while many prefetched blocks are evicted unused and fetched again.
         pub shrink: bool = true,
         /// As in `linux`.
         pub max_request: Size = Size::kib(1280),
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

@@ -60,12 +60,12 @@ impl CompetitiveDepth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seeks {
-    /// Those that do not continue the previous one: the average is to predict the next *switch*, which is a movement
-    /// that interrupts a sequential transfer (section 1).
+    /// I/Os that do not continue the previous one: the average predicts the next *switch*, a movement that interrupts a
+    /// sequential transfer (section 1).
     #[default]
     Switches,
-    /// All; an I/O that continues the previous one counts as a seek of no time. The more sequential the past, the
-    /// smaller the depth, down to half a rotation.
+    /// All I/Os, where one that continues the previous one counts as a seek of zero time: the more sequential the past,
+    /// the smaller the depth, down to half a rotation.
     All,
 }
 

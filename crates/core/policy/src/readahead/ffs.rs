@@ -52,13 +52,13 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `ffs`.
     pub struct FfsKeys {
-        /// Size of a read that is not sequential; the value of `max` reads whole clusters (file-system.md).
+        /// Size of a read that is not sequential. Set it to the value of `max` to read whole clusters (file-system.md).
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub first: Size = Size::Blocks(1),
-        /// Size of a cluster, the largest request (shriver99, Table 1).
+        /// Size of a cluster, which is the largest request (shriver99, Table 1).
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub max: Size = Size::kib(64),
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

@@ -50,15 +50,15 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `fixed-depth`.
     pub struct FixedDepthKeys {
-        /// Largest window (li07, section 6.2).
+        /// The largest window (li07, section 6.2).
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub depth: Size = Size::kib(800),
-        /// First window; each that continues one is twice as large (li07, section 4.3).
+        /// The first window. Each later window of a stream is twice as large (li07, section 4.3).
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub start: Size = Size::kib(64),
         /// As in `linux`.
         pub max_request: Size = Size::kib(1280),
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

@@ -43,7 +43,7 @@ keys! {
     pub struct FsspecKeys {
         /// Bytes prefetched beyond each read.
         pub block_size: Size = Size::mib(5),
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

@@ -47,7 +47,8 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `innodb`.
     pub struct InnoDbKeys {
-        /// Number of pages of an extent that must have been read in order (innodb_read_ahead_threshold).
+        /// Number of pages of an extent that must be read in order before the next extent is prefetched
+        /// (innodb_read_ahead_threshold).
         #[schemars(range(min = 0, max = 64))]
         pub threshold: u32 = 56,
         /// Maximum number of extents with state.

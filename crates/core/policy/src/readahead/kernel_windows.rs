@@ -19,13 +19,14 @@ const QUEUE_MAX: u32 = 1 << 20;
 keys! {
     /// Keys of `linux-2.6.10` and `linux-2.6.16`.
     pub struct KernelKeys {
-        /// The device's `read_ahead_kb`, the largest window.
+        /// The device's `read_ahead_kb`: the largest window.
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub read_ahead: Size = Size::kib(128),
-        /// The device's `nr_requests`; a queue with seven eighths of them is congested. 0: no queue is ever congested.
+        /// The device's `nr_requests`. A queue that holds seven eighths of them is congested. 0: no queue is ever
+        /// congested.
         #[schemars(range(max = QUEUE_MAX))]
         pub nr_requests: u32 = 128,
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

@@ -72,14 +72,14 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `linux`.
     pub struct LinuxKeys {
-        /// Version of the kernel. Since 6.17 windows end where their large folios end, on ext4 and XFS; `"6.17"` and
-        /// `"6.18"` are the same.
+        /// Version of the kernel. Since 6.17, windows end where their large folios end, on ext4 and XFS. `"6.17"` and
+        /// `"6.18"` behave alike.
         pub version: Version = Version::default(),
-        /// The device's `read_ahead_kb`; 0: only demanded blocks are read, one by one.
+        /// The device's `read_ahead_kb`. 0: only demanded blocks are read, one by one.
         pub read_ahead: Size = Size::kib(128),
-        /// The device's `max_sectors_kb`: a request larger than `read_ahead` is read in pieces of up to this.
+        /// The device's `max_sectors_kb`. A request larger than `read_ahead` is read in pieces of at most this size.
         pub max_request: Size = Size::kib(1280),
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

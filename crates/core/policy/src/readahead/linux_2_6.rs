@@ -59,22 +59,22 @@ keys! {
         /// The largest group.
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub max: Size = Size::Blocks(32),
-        /// Which requests within the window prefetch.
+        /// Which requests within the window start a prefetch.
         pub trigger: Trigger = Trigger::default(),
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }
 }
 
-/// Which requests inside the window prefetch.
+/// Which requests within the window start a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
-    /// Those that begin in the current group.
+    /// Requests that begin in the current group.
     #[default]
     Group,
-    /// All.
+    /// All requests.
     Window,
 }
 

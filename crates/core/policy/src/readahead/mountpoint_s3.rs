@@ -50,20 +50,20 @@ keys! {
         /// The first window.
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub initial: Size = Size::kib(1152),
-        /// Minimum window once it has grown.
+        /// The smallest window after the first growth.
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub read_part_size: Size = Size::mib(8),
         /// The largest window.
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub max: Size = Size::mib(2048),
-        /// Factor by which a stall grows the window.
+        /// Factor by which the window grows when the reader stalls.
         #[schemars(range(min = 1))]
         pub multiplier: u32 = 2,
         /// Longest forward seek that keeps the window.
         pub max_forward_seek: Size = Size::mib(16),
         /// Longest backward seek that keeps the window.
         pub max_backward_seek: Size = Size::mib(1),
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

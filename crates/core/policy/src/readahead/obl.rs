@@ -48,7 +48,7 @@ keys! {
     pub struct OblKeys {
         /// When the next block is prefetched.
         pub when: When = When::default(),
-        /// Number of references that make a run. Only with `when = "run"`.
+        /// Number of consecutive references that form a run. Only with `when = "run"`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 1024), extend("x-absent" = "4"))]
         pub confidence: Option<u32> = None,
@@ -74,10 +74,10 @@ pub enum When {
     Always,
     /// When the reference misses.
     Miss,
-    /// When the reference misses, and when it is the first to a prefetched block.
+    /// When the reference misses, or is the first to a prefetched block.
     #[default]
     Tagged,
-    /// When the last references were to the immediately preceding blocks.
+    /// When the last `confidence` references form a run of consecutive blocks.
     Run,
 }
 

@@ -53,7 +53,7 @@ pub static ROW: PolicyRow = PolicyRow {
 };
 
 keys! {
-    /// Keys of `oracle-depth`: for the first level, closed arrivals, and no pattern.
+    /// Keys of `oracle-depth`, which needs the first level, closed arrivals and no pattern.
     pub struct OracleDepthKeys {
         /// The largest request: Linux 2.6's limit for a SCSI host (SCSI_DEFAULT_MAX_SECTORS, 1024).
         #[serde(deserialize_with = "super::size::some_blocks")]

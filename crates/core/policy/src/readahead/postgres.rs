@@ -57,7 +57,7 @@ keys! {
         /// Maximum number of reads in flight.
         #[schemars(range(min = 0, max = 1000))]
         pub effective_io_concurrency: u32 = 16,
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

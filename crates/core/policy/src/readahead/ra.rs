@@ -39,16 +39,16 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `ra`.
     pub struct RaKeys {
-        /// P: number of blocks after each request; with `adaptive`, the initial P.
+        /// P: number of blocks to prefetch after each request. With `adaptive`, the initial P.
         pub degree: u32 = 4,
         /// Whether P adapts, starting from `degree`.
         pub adaptive: bool = false,
         /// Number of prefetched blocks between two changes of P.
         #[schemars(range(min = 1))]
         pub period: u32 = 16,
-        /// At least this many useful blocks in a period raise P by one.
+        /// P grows by one if at least this many blocks of a period were used.
         pub high: u32 = 12,
-        /// Fewer useful blocks than this lower P by one.
+        /// P shrinks by one if fewer blocks of a period were used.
         pub low: u32 = 8,
         /// Maximum P.
         #[schemars(range(min = 1))]

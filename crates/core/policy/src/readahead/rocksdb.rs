@@ -51,7 +51,7 @@ keys! {
         pub max: Size = Size::kib(256),
         /// Number of sequential reads before the first read-ahead (num_file_reads_for_auto_readahead).
         pub reads: u32 = 2,
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

@@ -69,18 +69,18 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `sarc`.
     pub struct SarcKeys {
-        /// p: blocks per group, at least two.
+        /// p: number of blocks per group. At least two.
         pub degree: Size = Size::Blocks(8),
-        /// g: distance from the end of a group to its trigger, which prefetches the next group.
+        /// g: distance of a group's trigger from the group's end. A reference to the trigger prefetches the next group.
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub trigger: Size = Size::Blocks(4),
-        /// Number of blocks in a row that count as sequential.
+        /// Number of consecutive blocks that count as sequential.
         #[schemars(range(min = 1))]
         pub threshold: u32 = 2,
-        /// dL: the watched end of each list, as a share of the blocks.
+        /// dL: length of the old end of each list where hits adapt the lists' sizes, as a share of the frames.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 0.5, "x-allowed" = "a share of the frames, above 0 and at most 0.5"))]
         pub bottom: f64 = 0.02,
-        /// Marginal utility above which sequential misses also raise the desired size.
+        /// Ratio of the marginal utilities above which a hit at the old end of SEQ enlarges SEQ.
         #[schemars(range(min = 1))]
         pub large_ratio: u32 = 20,
     }

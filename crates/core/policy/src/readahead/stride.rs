@@ -51,10 +51,10 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `stride`.
     pub struct StrideKeys {
-        /// Number of requests ahead.
+        /// Number of requests to prefetch ahead.
         #[schemars(range(min = 1, max = DEGREE_MAX))]
         pub degree: u32 = 4,
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES,
     }

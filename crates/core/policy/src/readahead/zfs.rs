@@ -51,26 +51,26 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `zfs`.
     pub struct ZfsKeys {
-        /// Limit up to which the distance doubles.
+        /// Distance up to which each hit doubles the distance.
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub min_distance: Size = Size::mib(4),
         /// Maximum distance.
         #[serde(deserialize_with = "super::size::some_blocks")]
         pub max_distance: Size = Size::mib(64),
-        /// How far ahead a read may be out of order.
+        /// Maximum distance of an out-of-order read ahead of its stream.
         pub max_reorder: Size = Size::mib(16),
-        /// Maximum share of holes in what a stream jumps over: 2^-n.
+        /// n: a stream jumps over holes if they are at most 2^-n of the jump.
         pub hole_shift: u32 = 2,
         /// Maximum number of streams per file.
         #[schemars(range(min = 1))]
         pub streams: u32 = 8,
-        /// Idle time after which a stream may be replaced when all are in use.
+        /// Idle time after which a stream may be replaced if all are in use.
         #[serde(serialize_with = "as_text")]
         pub min_reap: Nanos = Nanos(1_000_000_000),
         /// Idle time after which a stream is always removed.
         #[serde(serialize_with = "as_text")]
         pub max_reap: Nanos = Nanos(2_000_000_000),
-        /// Maximum number of files with state; the least recently read is forgotten first.
+        /// Maximum number of files with state. The least recently read one is forgotten first.
         #[schemars(range(min = 1))]
         pub files: u32 = FILES / 8,
     }

@@ -47,10 +47,10 @@ pub static ROW: ReplacementRow = ReplacementRow {
 keys! {
     /// Keys of `lirs`.
     pub struct LirsKeys {
-        /// Share of the cache's blocks for HIR blocks, rounded down; at least two blocks.
+        /// Size of the part for HIR blocks, as a share of the cache's blocks. Rounded down, at least two blocks.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub hir: f64 = 0.01,
-        /// Maximum number of remembered non-resident blocks, as a multiple of the cache's blocks. 0: no bound.
+        /// Maximum number of non-resident blocks that are remembered, as a multiple of the cache's blocks. 0: no bound.
         #[schemars(range(min = 0.0, max = GHOSTS_MAX))]
         pub ghosts: f64 = 0.0,
     }

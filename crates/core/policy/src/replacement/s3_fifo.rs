@@ -46,13 +46,13 @@ pub static ROW: ReplacementRow = ReplacementRow {
 keys! {
     /// Keys of `s3-fifo`.
     pub struct S3FifoKeys {
-        /// Size of S, as a share of the cache's blocks, rounded down; at least one block.
+        /// Size of S, as a share of the cache's blocks. Rounded down, at least one block.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub small: f64 = 0.1,
-        /// Size of G, as a multiple of the cache's blocks. 0 remembers nothing.
+        /// Size of G, as a multiple of the cache's blocks. 0: no evicted block is remembered.
         #[schemars(range(min = 0.0, max = GHOSTS_MAX))]
         pub ghosts: f64 = 0.9,
-        /// Whether new blocks go into M while S is full, until the first eviction.
+        /// Whether new blocks go into M while S is full and nothing has been evicted yet.
         pub fill_main: bool = false,
     }
 }

@@ -42,10 +42,10 @@ pub static ROW: ReplacementRow = ReplacementRow {
 keys! {
     /// Keys of `2q`.
     pub struct TwoQKeys {
-        /// Kin, as a share of the cache's blocks, rounded down; at least one block.
+        /// Kin, as a share of the cache's blocks. Rounded down, at least one block.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub kin: f64 = 0.25,
-        /// Kout, as a multiple of the cache's blocks. 0 remembers nothing, which makes it a FIFO queue.
+        /// Kout, as a multiple of the cache's blocks. 0: no evicted block is remembered, so that the policy is FIFO.
         #[schemars(range(min = 0.0, max = GHOSTS_MAX))]
         pub kout: f64 = 0.5,
     }

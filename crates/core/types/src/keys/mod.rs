@@ -183,7 +183,7 @@ macro_rules! keys {
 }
 
 keys! {
-    /// For things without keys.
+    /// No keys.
     pub struct NoKeys {}
 }
 

@@ -44,32 +44,28 @@ const fn flag(name: &'static str, help: &'static str) -> OptionRow {
 
 /// All options but `--help`.
 pub const OPTIONS: [OptionRow; 12] = [
-    value("--hints", "FILE", "What it reads: from `headstart record`; by default what an earlier run of it has read."),
-    value(
-        "--policy",
-        "NAME",
-        "What is prefetched when: a hinted policy of `headstart list policies`; just-in-time by default.",
-    ),
-    OptionRow { kind: Kind::Repeated, ..value("--set", "KEY=VALUE", "A key of the policy. Repeatable.") },
-    value("--budget", "SIZE", "Prefetched and not yet used, at most; a quarter of free memory by default."),
-    value("--device", "NAME|FILE", "The drive's profile, where the system is wrong about whether it has an arm."),
+    value("--hints", "FILE", "Recording of `headstart record` to prefetch from. Default: the recording of an earlier run of CMD."),
+    value("--policy", "NAME", "A hinted policy of `headstart list policies`. Default: just-in-time."),
+    OptionRow { kind: Kind::Repeated, ..value("--set", "KEY=VALUE", "Set a key of the policy. Repeatable.") },
+    value("--budget", "SIZE", "Maximum of prefetched but unused data. Default: a quarter of free memory."),
+    value("--device", "NAME|FILE", "The drive's profile, if Linux misreports whether it is rotational."),
     flag(
         "--trust",
-        "The hints are right: use the whole budget at once, on a disk with an arm before the command starts.",
+        "Trust the hints: use the whole budget at once; on a disk with an arm, prefetch before CMD starts.",
     ),
     flag(
         "--cold",
-        "Drop the page cache and the caches of names and inodes first, for all programs: to see what it saves.",
+        "Drop the page cache and the dentry and inode caches first. This affects all programs.",
     ),
-    flag("--forget", "Without --hints: record this run, in place of an earlier one."),
+    flag("--forget", "Without --hints: record this run and replace the earlier recording."),
     value(
         "--measure",
         "N",
-        "Run CMD N times as it is and N times with its reads prefetched, in random order with dropped caches; print both medians.",
+        "Run CMD N times without and N times with prefetching, in random order and with dropped caches; print both medians.",
     ),
-    value("--report", "FILE|-", "Write what prefetching has come to as JSON, or to stdout with -."),
-    value("--openmetrics", "FILE", "Write the same as OpenMetrics."),
-    OptionRow { letter: Some("-v"), ..flag("--verbose", "Say it in one line on stderr.") },
+    value("--report", "FILE|-", "Write prefetch statistics as JSON to a file, or to stdout with -."),
+    value("--openmetrics", "FILE", "Write the same statistics in OpenMetrics format."),
+    OptionRow { letter: Some("-v"), ..flag("--verbose", "Print a one-line summary to stderr.") },
 ];
 /// The name of the command in help.
 pub const COMMAND: &str = "CMD...";
@@ -182,7 +178,7 @@ fn mistake(what: &str) -> String {
 
 /// The output of `--help` without Python.
 pub fn help() -> String {
-    let mut text = format!("Usage: headstart run [OPTIONS] [--] {COMMAND}\n\nRun CMD while what it is going to read is prefetched into the page cache.\n\nOptions:\n");
+    let mut text = format!("Usage: headstart run [OPTIONS] [--] {COMMAND}\n\nRun CMD while the data that it will read are prefetched into the page cache.\n\nOptions:\n");
     for row in &OPTIONS {
         let letter = row.letter.map_or_else(|| "    ".to_owned(), |letter| format!("{letter}, "));
         let name = format!("{letter}{} {}", row.name, row.metavar);

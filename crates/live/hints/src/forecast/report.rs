@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::host::Ran;
 use crate::report::Report;
 
-/// Version of these fields.
+/// Version of this schema.
 const SCHEMA: u32 = 1;
 /// Minimum share of the plain time that prefetching must save to be worth it.
 pub const BENEFIT_MIN: f64 = 0.05;
@@ -18,30 +18,30 @@ const AS_GOOD: f64 = 1.01;
 /// The default policy of `headstart run`.
 const DEFAULT_POLICY: &str = "just-in-time";
 
-/// A run of the command.
+/// A simulated run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
-    /// "linux": plain, with the kernel's read-ahead; "demand": without it; else a hinted policy.
+    /// "linux": a plain run with the kernel's read-ahead; "demand": a plain run without it; otherwise a hinted policy.
     pub policy: String,
-    /// Prefetched and not yet used, at most; null without prefetching.
+    /// Maximum of prefetched but unused data. Null without prefetching.
     pub budget_bytes: Option<u64>,
-    /// From the start of the command to its end; with trusted hints from its head start on.
+    /// Time from the start of the command to its end. With trusted hints, its head start is included.
     pub elapsed_ns: u64,
-    /// The part of the plain time that is saved, 0 to 1; negative where it takes longer.
+    /// The saved share of the plain run's time, at most 1. Negative if the run takes longer.
     pub gain: f64,
     /// Requests to the devices.
     pub requests: u64,
-    /// What the devices read in all.
+    /// Bytes that the devices read.
     pub read_bytes: u64,
-    /// Read by prefetching, holes included.
+    /// Bytes read by prefetching, holes included.
     pub prefetched_bytes: u64,
-    /// The part of it that the command uses.
+    /// The part of `prefetched_bytes` that the command uses.
     pub used_bytes: u64,
-    /// The part of `used_bytes` that the command asks for before it is there.
+    /// The part of `used_bytes` that the command requests before the prefetch is complete.
     pub late_bytes: u64,
     /// The part of `prefetched_bytes` that the command does not use.
     pub wasted_bytes: u64,
-    /// Why prefetching stops before it is done; null if it does not.
+    /// Why prefetching stops early. Null if it does not.
     pub stopped: Option<String>,
 }
 
@@ -80,64 +80,64 @@ impl Row {
     }
 }
 
-/// A device of the recording, and what it was simulated as.
+/// A device of the recording and its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiskUsed {
-    /// As in /dev; empty if it has no name.
+    /// Name in /dev. Empty if the device has none.
     pub name: String,
-    /// The profile.
+    /// The profile that was simulated.
     pub profile: String,
-    /// What orders its queue.
+    /// The scheduler of the device's queue.
     pub scheduler: String,
-    /// The kernel's read-ahead.
+    /// The kernel's read-ahead on this device.
     pub read_ahead_bytes: u64,
-    /// Bytes of it that the recorded run has read, each page once.
+    /// Bytes of the device that the recorded run has read, each page counted once.
     pub read_bytes: u64,
 }
 
-/// What to run.
+/// The recommended run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Recommendation {
     /// The policy.
     pub policy: String,
     /// The budget.
     pub budget_bytes: u64,
-    /// How long the command takes then.
+    /// Time from the start of the command to its end.
     pub elapsed_ns: u64,
-    /// The part of the plain time that is saved.
+    /// The saved share of the plain run's time.
     pub gain: f64,
 }
 
-/// A command, plain and prefetched.
+/// Forecast of a command: plain, and with prefetching.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Forecast {
-    /// Version of these fields.
+    /// Version of this schema.
     pub schema: u32,
-    /// Version of the program.
+    /// Version of headstart.
     pub version: &'static str,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// The devices that hold what it reads.
+    /// The devices that hold the data that the command reads.
     pub devices: Vec<DiskUsed>,
     /// Whether the hints are trusted from the start.
     pub trusted: bool,
-    /// How long it took when it was recorded.
+    /// Duration of the recorded run.
     pub recorded_ns: u64,
-    /// What the hints name, each page once.
+    /// Bytes that the hints name, each page counted once.
     pub hinted_bytes: u64,
-    /// With everything in the page cache.
+    /// Duration of the run if all data are in the page cache.
     pub compute_ns: u64,
-    /// No prefetching takes less.
+    /// Lower bound on the duration with any prefetching.
     pub lower_bound_ns: u64,
-    /// With the kernel's read-ahead: what the others are compared with.
+    /// The run with the kernel's read-ahead and without prefetching. `gain` compares the other runs with it.
     pub plain: Row,
-    /// Without read-ahead.
+    /// The run without read-ahead and without prefetching.
     pub demand: Row,
-    /// Prefetched.
+    /// The runs with prefetching.
     pub rows: Vec<Row>,
-    /// The best of them; null where it saves less than 5 %.
+    /// The best run with prefetching. Null if it saves less than 5 %.
     pub recommendation: Option<Recommendation>,
-    /// What else there is to say.
+    /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 

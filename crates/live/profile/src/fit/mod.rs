@@ -35,13 +35,13 @@ pub(super) struct Samples {
 /// A parameter of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Parameter {
-    /// The key in the profile; with an arm, the name of the figure.
+    /// The key in the profile. For a drive with an arm, the name of the figure.
     pub name: &'static str,
     /// The fitted value.
     pub value: f64,
     /// "ns", "bytes", "bytes/s", or empty for a count.
     pub unit: &'static str,
-    /// Half the width of the 95 % confidence interval; `None` if the reads do not determine it.
+    /// Half the width of the 95 % confidence interval. Null if the reads do not determine it.
     pub error: Option<f64>,
 }
 

@@ -55,25 +55,25 @@ const STORING_MAX: usize = 64;
 /// Maximum bytes of them, but at least one page.
 const STORING_BYTES_MAX: u64 = 16 << 20;
 
-/// What a spill file has been good for, beside what its level counts.
+/// Counts of a spill file in addition to its level's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SpillTotals {
-    /// Pages that were there at the start.
+    /// Pages found in the file at the start.
     pub found_pages: u64,
-    /// Pages that were wanted and not there.
+    /// Lookups of pages that the file did not hold.
     pub missed_pages: u64,
-    /// Pages stored.
+    /// Pages stored in the file.
     pub stored_pages: u64,
-    /// Pages whose checksum was wrong: they were read from the backing.
+    /// Pages with a wrong checksum, which were read from the backing instead.
     pub corrupt_pages: u64,
     /// Reads and writes of the file that failed.
     pub failed_requests: u64,
 }
 
-/// What has come of a spill file.
+/// Report of a spill file.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SpillReport {
-    /// Why what the file held was forgotten at the start; null if it was not.
+    /// Why the file's contents were discarded at the start. Null if they were kept.
     pub forgotten: Option<&'static str>,
     /// Counts.
     #[serde(flatten)]

@@ -34,7 +34,7 @@ pub trait Scheme: Clone + Send + 'static {
 }
 
 keys! {
-    /// Keys of disks behind one controller.
+    /// Keys of an array behind one controller.
     pub struct JoinedKeys {
         /// Maximum number of outstanding commands at the controller.
         #[schemars(range(min = 1, max = 65_536), extend("x-absent" = "as many commands as its disks serve \

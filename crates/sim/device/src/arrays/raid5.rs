@@ -48,7 +48,7 @@ keys! {
         concurrently"))]
         #[serde(skip_serializing_if = "Option::is_none")]
         pub queue_depth: Option<u32> = None,
-        /// The disk that is missing, from 0.
+        /// Number of the missing disk, from 0.
         #[schemars(extend("x-absent" = "none: no disk is missing"))]
         #[serde(skip_serializing_if = "Option::is_none")]
         pub failed: Option<u32> = None,

@@ -16,7 +16,7 @@ use crate::time::Time;
 /// Maximum rate in bytes per second: keeps [`Bus::time`] within its arithmetic.
 const RATE_MAX: u64 = u64::MAX >> 20;
 
-/// Which of the two rates is used.
+/// Which of the two rates is simulated.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum RateOf {
@@ -26,19 +26,19 @@ enum RateOf {
 }
 
 keys! {
-    /// The bus to the host; exactly one of bytes_per_second and sector_time gives its speed.
+    /// The bus to the host. Exactly one of bytes_per_second and sector_time gives its speed.
     pub(super) struct BusKeys {
-        /// Its rate.
+        /// Rate of the bus.
         #[schemars(range(min = 1, max = RATE_MAX))]
         bytes_per_second: Option<u64>,
-        /// Time of one sector.
+        /// Time to transfer one sector.
         sector_time: Option<Time>,
-        /// Time of one sector that is written; the same as sector_time by default.
+        /// Time to transfer one sector of a write. Default: sector_time.
         write_sector_time: Option<Time>,
-        /// Its data sheet's rate, if it was measured over a slower bus.
+        /// Rate given in the data sheet, if the drive was measured over a slower bus.
         #[schemars(range(min = 1, max = RATE_MAX))]
         data_sheet_bytes_per_second: Option<u64>,
-        /// Which of the two rates is used.
+        /// Which of the two rates is simulated.
         #[serde(default)]
         rate: RateOf
     }

@@ -14,10 +14,10 @@ keys! {
         /// Capacity of the drive.
         #[schemars(extend("x-min" = "512B", "x-max" = "1024TiB"))]
         pub capacity: Bytes,
-        /// Unit of a read or program operation; a whole number of sectors.
+        /// Unit of a read or program operation: a whole number of sectors.
         #[schemars(extend("x-max" = "1GiB"))]
         pub page_size: Bytes,
-        /// Number of parallel units; pages lie on them in turn.
+        /// Number of parallel units. Pages are distributed over them in turn.
         #[schemars(range(min = 1, max = 65_536))]
         pub channels: u64,
         /// Time to read a page.
@@ -47,24 +47,24 @@ keys! {
         /// Maximum number of outstanding commands.
         #[schemars(range(min = 1, max = 65_536))]
         pub queue_depth: u32,
-        /// Size of the write buffer: a write is done when it is in the buffer; "0B" for none.
+        /// Size of the write buffer. A write is complete when it is in the buffer. "0B": no buffer.
         #[schemars(extend("x-max" = "1TiB"))]
         pub write_buffer: Bytes,
-        /// What the drive reads ahead of a sequential reader; "0B" for nothing.
+        /// Amount that the drive reads ahead of a sequential reader. "0B": no read-ahead.
         #[serde(default)]
         #[schemars(extend("x-max" = "64MiB"))]
         pub read_ahead: Bytes,
-        /// Flash beyond the capacity, as a share of it. With 0, blocks are not managed: a write only programs its own
-        /// pages, in place.
+        /// Flash in addition to the capacity, as a share of the capacity. 0: blocks are not managed, and a write only
+        /// programs its own pages, in place.
         #[schemars(range(min = 0.0, max = 100.0))]
         pub over_provisioning: f64,
-        /// Granularity of the address table; a page holds a whole number of units.
+        /// Granularity of the address table. A page holds a whole number of these units.
         #[schemars(extend("x-max" = "1GiB"))]
         pub mapping_size: Bytes,
-        /// Pages of each channel that are erased together.
+        /// Number of pages of a channel that are erased together.
         #[schemars(range(min = 1, max = 65_536))]
         pub block_pages: u64,
-        /// Time to erase them.
+        /// Time to erase `block_pages` pages.
         #[schemars(extend("x-max" = "1s"))]
         pub erase_time: Nanos,
         /// Whether the whole capacity was written, in order, before the run.

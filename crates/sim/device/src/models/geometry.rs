@@ -42,35 +42,35 @@ const SECTORS_MAX: u64 = 1 << 40;
 keys! {
     /// A zone as the profile describes it.
     pub(crate) struct ZoneShape {
-        /// Cylinders of the zone.
+        /// Number of cylinders.
         #[schemars(range(min = 1, max = CYLINDERS_MAX))]
         pub cylinders: u32,
         /// Sectors per track.
         #[schemars(range(min = 1, max = SECTORS_PER_TRACK_MAX))]
         pub sectors_per_track: u32,
-        /// Offset of a track's first sector relative to the previous track, in sectors.
+        /// Offset of a track's first sector relative to that of the previous track, in sectors.
         pub track_skew: u32,
-        /// The same from the last track of a cylinder to the first of the next.
+        /// The same offset between the last track of a cylinder and the first track of the next one, in sectors.
         pub cylinder_skew: u32,
-        /// First cylinder; the one after the previous zone by default.
+        /// First cylinder. Default: the cylinder after the previous zone.
         #[schemars(range(max = CYLINDERS_MAX))]
         pub first_cylinder: Option<u32>,
         /// Angle of the first sector, in sectors.
         #[serde(default)]
         pub offset: u32,
-        /// Sectors at the front that hold no data.
+        /// Number of sectors at the start of the zone that hold no data.
         #[serde(default)]
         #[schemars(range(max = SECTORS_MAX))]
         pub reserved: u64,
-        /// Spares per region.
+        /// Number of spares per region.
         #[serde(default)]
         #[schemars(range(max = SECTORS_MAX))]
         pub spares: u64,
-        /// Physical sectors that are skipped.
+        /// Physical sectors that are skipped (slipped).
         #[serde(default)]
         #[schemars(inner(range(max = SECTORS_MAX)))]
         pub slips: Vec<u64>,
-        /// Physical sectors remapped in the field: bad, replacement.
+        /// Physical sectors that were remapped in the field: pairs of bad sector and replacement.
         #[serde(default)]
         #[schemars(inner(inner(range(max = SECTORS_MAX))))]
         pub defects: Vec<[u64; 2]>

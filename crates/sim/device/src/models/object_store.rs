@@ -46,22 +46,22 @@ pub const ROW: Model = Model {
 keys! {
     /// Keys of `object-store`.
     pub(crate) struct ObjectStoreKeys {
-        /// Time to the first byte: the median.
+        /// Median time to the first byte.
         #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
         latency: Nanos,
-        /// Time to the first byte: the 99th percentile.
+        /// 99th percentile of the time to the first byte.
         #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
         latency_p99: Nanos,
         /// Rate of one connection.
         #[schemars(range(min = 1_000, max = 1_000_000_000_000u64))]
         connection_bytes_per_second: u64,
-        /// Concurrent requests.
+        /// Maximum number of concurrent requests.
         #[schemars(range(min = 1, max = 65_536))]
         connections: u32,
-        /// Reads admitted per second; 0 for no limit.
+        /// Maximum number of reads per second. 0: no limit.
         #[schemars(range(max = 1_000_000_000))]
         reads_per_second: u64,
-        /// Writes admitted per second; 0 for no limit.
+        /// Maximum number of writes per second. 0: no limit.
         #[schemars(range(max = 1_000_000_000))]
         writes_per_second: u64
     }

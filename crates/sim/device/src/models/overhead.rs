@@ -22,15 +22,15 @@ pub(crate) struct Overheads {
     /// After the last sector crossed the bus.
     pub read_completion: Nanos,
     pub write_completion: Nanos,
-    /// Before the first sector crosses the bus.
+    /// Time before the first sector crosses the bus.
     pub data_preparation: Nanos,
     /// Reselecting the bus, the first time and later.
     pub first_reselect: Nanos,
     pub other_reselect: Nanos,
-    /// Disconnecting from the bus.
+    /// Time to disconnect from the bus.
     pub read_disconnect: [Nanos; 2],
     pub write_disconnect: Nanos,
-    /// Minimum of a write's arm movement.
+    /// Minimum time of a write's arm movement.
     pub minimum_seek: Nanos,
     pub extra: Option<ExtraDisconnect>,
 }
@@ -40,13 +40,13 @@ keys! {
     pub(crate) struct ExtraDisconnect {
         /// Replaces the command's overhead.
         pub command: Time,
-        /// Disconnecting from the bus.
+        /// Time to disconnect from the bus.
         pub disconnect: Time,
-        /// Time off the bus.
+        /// Time while the drive is disconnected.
         pub pause: Time,
-        /// Disconnecting again.
+        /// Time to disconnect again.
         pub second_disconnect: Time,
-        /// Arm movement completed before.
+        /// Part of the arm movement that is completed before.
         #[serde(default)]
         pub seek_delta: Time
     }
@@ -63,50 +63,50 @@ keys! {
 keys! {
     /// An overhead for each kind of command, by the previous command.
     pub(super) struct EachOverhead {
-        /// Read in the buffer, after a read.
+        /// Overhead of a read that hits the buffer, after a read.
         read_hit_after_read: Time,
-        /// Read in the buffer, after a write.
+        /// Overhead of a read that hits the buffer, after a write.
         read_hit_after_write: Time,
-        /// Read not in the buffer, after a read.
+        /// Overhead of a read that misses the buffer, after a read.
         read_miss_after_read: Time,
-        /// Read not in the buffer, after a write.
+        /// Overhead of a read that misses the buffer, after a write.
         read_miss_after_write: Time,
-        /// Write in the buffer, after a read.
+        /// Overhead of a write that hits the buffer, after a read.
         write_hit_after_read: Time,
-        /// Write in the buffer, after a write.
+        /// Overhead of a write that hits the buffer, after a write.
         write_hit_after_write: Time,
-        /// Write not in the buffer, after a read.
+        /// Overhead of a write that misses the buffer, after a read.
         write_miss_after_read: Time,
-        /// Write not in the buffer, after a write.
+        /// Overhead of a write that misses the buffer, after a write.
         write_miss_after_write: Time,
-        /// Added to every request.
+        /// Overhead added to every request.
         #[serde(default)]
         per_request: Time,
-        /// After the last sector of a read crossed the bus.
+        /// Time after the last sector of a read has crossed the bus.
         #[serde(default)]
         read_completion: Time,
-        /// After the last sector of a write crossed the bus.
+        /// Time after the last sector of a write has crossed the bus.
         #[serde(default)]
         write_completion: Time,
-        /// Before the first sector crosses the bus.
+        /// Time before the first sector crosses the bus.
         #[serde(default)]
         data_preparation: Time,
-        /// Reselecting the bus, the first time.
+        /// Time to reselect the bus for the first time.
         #[serde(default)]
         first_reselect: Time,
-        /// Reselecting the bus, later.
+        /// Time to reselect the bus again.
         #[serde(default)]
         other_reselect: Time,
-        /// Disconnecting from the bus, after a read.
+        /// Time to disconnect from the bus during a read, after a read.
         #[serde(default)]
         read_disconnect_after_read: Time,
-        /// Disconnecting from the bus, after a write.
+        /// Time to disconnect from the bus during a read, after a write.
         #[serde(default)]
         read_disconnect_after_write: Time,
-        /// Disconnecting from the bus for a write.
+        /// Time to disconnect from the bus during a write.
         #[serde(default)]
         write_disconnect: Time,
-        /// Minimum of a write's arm movement.
+        /// Minimum time of a write's arm movement.
         #[serde(default)]
         minimum_seek: Time,
         /// A write that disconnects from the bus between command and data.

@@ -49,34 +49,34 @@ const FITTED: &[(&str, Make)] = &[
 type Make = fn(Table) -> Result<Box<dyn Device>, KeyError>;
 
 keys! {
-    /// The numbers of a mechanical drive.
+    /// Keys of a mechanical drive.
     pub struct ProfileKeys {
         /// The drive's name: one printable line.
         name: String,
         /// Revolutions per minute.
         #[schemars(range(min = 1, max = RPM_MAX))]
         rpm: u32,
-        /// Surfaces with data.
+        /// Number of surfaces that hold data.
         #[schemars(range(min = 1, max = SURFACES_MAX))]
         surfaces: u32,
         /// Time of a head switch.
         head_switch: Time,
-        /// Additional settling time of a write after a seek or a head switch.
+        /// Additional time for the arm to settle before a write, after a seek or a head switch.
         #[serde(default)]
         write_settle: SignedTime,
-        /// Typical service time of a block, for policies.
+        /// Typical service time of a block, which policies use as an estimate.
         #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
         nominal_service: Nanos,
         /// The order of surfaces.
         #[serde(default)]
         mapping: Mapping,
-        /// Where spares lie.
+        /// Sparing scheme: where spare sectors are.
         #[serde(default)]
         sparing: sparing::Named,
-        /// Cylinders per range, for sparing = "range".
+        /// Number of cylinders per range. Only with sparing = "range".
         #[schemars(range(min = 1, max = CYLINDERS_MAX))]
         sparing_range: Option<u32>,
-        /// The drive's reported capacity in sectors; by default all that its zones hold.
+        /// Capacity that the drive reports, in sectors. Default: all sectors of its zones.
         #[schemars(range(min = 1))]
         sectors: Option<u64>,
         /// The zones, outermost first.
@@ -91,7 +91,7 @@ keys! {
         /// The bus to the host.
         #[schemars(with = "BusKeys")]
         bus: Table,
-        /// The buffer: of one stream, or of segments.
+        /// The buffer: one stream, or several segments.
         #[schemars(with = "BufferForms")]
         buffer: Table
     }

@@ -23,7 +23,7 @@ use toml::Table;
 use crate::limits::{DISTANCE_MAX, TIME_MAX};
 use crate::time::Time;
 
-/// The form of a drive's curve.
+/// Form of a seek curve.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Form {
@@ -57,7 +57,7 @@ keys! {
         root: [Time; 2],
         /// c and e.
         linear: [Time; 2],
-        /// Times of the first distances, in milliseconds.
+        /// Seek times of the shortest distances, from 1 cylinder on, in milliseconds.
         #[serde(default)]
         #[schemars(inner(range(min = 0.0, max = 3_600_000.0)))]
         first_ms: Vec<f64>
@@ -67,10 +67,10 @@ keys! {
 keys! {
     /// Measured times with linear interpolation.
     pub(super) struct Measured {
-        /// Ascending, in cylinders.
+        /// Seek distances in cylinders, ascending.
         #[schemars(inner(range(min = 1, max = DISTANCE_MAX)), length(min = 2))]
         distances: Vec<u64>,
-        /// One for each distance.
+        /// Seek time for each distance, in milliseconds.
         #[schemars(inner(range(min = 0.0, max = 3_600_000.0)))]
         times_ms: Vec<f64>
     }
@@ -90,13 +90,13 @@ keys! {
 }
 
 keys! {
-    /// The numbers of a data sheet.
+    /// Seek times as given in a data sheet.
     pub(super) struct ThreePoints {
-        /// Time to the next cylinder.
+        /// Time of a seek to the next cylinder.
         minimum: Time,
-        /// Mean time over all pairs of cylinders.
+        /// Mean seek time over all pairs of cylinders.
         average: Time,
-        /// Time over all cylinders.
+        /// Time of a full-stroke seek.
         maximum: Time
     }
     impl check = |keys| {
@@ -121,7 +121,7 @@ impl ThreePoints {
 keys! {
     /// constant + linear d + root sqrt(d).
     pub(super) struct Sum {
-        /// Time of any distance.
+        /// Part of the seek time that does not depend on the distance.
         constant: Time,
         /// Time per cylinder.
         linear: Time,
@@ -131,9 +131,9 @@ keys! {
 }
 
 keys! {
-    /// One time for all distances.
+    /// The same seek time for all distances.
     pub(super) struct Constant {
-        /// Time of any distance.
+        /// Time of every seek, regardless of its distance.
         time: Time
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::arm::Arm;
 use crate::Request;
 
-/// How far the head reads ahead.
+/// How far the drive reads ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ReadAhead {
@@ -18,23 +18,23 @@ pub(crate) enum ReadAhead {
     Cylinder,
     /// Until the segment is full.
     Segment,
-    /// To the end of the track, and of the next one in a segment that begins before this one.
+    /// To the end of the track, or of the next track if the segment begins before this one.
     NextTrack,
 }
 
-/// When a write is reported as done.
+/// When a write is reported as complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reporting {
-    /// When it is on the media.
+    /// When its data are on the media.
     Media,
-    /// When it is in the buffer; at most one run of pending data.
+    /// When its data are in the buffer, which holds at most one run of pending data.
     Append,
-    /// When it is in the buffer; at most one run per write segment.
+    /// When its data are in the buffer, which holds at most one run of pending data per write segment.
     Buffer,
 }
 
-/// The base of a watermark.
+/// What a watermark is a share of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum WatermarkOf {
@@ -63,75 +63,75 @@ keys! {
         #[serde(rename = "segment_sectors")]
         #[schemars(range(min = 1, max = SECTORS_MAX))]
         pub size: u64,
-        /// Maximum number of segments for writes; all by default.
+        /// Maximum number of segments for writes. Default: all.
         #[serde(default)]
         #[schemars(range(min = 1))]
         pub write_segments: Option<usize>,
-        /// Whether the last segment is used for all writes, and only for them.
+        /// Whether the last segment is reserved for writes and holds all of them.
         #[serde(default, rename = "write_segment_apart")]
         pub write_apart: bool,
-        /// How far the head reads ahead.
+        /// How far the drive reads ahead.
         pub read_ahead: ReadAhead,
-        /// Sectors read ahead before another request may interrupt it.
+        /// Number of sectors that are read ahead before another request may interrupt the read-ahead.
         #[serde(default, rename = "read_ahead_minimum")]
         pub minimum: u64,
         /// Maximum number of sectors read ahead.
         #[serde(rename = "read_ahead_maximum")]
         pub maximum: Option<u64>,
-        /// Whether the head only reads ahead after a read that begins where an earlier one ended: see `segmented.rs`.
+        /// Whether the drive only reads ahead after a read that begins where an earlier one ended.
         #[serde(default, rename = "read_ahead_on_sequence")]
         pub on_sequence: bool,
-        /// Whether requested sectors stay in the segment while the head reads ahead.
+        /// Whether requested sectors stay in the segment while the drive reads ahead.
         #[serde(default)]
         pub keep_requested: bool,
-        /// Whether requested sectors are dropped.
+        /// Whether requested sectors are dropped from the segment.
         #[serde(default)]
         pub drop_requested: bool,
-        /// Whether the head reads on after a hit.
+        /// Whether the drive continues to read ahead after a hit.
         #[serde(default)]
         pub read_ahead_on_hit: bool,
-        /// Whether sectors that pass the head before the request's first sector are read too.
+        /// Whether the drive also reads sectors that pass the head before the request's first sector.
         #[serde(default)]
         pub read_before: bool,
-        /// Whether sectors of a read are read in the order in which they pass.
+        /// Whether the sectors of a read are read in the order in which they pass the head.
         #[serde(default)]
         pub zero_latency_read: bool,
-        /// Whether sectors of a write are written in the order in which they pass.
+        /// Whether the sectors of a write are written in the order in which they pass the head.
         #[serde(default)]
         pub zero_latency_write: bool,
-        /// When a write is reported as done.
+        /// When a write is reported as complete.
         #[serde(rename = "write_reporting")]
         pub reporting: Reporting,
-        /// Whether consecutive writes form one run.
+        /// Whether contiguous writes are combined into one run.
         #[serde(default = "yes", rename = "combine_writes")]
         pub combine: bool,
-        /// Whether reads are served from written data.
+        /// Whether reads can be served from written data in the buffer.
         #[serde(default = "yes")]
         pub hit_on_written: bool,
-        /// Whether a read of sectors being read or written waits for them.
+        /// Whether a read waits for its sectors if they are already being read or written.
         #[serde(default)]
         pub hit_under_way: bool,
-        /// Whether a read that starts ahead of the stream is served by reading on if that is faster: see
-        /// `segmented.rs`.
+        /// Whether a read that starts ahead of the stream is served by reading on, if that is faster than
+        /// repositioning.
         #[serde(default)]
         pub hit_ahead: bool,
-        /// Whether a read whose first part is in the buffer is served from it.
+        /// Whether a read is served from the buffer if only its first part is there.
         #[serde(default = "yes")]
         pub partial_hit: bool,
-        /// Whether data stay in the buffer.
+        /// Whether data stay in the buffer after a request.
         #[serde(default = "yes")]
         pub caching: bool,
-        /// Whether reading ahead can stop within a sector.
+        /// Whether the read-ahead can stop in the middle of a sector.
         #[serde(default)]
         pub stop_within_sector: bool,
-        /// Whether the head continues to read ahead while the controller processes the next read: see `segmented.rs`.
+        /// Whether the drive continues to read ahead while the controller processes the next read.
         #[serde(default)]
         pub read_during_overhead: bool,
-        /// Share of the request (or of the segment) that must have been read before it starts to cross the bus.
+        /// Share of the request (or of the segment) that must be read before the transfer over the bus starts.
         #[serde(default)]
         #[schemars(range(min = 0.0, max = 1.0))]
         pub read_watermark: f64,
-        /// The base of read_watermark.
+        /// What read_watermark is a share of.
         #[serde(default)]
         pub watermark_of: WatermarkOf
     }

@@ -26,7 +26,7 @@ pub(crate) enum Named {
     CylinderFront,
     CylinderFrontSlipToEnd,
     End,
-    /// Needs its length, `sparing_range`.
+    /// Requires `sparing_range`.
     Range,
     Zone,
     ZoneSlipToEnd,

@@ -19,7 +19,7 @@ pub const ROW: Model = Model {
 keys! {
     /// Keys of `uniform`.
     struct UniformKeys {
-        /// The time of any request.
+        /// Duration of every request.
         #[schemars(extend("x-min" = "1ns", "x-max" = "1h"))]
         fetch_time: Nanos
     }

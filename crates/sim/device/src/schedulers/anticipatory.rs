@@ -50,17 +50,17 @@ pub const BLIND: SchedulerRow = SchedulerRow {
 keys! {
     /// Keys of `anticipatory` and `anticipatory-blind`. The defaults are Linux's.
     pub struct AnticipatoryKeys {
-        /// Maximum time for which the device is kept idle for a process's next read.
+        /// Maximum time that the device is kept idle for a process's next read.
         pub wait: Time = Time::from_millis(6),
-        /// A read that has waited for this long is served first.
+        /// Waiting time after which a read is served first.
         pub read_expire: Time = Time::from_millis(125),
-        /// A write that has waited for this long is served first.
+        /// Waiting time after which a write is served first.
         pub write_expire: Time = Time::from_millis(250),
-        /// How long reads are served before waiting writes.
+        /// Time for which reads are served before waiting writes.
         pub read_batch: Time = Time::from_millis(500),
-        /// How long writes are served before waiting reads.
+        /// Time for which writes are served before waiting reads.
         pub write_batch: Time = Time::from_millis(125),
-        /// Merge contiguous requests.
+        /// Whether contiguous requests are merged.
         pub merge: bool = true,
         /// Maximum number of sectors of a merged request.
         #[schemars(range(min = 1))]

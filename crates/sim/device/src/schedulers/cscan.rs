@@ -44,7 +44,7 @@ pub const CLOOK: SchedulerRow = SchedulerRow {
 keys! {
     /// Keys of `cscan`.
     pub struct CscanKeys {
-        /// The arm moves to the end of the disk and to its first sector before it starts again.
+        /// Whether the arm moves to the end of the disk and to its first sector before the next sweep.
         // Not written into resolved scenarios: the golden results are older than the key.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         #[schemars(extend("default" = false))]

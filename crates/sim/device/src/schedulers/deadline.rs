@@ -40,31 +40,31 @@ pub const ROW: SchedulerRow = SchedulerRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Priority {
-    /// None: prefetches are treated like other reads, as in Linux.
+    /// No requests: prefetches are treated like other reads, as in Linux.
     None,
-    /// Prefetches, while a demand read waits; they may starve.
+    /// Prefetches, which may starve, while a demand read is waiting.
     DemandFirst,
 }
 
 keys! {
-    /// Keys of `deadline`. The defaults are Linux's, with our priorities off.
+    /// Keys of `deadline`. The defaults are Linux's; `priority` is our addition.
     pub struct DeadlineKeys {
-        /// A read that has waited for this long is served first in the next batch of reads.
+        /// Waiting time after which a read is served first in the next batch of reads.
         pub read_expire: Time = Time::from_millis(500),
-        /// A write that has waited for this long is served first in the next batch of writes.
+        /// Waiting time after which a write is served first in the next batch of writes.
         pub write_expire: Time = Time::from_millis(5000),
         /// Maximum number of requests per batch (`fifo_batch`).
         #[schemars(range(min = 1, max = 1_000_000))]
         pub batch: u32 = 16,
-        /// How often reads are preferred to waiting writes.
+        /// Number of times that reads are preferred to waiting writes.
         #[schemars(range(max = 1_000_000))]
         pub writes_starved: u32 = 2,
         /// Maximum number of sectors of a merged request; 512 KiB as `BLK_DEF_MAX_SECTORS`.
         #[schemars(range(min = 1))]
         pub max_sectors: u32 = 1024,
-        /// Merge contiguous requests.
+        /// Whether contiguous requests are merged.
         pub merge: bool = true,
-        /// Also merge a request that ends where a queued one begins.
+        /// Whether a request is also merged if it ends where a queued one begins.
         pub front_merges: bool = true,
         /// Which requests yield to demand reads.
         pub priority: Priority = Priority::None,

@@ -36,7 +36,7 @@ pub const LOOK: SchedulerRow = SchedulerRow {
 keys! {
     /// Keys of `scan`.
     pub struct ScanKeys {
-        /// The arm continues to the edge of the disk before it turns.
+        /// Whether the arm continues to the edge of the disk before it turns.
         pub full_stroke: bool = true,
     }
 }

@@ -36,7 +36,8 @@ pub const ROW: SchedulerRow = SchedulerRow {
 keys! {
     /// Keys of `sptf`.
     pub struct SptfKeys {
-        /// A wait of t reduces the positioning time by this times t; 0 allows unbounded waits.
+        /// A request that has waited for t is treated as if its positioning time were shorter by t times this weight.
+        /// 0: waits are unbounded.
         #[schemars(range(min = 0.0, max = 1000.0))]
         pub age_weight: f64 = 0.0,
     }

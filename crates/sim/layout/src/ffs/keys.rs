@@ -9,10 +9,11 @@ use toml::Table;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Opens {
-    /// All files were opened before the run: their inodes are in memory, and the arm is at the one opened last.
+    /// All files were opened before the run: their inodes are in memory, and the arm is at the inode that was read
+    /// last.
     Before,
-    /// A process reads a file's inode each time it switches to it from another file, in a separate read that belongs to
-    /// no request.
+    /// A process reads a file's inode whenever it switches to the file from another one, in a separate read that
+    /// belongs to no request.
     Read,
 }
 
@@ -27,10 +28,10 @@ keys! {
         /// Size of a cylinder group.
         #[serde(serialize_with = "as_text")]
         pub cylinder_group: Bytes = Bytes(16 << 20),
-        /// Bytes that are allocated contiguously: maxcontig.
+        /// Number of bytes that are allocated contiguously: maxcontig.
         #[serde(serialize_with = "as_text")]
         pub cluster: Bytes = Bytes(64 << 10),
-        /// Number of blocks that the inode points to.
+        /// Number of blocks that the inode itself points to.
         #[schemars(range(min = 1))]
         pub direct_blocks: u32 = 12,
         /// Rotation time between one cluster and the next: rotdelay.
@@ -40,18 +41,19 @@ keys! {
         /// Size of a fragment.
         #[serde(serialize_with = "as_text")]
         pub fragment: Bytes = Bytes(1 << 10),
-        /// Share of each group that is used by other files.
+        /// Share of each cylinder group that other files use.
         #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
         pub full: f64 = 0.0,
-        /// Mean size of a run of free blocks, if other files use a share.
+        /// Mean size of a run of free blocks, if `full` is above 0.
         #[serde(serialize_with = "as_text")]
         pub free_run: Bytes = Bytes(64 << 10),
-        /// Consecutive files of the table that form a directory, whose files lie in one cylinder group.
+        /// Number of consecutive files of the file table that form a directory. The files of a directory are in one
+        /// cylinder group.
         #[schemars(range(min = 1))]
         pub directory_files: u32 = 1,
         /// When inodes are read.
         pub opens: Opens = Opens::Before,
-        /// Size of the file system; by default the devices' size.
+        /// Size of the file system. Default: the devices' size.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
         pub size: Option<Bytes> = None,
     }

@@ -42,16 +42,17 @@ keys! {
         /// Size of the file.
         #[schemars(range(min = 1, max = BLOCKS_MAX))]
         blocks: u32 = 2000,
-        /// Reads of all processes together.
+        /// Number of reads of all processes together.
         #[schemars(range(min = 1, max = READS_MAX))]
         reads: u32 = 2000,
-        /// Blocks of a portion.
+        /// Number of blocks per portion.
         #[schemars(range(min = 1, max = LENGTH_MAX))]
         portion: u64 = 10,
-        /// From a portion's last block to the first of the next.
+        /// Distance from a portion's last block to the first block of the next portion.
         #[schemars(range(min = 1, max = LENGTH_MAX))]
         stride: u64 = 21,
-        /// Process i begins i times this many blocks into the file; 0: an even share of it plus one.
+        /// Process i begins i times this many blocks into the file. 0: the file's blocks divided by the number of
+        /// processes, plus one.
         #[schemars(range(max = LENGTH_MAX))]
         apart: u64 = 0,
     }
@@ -63,13 +64,13 @@ keys! {
         /// Size of the file.
         #[schemars(range(min = 1, max = BLOCKS_MAX))]
         blocks: u32 = 2000,
-        /// Reads of all processes together.
+        /// Number of reads of all processes together.
         #[schemars(range(min = 1, max = READS_MAX))]
         reads: u32 = 2000,
-        /// Blocks of a portion.
+        /// Number of blocks per portion.
         #[schemars(range(min = 1, max = LENGTH_MAX))]
         portion: u64 = 10,
-        /// From a portion's last block to the first of the next.
+        /// Distance from a portion's last block to the first block of the next portion.
         #[schemars(range(min = 1, max = LENGTH_MAX))]
         stride: u64 = 21,
     }

@@ -35,10 +35,10 @@ keys! {
         /// Size of the file.
         #[schemars(range(min = 1, max = BLOCKS_MAX))]
         blocks: u32 = 2000,
-        /// Reads of all processes together.
+        /// Number of reads of all processes together.
         #[schemars(range(min = 1, max = READS_MAX))]
         reads: u32 = 2000,
-        /// Mean length of a portion.
+        /// Mean number of blocks per portion.
         #[schemars(range(min = 1, max = LENGTH_MAX))]
         portion_mean: u64 = 10,
         /// Mean number of blocks skipped between two portions.

@@ -31,7 +31,7 @@ keys! {
         /// Size of the file.
         #[schemars(range(min = 1, max = BLOCKS_MAX))]
         blocks: u32 = 2000,
-        /// Reads of all processes together.
+        /// Number of reads of all processes together.
         #[schemars(range(min = 1, max = READS_MAX))]
         reads: u32 = 2000,
     }

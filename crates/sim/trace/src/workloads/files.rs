@@ -24,7 +24,7 @@ const FILES_MAX: u64 = 1 << 24;
 keys! {
     /// Keys of `files`.
     struct FilesKeys {
-        /// Files, each read by its own process.
+        /// Number of files, each read by its own process.
         #[schemars(range(min = 1, max = FILES_MAX))]
         files: u32 = 1,
         /// Size of each file.

@@ -26,7 +26,7 @@ keys! {
         /// Number of requests.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 100_000,
-        /// Blocks per request, at most blocks.
+        /// Number of blocks per request, at most `blocks`.
         #[schemars(range(min = 1))]
         request_blocks: u64 = 1,
         /// The think time after each request.

@@ -30,7 +30,7 @@ const COUNT_MAX: u32 = 1 << 20;
 keys! {
     /// The generators' keys in addition to the patterns'.
     struct DealtKeys {
-        /// Processes.
+        /// Number of processes.
         #[schemars(range(min = 1, max = COUNT_MAX))]
         count: u32 = 20,
         /// The think time after each read.

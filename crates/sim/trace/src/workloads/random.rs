@@ -27,12 +27,12 @@ keys! {
         /// Size of the address space in blocks.
         #[schemars(range(min = 1, max = BLOCKS_MAX))]
         blocks: u64 = 10_000,
-        /// Blocks per request, at most blocks.
+        /// Number of blocks per request, at most `blocks`.
         #[schemars(range(min = 1))]
         request_blocks: u64 = 1,
         /// The think time after each request.
         compute: Compute = Compute::NONE,
-        /// Share of the requests that write, drawn independently.
+        /// Share of writes among the requests. Each request is drawn independently.
         #[schemars(range(min = 0.0, max = 1.0))]
         write_share: f64 = 0.0,
     }

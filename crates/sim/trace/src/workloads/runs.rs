@@ -59,14 +59,14 @@ keys! {
         /// Mean number of requests per burst, with `timing = "bursty"`.
         #[schemars(range(min = 1.0, max = LENGTH_MAX))]
         burst: f64 = 8.0,
-        /// Bytes over which runs are spread, a multiple of `request`.
+        /// Size of the address range that runs are spread over: a multiple of `request`.
         span: Size = Size::bytes(1 << 30),
         /// Size of each request.
         request: Size = Size::bytes(8 << 10),
         /// Mean length of a run, in requests.
         #[schemars(range(min = 1.0, max = LENGTH_MAX))]
         run_length: f64 = 1.0,
-        /// The think time after each request, if arrivals are closed.
+        /// The think time after each request. Only with closed arrivals.
         compute: Compute = Compute::NONE,
     }
 }

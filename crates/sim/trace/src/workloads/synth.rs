@@ -31,7 +31,7 @@ keys! {
         /// Number of times that all blocks are read.
         #[schemars(range(min = 1, max = PASSES_MAX))]
         passes: u64 = 50,
-        /// Blocks per request, at most blocks.
+        /// Number of blocks per request, at most `blocks`.
         #[schemars(range(min = 1))]
         request_blocks: u64 = 1,
         /// The think time after each request.

@@ -44,12 +44,12 @@ keys! {
         /// The exponent of Zipf's law.
         #[schemars(range(min = 0.0, max = ALPHA_MAX))]
         alpha: f64 = 1.0,
-        /// Blocks per request, at most blocks.
+        /// Number of blocks per request, at most `blocks`.
         #[schemars(range(min = 1))]
         request_blocks: u64 = 1,
         /// The think time after each request.
         compute: Compute = Compute::NONE,
-        /// Share of the requests that write, drawn independently.
+        /// Share of writes among the requests. Each request is drawn independently.
         #[schemars(range(min = 0.0, max = 1.0))]
         write_share: f64 = 0.0,
     }

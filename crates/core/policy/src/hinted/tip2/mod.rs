@@ -74,11 +74,11 @@ pub static ROW: PolicyRow = PolicyRow {
 keys! {
     /// Keys of `tip2`.
     pub struct Tip2Keys {
-        /// P: hints are prefetched at most this far ahead, in references of the hinting process.
+        /// P: prefetch hinted blocks at most this many references of the hinting process ahead.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1), extend("x-absent" = "a block's typical service time over driver_overhead plus hit_time, at most the blocks of the cache"))]
         pub horizon: Option<Position> = None,
-        /// Share of the frames reserved for unhinted references, instead of cost-benefit analysis.
+        /// Share of the frames reserved for unhinted references. Replaces the cost-benefit analysis.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 0.0, max = 1.0), extend("x-absent" = "none: cost-benefit analysis"))]
         pub partition: Option<f64> = None,

@@ -41,19 +41,19 @@ pub(in super::super) const DIFF: Workload = Workload {
 const TOOLS_MAX: u64 = 1 << 16;
 
 keys! {
-    /// Keys of `cp` and `diff`, whose numbers of processes differ.
+    /// Keys of `cp` and `diff`. Their defaults of `copies` and `diffs` differ.
     struct ToolKeys {
-        /// Copies, each in its own process.
+        /// Number of copies, each by its own process.
         #[schemars(range(max = TOOLS_MAX))]
         copies: u64 = 0,
-        /// Comparisons of two files, each in its own process.
+        /// Number of comparisons of two files, each by its own process.
         #[schemars(range(max = TOOLS_MAX))]
         diffs: u64 = 0,
         /// Size of each file.
         size: Size = Size::bytes(50 << 20),
         /// Size of each read and write.
         chunk: Size = Size::bytes(4 << 10),
-        /// Bytes of other files between two files.
+        /// Space between two files on the disk, which other files occupy.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "512GiB"))]
         apart: Bytes = Bytes(1 << 30),

@@ -41,17 +41,17 @@ const WORDS_MAX: u64 = 1 << 10;
 keys! {
     /// Keys of `index-search`.
     struct SearchKeys {
-        /// Clients.
+        /// Number of clients.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         concurrency: u64 = 1,
-        /// Requests of all clients together, dealt out in turn.
+        /// Number of requests of all clients together, dealt out to the clients in turn.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 400,
         /// Size of the index and all lists together.
         size: Size = Size::bytes(18_500_000_000),
         /// Size of the index.
         index_size: Size = Size::bytes(522_000_000),
-        /// Lists that queries read.
+        /// Number of lists that queries read.
         #[schemars(range(min = 1, max = FILES_MAX - 1))]
         lists: u64 = 3000,
         /// Maximum number of words in a query.

@@ -36,31 +36,31 @@ const UNITS_MAX: u64 = FILES_MAX / 4;
 keys! {
     /// Keys of `kernel-build`.
     struct BuildKeys {
-        /// Clients.
+        /// Number of clients.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         concurrency: u64 = 1,
-        /// Units of all clients together.
+        /// Number of compilation units of all clients together.
         #[schemars(range(min = 1, max = UNITS_MAX))]
         requests: u64 = 1000,
-        /// Headers in all.
+        /// Total number of headers.
         #[schemars(range(min = 1, max = UNITS_MAX))]
         headers: u64 = 5000,
-        /// Headers that a unit includes.
+        /// Number of headers that a unit includes.
         #[schemars(range(max = INCLUDES_MAX))]
         includes: u64 = 30,
         /// The exponent of Zipf's law.
         #[schemars(range(min = 0.0, max = ALPHA_MAX))]
         alpha: f64 = 1.0,
-        /// Mean size of a source.
+        /// Mean size of a source file.
         #[schemars(extend("x-max" = "2GiB"))]
         source_size: Size = Size::bytes(16 << 10),
-        /// Mean size of a header.
+        /// Mean size of a header file.
         #[schemars(extend("x-max" = "2GiB"))]
         header_size: Size = Size::bytes(6 << 10),
-        /// Mean size of an object.
+        /// Mean size of an object file.
         #[schemars(extend("x-max" = "2GiB"))]
         object_size: Size = Size::bytes(24 << 10),
-        /// How long the compilation of a unit takes.
+        /// Time to compile a unit.
         compile: Pause = Pause(Nanos::from_millis(400)),
         /// Size of each read.
         read: Size = Size::bytes(64 << 10),

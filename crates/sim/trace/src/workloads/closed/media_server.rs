@@ -32,10 +32,10 @@ pub(in super::super) const WORKLOAD: Workload = Workload {
 keys! {
     /// Keys of `media-server`.
     struct MediaKeys {
-        /// Clients.
+        /// Number of clients.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         concurrency: u64 = 1,
-        /// Requests of all clients together, dealt out in turn.
+        /// Number of requests of all clients together, dealt out to the clients in turn.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 1000,
         /// Size of all clips together.

@@ -85,15 +85,15 @@ pub(in super::super) const fn workload<const KIND: usize>() -> Workload {
 }
 
 keys! {
-    /// Keys of the four; `delay` differs.
+    /// Keys of the four microbenchmarks. Their defaults of `delay` differ.
     struct MicroKeys {
-        /// Clients.
+        /// Number of clients.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         concurrency: u64 = 1,
-        /// Requests of all clients together, dealt out in turn.
+        /// Number of requests of all clients together, dealt out to the clients in turn.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = REQUESTS,
-        /// Files on the server.
+        /// Number of files on the server.
         #[schemars(range(min = 1, max = FILES_MAX))]
         files: u64 = 6000,
         /// Size of each file.
@@ -102,7 +102,7 @@ keys! {
         read: Size = Size::bytes(64 << 10),
         /// Duration of each delay.
         delay: Pause = Pause(Nanos::ZERO),
-        /// Delays of a request, each after a random read.
+        /// Number of delays per request, each after a random read.
         #[schemars(range(max = DELAYS_MAX))]
         delays: u64 = 4,
         /// The think time after each read or write.

@@ -61,10 +61,10 @@ const RANDOM_MAX: u64 = 1 << 10;
 keys! {
     /// Keys of `tpc-h`.
     struct TpcHKeys {
-        /// Clients.
+        /// Number of clients.
         #[schemars(range(min = 1, max = CLIENTS_MAX))]
         concurrency: u64 = 1,
-        /// Requests of all clients together, dealt out in turn.
+        /// Number of requests of all clients together, dealt out to the clients in turn.
         #[schemars(range(min = 1, max = REQUESTS_MAX))]
         requests: u64 = 21,
         /// Size of the database.
@@ -72,15 +72,15 @@ keys! {
         /// Share of alternating queries.
         #[schemars(range(min = 0.0, max = 1.0))]
         alternating: f64 = 0.1,
-        /// Share of mixed queries; the rest are scans.
+        /// Share of mixed queries. The remaining queries are scans.
         #[schemars(range(min = 0.0, max = 1.0))]
         mixed: f64 = 0.3,
-        /// Random reads of each of two files per sequential read, in mixed queries.
+        /// Number of random reads from each of two files per sequential read, in mixed queries.
         #[schemars(range(max = RANDOM_MAX))]
         random: u64 = 1,
         /// Size of each read.
         read: Size = Size::bytes(16 << 10),
-        /// Bytes of other files between two files.
+        /// Space between two files on the disk, which other files occupy.
         #[serde(serialize_with = "as_text")]
         #[schemars(extend("x-max" = "512GiB"))]
         apart: Bytes = Bytes(1 << 30),
@@ -116,7 +116,7 @@ struct Database {
     /// Random reads of each of two files per sequential read.
     random: u64,
     read: u64,
-    /// Bytes of other files between two files.
+    /// Space between two files on the disk, which other files occupy.
     apart: u64,
 }
 
