@@ -1,0 +1,100 @@
+//! Requests to the source: repeated when the answer breaks off, and doubled when it takes longer than nearly all.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::arena::Place;
+use crate::failure::Failure;
+use crate::orders::Span;
+use crate::shelf::SegmentId;
+use crate::source::Meta;
+use crate::store::{place_of, Store};
+
+/// How often an answer that breaks off, or is not what it should be, is asked for again. What the source refuses for
+/// now is repeated below.
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Store {
+    /// Reads `range` of an object into the places of neighbouring segments.
+    pub(crate) async fn get(
+        &self,
+        meta: &Meta,
+        range: Range<u64>,
+        segments: &[(SegmentId, Span, Place)],
+    ) -> Result<(), Failure> {
+        if range.end > meta.size {
+            let (end, size) = (range.end, meta.size);
+            let problem =
+                format!("{}: bytes {} to {end} of {size}", headstart_types::printable(&meta.key), range.start);
+            return Err(Failure::Invalid(problem));
+        }
+        let mut tries = 1;
+        loop {
+            match self.hedged(meta, &range, segments).await {
+                Err(Failure::Source(_)) if tries < TRIES => {
+                    self.counters.repeated.fetch_add(1, Relaxed);
+                    tokio::time::sleep(PAUSE * 2_u32.pow(tries - 1)).await;
+                    tries += 1;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    async fn hedged(
+        &self,
+        meta: &Meta,
+        range: &Range<u64>,
+        segments: &[(SegmentId, Span, Place)],
+    ) -> Result<(), Failure> {
+        let first = self.once(meta, range, segments);
+        tokio::pin!(first);
+        let Some(after) = self.hedge_after() else { return first.await };
+        tokio::select! {
+            ended = &mut first => return ended,
+            () = tokio::time::sleep(after) => {}
+        }
+        self.counters.hedged.fetch_add(1, Relaxed);
+        // Both write the same bytes to the same places, in turns, since this is one task; the slower one ends here.
+        let second = self.once(meta, range, segments);
+        tokio::pin!(second);
+        tokio::select! {
+            ended = &mut first => match ended {
+                Err(Failure::Source(_)) => second.await,
+                ended => ended,
+            },
+            ended = &mut second => match ended {
+                Err(Failure::Source(_)) => first.await,
+                ended => {
+                    self.counters.hedges_won.fetch_add(1, Relaxed);
+                    ended
+                }
+            },
+        }
+    }
+
+    async fn once(
+        &self,
+        meta: &Meta,
+        range: &Range<u64>,
+        segments: &[(SegmentId, Span, Place)],
+    ) -> Result<(), Failure> {
+        self.counters.gets.fetch_add(1, Relaxed);
+        let mut failed = None;
+        let write = |at: u64, part: &Bytes| {
+            let mut done = 0;
+            while failed.is_none() && done < part.len() {
+                let Some((offset, until)) = place_of(segments, at + done as u64) else { return };
+                let now = (part.len() - done).min((until.end - until.start) as usize);
+                failed = self.memory.write(offset, &part[done..done + now]).err();
+                done += now;
+            }
+        };
+        self.source.get(meta, range.clone(), write).await?;
+        failed.map_or(Ok(()), |error| Err(Failure::Full(format!("memory: {}", headstart_types::system_says(&error)))))
+    }
+}

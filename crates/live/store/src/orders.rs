@@ -1,0 +1,318 @@
+//! Disclosed orders: what is read next, and when it is read again.
+//!
+//! An order is a list of byte ranges that a reader is going to read. Progress in it is a set of reads, not a cursor:
+//! workers finish batches out of order, samples are skipped, others are read for another reason. Where a reader is, its
+//! *front*, is the median of the last reads of the order. What lies behind the front and was not read is taken to be as
+//! likely to be read as what lies as far ahead of it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use headstart_types::Nanos;
+use rustc_hash::FxHashMap;
+
+/// Bytes of an object: not empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    pub object: u32,
+    pub start: u64,
+    pub end: u64,
+}
+
+impl Span {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// A place in an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Use {
+    pub order: u32,
+    pub at: u64,
+}
+
+/// Reads whose median is the front: more than workers read out of order at a time would need, and one stray read in
+/// between moves nothing. A guess.
+const RECENT: usize = 64;
+
+/// One disclosed order.
+#[derive(Debug, Default)]
+struct Order {
+    /// What is still to be read, from position `first` on; `None` was read.
+    entries: VecDeque<Option<Span>>,
+    first: u64,
+    recent: VecDeque<u64>,
+    front: u64,
+    /// The position from which on entries have not been looked at to be fetched.
+    cursor: u64,
+    reads: u64,
+    begun: Option<Nanos>,
+    last: Nanos,
+}
+
+impl Order {
+    fn end(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    fn get(&self, at: u64) -> Option<Span> {
+        self.entries.get(at.checked_sub(self.first)? as usize).copied().flatten()
+    }
+
+    fn has_read(&mut self, at: u64, now: Nanos) {
+        if let Some(entry) = at.checked_sub(self.first).and_then(|index| self.entries.get_mut(index as usize)) {
+            *entry = None;
+        }
+        while self.entries.front().is_some_and(Option::is_none) {
+            self.entries.pop_front();
+            self.first += 1;
+        }
+        self.begun.get_or_insert(now);
+        self.last = now;
+        self.reads += 1;
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(at);
+        let mut sorted: Vec<u64> = self.recent.iter().copied().collect();
+        let middle = sorted.len() / 2;
+        self.front = *sorted.select_nth_unstable(middle).1 + 1;
+        self.cursor = self.cursor.max(self.first);
+    }
+
+    /// Reads a second, once there are some.
+    fn rate(&self) -> Option<f64> {
+        let passed = self.last.0.saturating_sub(self.begun?.0);
+        (self.reads >= RECENT as u64 / 2 && passed > 0).then(|| self.reads as f64 * 1e9 / passed as f64)
+    }
+}
+
+/// Ranges of an object that orders name, with their places in orders, sorted.
+#[derive(Debug, Default)]
+struct Named {
+    spans: BTreeMap<(u64, u64), Vec<Use>>,
+    /// Length of the longest, which bounds how far back an overlapping one begins.
+    longest: u64,
+}
+
+impl Named {
+    /// Spans that share bytes with `start..end`.
+    fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = (&(u64, u64), &Vec<Use>)> {
+        let from = start.saturating_sub(self.longest);
+        self.spans.range((from, 0)..(end, 0)).filter(move |((_, until), _)| *until > start)
+    }
+}
+
+/// All disclosed orders.
+#[derive(Debug, Default)]
+pub struct Orders {
+    orders: BTreeMap<u32, Order>,
+    named: FxHashMap<u32, Named>,
+    /// Entries and bytes disclosed so far.
+    pub disclosed: (u64, u64),
+}
+
+impl Orders {
+    /// Appends `spans` to the order `number`, which need not exist.
+    pub fn extend(&mut self, number: u32, spans: &[Span]) {
+        let order = self.orders.entry(number).or_default();
+        for span in spans {
+            let named = self.named.entry(span.object).or_default();
+            named.longest = named.longest.max(span.bytes());
+            named.spans.entry((span.start, span.end)).or_default().push(Use { order: number, at: order.end() });
+            order.entries.push_back(Some(*span));
+            self.disclosed.0 += 1;
+            self.disclosed.1 += span.bytes();
+        }
+    }
+
+    /// Forgets an order, and returns what was left of it.
+    pub fn withdraw(&mut self, number: u32) -> Vec<Span> {
+        let Some(order) = self.orders.remove(&number) else { return Vec::new() };
+        let left: Vec<Span> = order.entries.into_iter().flatten().collect();
+        for span in &left {
+            self.forget(*span, |each| each.order == number);
+        }
+        left
+    }
+
+    fn forget(&mut self, span: Span, is_gone: impl Fn(&Use) -> bool) {
+        let Some(named) = self.named.get_mut(&span.object) else { return };
+        if let Some(uses) = named.spans.get_mut(&(span.start, span.end)) {
+            uses.retain(|each| !is_gone(each));
+            if uses.is_empty() {
+                named.spans.remove(&(span.start, span.end));
+            }
+        }
+        if named.spans.is_empty() {
+            self.named.remove(&span.object);
+        }
+    }
+
+    /// Numbers of the orders.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        self.orders.keys().copied()
+    }
+
+    /// Entries of an order that have not been read.
+    #[must_use]
+    pub fn left(&self, number: u32) -> u64 {
+        self.orders.get(&number).map_or(0, |order| order.end().saturating_sub(order.front.max(order.first)))
+    }
+
+    /// Something reads `span` at `now`: of each range that ends in it, the use that is nearest to its reader is over.
+    /// Returns these uses.
+    pub fn has_read(&mut self, span: Span, now: Nanos) -> Vec<Use> {
+        let Some(named) = self.named.get(&span.object) else { return Vec::new() };
+        let ends_here = |until: u64| span.start < until && until <= span.end;
+        let read: Vec<(Span, Use)> = named
+            .overlapping(span.start, span.end)
+            .filter(|((_, until), _)| ends_here(*until))
+            .filter_map(|((start, end), uses)| {
+                let nearest = uses.iter().min_by_key(|each| self.steps_to(**each).unsigned_abs())?;
+                Some((Span { object: span.object, start: *start, end: *end }, *nearest))
+            })
+            .collect();
+        for (named, used) in &read {
+            self.forget(*named, |each| each == used);
+            if let Some(order) = self.orders.get_mut(&used.order) {
+                order.has_read(used.at, now);
+            }
+        }
+        read.into_iter().map(|(_, used)| used).collect()
+    }
+
+    /// Entries between the front and a use: negative behind the front.
+    fn steps_to(&self, each: Use) -> i64 {
+        self.orders.get(&each.order).map_or(i64::MAX, |order| each.at as i64 - order.front as i64)
+    }
+
+    /// How far off a use is, in seconds where its reader's rate is known, else in entries of any reader.
+    #[must_use]
+    pub fn distance(&self, each: Use) -> f64 {
+        let rate = self.orders.get(&each.order).and_then(Order::rate).or_else(|| self.mean_rate()).unwrap_or(1.0);
+        self.steps_to(each).unsigned_abs() as f64 / rate
+    }
+
+    fn mean_rate(&self) -> Option<f64> {
+        let rates: Vec<f64> = self.orders.values().filter_map(Order::rate).collect();
+        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+    }
+
+    /// The nearest use of any byte of `span`.
+    #[must_use]
+    pub fn next_use(&self, span: Span) -> Option<Use> {
+        let named = self.named.get(&span.object)?;
+        let uses = named.overlapping(span.start, span.end).flat_map(|(_, uses)| uses);
+        if self.orders.len() == 1 {
+            // What is ahead of the front comes first.
+            return uses.min_by_key(|each| self.steps_to(**each).unsigned_abs()).copied();
+        }
+        uses.min_by(|one, other| self.distance(**one).total_cmp(&self.distance(**other))).copied()
+    }
+
+    /// The next entry to look at, of the order whose entry is needed soonest, if it is less than `steps_max(rate)`
+    /// entries off.
+    #[must_use]
+    pub fn next_entry(&self, steps_max: impl Fn(Option<f64>) -> u64) -> Option<(Use, Span)> {
+        let next = self.orders.iter().filter_map(|(number, order)| {
+            let from = order.cursor.max(order.front).max(order.first);
+            let until = order.end().min(order.front.saturating_add(steps_max(order.rate())));
+            let (at, span) = (from..until).find_map(|at| order.get(at).map(|span| (at, span)))?;
+            Some((Use { order: *number, at }, span))
+        });
+        next.min_by(|(one, _), (other, _)| self.distance(*one).total_cmp(&self.distance(*other)))
+    }
+
+    /// The entry after a use in its order.
+    #[must_use]
+    pub fn entry(&self, each: Use) -> Option<Span> {
+        self.orders.get(&each.order)?.get(each.at)
+    }
+
+    /// The entry of a use is here or on its way.
+    pub fn passed(&mut self, each: Use) {
+        if let Some(order) = self.orders.get_mut(&each.order) {
+            order.cursor = order.cursor.max(each.at + 1);
+        }
+    }
+
+    /// What was to be used there has been evicted.
+    pub fn look_again(&mut self, each: Use) {
+        if let Some(order) = self.orders.get_mut(&each.order) {
+            order.cursor = order.cursor.min(each.at);
+        }
+    }
+
+    /// Whether a use is ahead of its reader.
+    #[must_use]
+    pub fn is_ahead(&self, each: Use) -> bool {
+        self.orders.get(&each.order).is_some_and(|order| each.at >= order.front)
+    }
+
+    /// The front of an order.
+    #[must_use]
+    pub fn front(&self, number: u32) -> u64 {
+        self.orders.get(&number).map_or(0, |order| order.front)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(object: u32) -> Span {
+        Span { object, start: 0, end: 10 }
+    }
+
+    fn of(order: u32, at: u64) -> Use {
+        Use { order, at }
+    }
+
+    #[test]
+    fn progress_is_a_set_of_reads() {
+        let mut orders = Orders::default();
+        orders.extend(0, &(0..200).map(span).collect::<Vec<_>>());
+        assert_eq!(orders.next_entry(|_| 10), Some((of(0, 0), span(0))));
+        // Two workers, one batch of four each, out of order.
+        for object in [4, 5, 6, 7, 0, 1, 2, 3] {
+            assert_eq!(orders.has_read(span(object), Nanos(object.into())), [of(0, object.into())]);
+        }
+        assert_eq!(orders.front(0), 5);
+        assert_eq!(orders.next_entry(|_| 10), Some((of(0, 8), span(8))));
+        // A stray read of what comes much later does not move the front.
+        assert_eq!(orders.has_read(span(190), Nanos(10)), [of(0, 190)]);
+        assert!(orders.front(0) < 9);
+        assert_eq!(orders.next_use(span(190)), None, "it is over");
+        // A reader that begins in the middle.
+        (100..180).for_each(|object| drop(orders.has_read(span(object), Nanos(object.into()))));
+        assert!((140..180).contains(&orders.front(0)), "{}", orders.front(0));
+        assert_eq!(orders.next_entry(|_| 50).map(|(at, _)| at), Some(of(0, 180)));
+    }
+
+    #[test]
+    fn the_nearest_use_is_the_next_one() {
+        let mut orders = Orders::default();
+        orders.extend(0, &[span(1), span(2), span(1), span(3)]);
+        orders.extend(1, &[span(3), span(2)]);
+        assert_eq!(orders.next_use(span(1)), Some(of(0, 0)));
+        assert_eq!(orders.next_use(Span { object: 2, start: 9, end: 30 }), Some(of(0, 1)), "of any byte");
+        assert_eq!(orders.next_use(Span { object: 2, start: 10, end: 30 }), None);
+        assert_eq!(orders.next_use(span(3)), Some(of(1, 0)));
+        assert_eq!(orders.has_read(span(1), Nanos(1)), [of(0, 0)]);
+        assert_eq!(orders.next_use(span(1)), Some(of(0, 2)));
+        assert_eq!(orders.withdraw(0), [span(2), span(1), span(3)]);
+        assert_eq!((orders.next_use(span(1)), orders.next_use(span(2))), (None, Some(of(1, 1))));
+        assert_eq!(orders.withdraw(7), []);
+    }
+
+    #[test]
+    fn a_range_is_read_with_its_last_byte() {
+        let mut orders = Orders::default();
+        orders.extend(0, &[Span { object: 1, start: 100, end: 200 }, Span { object: 1, start: 150, end: 300 }]);
+        assert_eq!(orders.has_read(Span { object: 1, start: 100, end: 180 }, Nanos(0)), []);
+        assert_eq!(orders.has_read(Span { object: 1, start: 180, end: 250 }, Nanos(0)), [of(0, 0)]);
+        assert_eq!(orders.has_read(Span { object: 1, start: 0, end: 1000 }, Nanos(0)), [of(0, 1)]);
+    }
+}
