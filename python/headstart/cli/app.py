@@ -50,6 +50,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "profile": Command("profile", "profile"),
         "tune": Command("tune", "tune"),
         "serve": Command("serve", "serve"),
+        "store": Command("store", "store"),
         "play": Command("play", "play"),
         "emulate": Command("emulate", "emulate"),
     },

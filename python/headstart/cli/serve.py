@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headstart._core import HeadstartError
-from headstart.cli import options, output
+from headstart.cli import options, output, store
 from headstart.cli.following import ENDING, Following
 from headstart.cli.shown import plain, safe
 from headstart.live import serve as serving
@@ -68,6 +68,12 @@ def status(then: Record, now: Record) -> str:
 def serve(
     given: options.Given,
     backing_option: Annotated[str | None, typer.Option("--backing", hidden=True)] = None,
+    s3: Annotated[
+        str | None,
+        typer.Option(
+            "--s3", metavar="HOST:PORT", help="Serve the objects of a bucket or a folder over S3: as `headstart store`."
+        ),
+    ] = None,
     json: options.Json = None,
 ) -> None:
     """Serve BACKING to NBD clients (QEMU, nbdcopy, fio, the kernel) through a cache with read-ahead.
@@ -80,6 +86,8 @@ def serve(
 
     Example: headstart serve disk.img --cache 256MiB --readahead amp --socket /tmp/disk.sock
     """
+    if s3 is not None:
+        return store.of_serve(given, s3, json)
     output.check_targets(json)
     options.check_files("serve", given, {"--json": json})
     if backing_option is not None and given.setdefault("backing", backing_option) is not backing_option:

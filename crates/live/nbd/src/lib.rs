@@ -30,6 +30,7 @@ mod export;
 mod fuzz;
 mod request;
 pub mod server;
+mod tls_files;
 mod uri;
 mod wire;
 
@@ -37,6 +38,7 @@ pub use errno::Errno;
 pub use export::{BlockSizes, Export, Exports, Flags};
 pub use fuzz::fuzz_nbd;
 pub use request::{Command, Extent, Request, REQUEST_BYTES};
+pub use tls_files::TlsFiles;
 pub use uri::{percent_encoded, Address, Trust, Uri, UriError};
 pub use wire::Violation;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use headstart_assemble::{served, Served};
 use headstart_host::memory::check_room;
-use headstart_nbd::Request;
+use headstart_nbd::{Request, TlsFiles};
 use headstart_types::{without_credentials, Bytes, KeyError, Nanos};
 use listenfd::ListenFd;
 use mio::net::{TcpListener, UnixListener};
@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::probe;
 use crate::recording::{Log, Recording};
 use crate::report::Report;
-use crate::server::{Export, Limits, Listener, Observer, Server, TlsFiles};
+use crate::server::{Export, Limits, Listener, Observer, Server};
 use crate::settings::{Settings, AUTO};
 use crate::spill::Spill;
 use crate::work::Change;

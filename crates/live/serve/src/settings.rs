@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use headstart_nbd::TlsFiles;
 use headstart_trace::{Select, Selection};
 use headstart_types::{as_text, keys, printable, printable_path, system_says, Bytes, KeyError};
 use schemars::JsonSchema;
 use toml::{Table, Value};
-
-use crate::server::TlsFiles;
 
 /// Default address for clients.
 const LISTEN: &str = "127.0.0.1:10809";

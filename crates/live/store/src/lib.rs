@@ -4,23 +4,35 @@
 //!   `filing.rs` (what leaves first), `arena.rs` (places in memory);
 //! - `source.rs`: where objects come from; `memory.rs`: the bytes; `spill.rs`: the local disk;
 //! - `store.rs`: the host, which carries out the shelf's actions on threads;
+//! - `s3/`, `local.rs`: the doors; `settings.rs`, `run.rs`: the command, with its report and recording;
 //! - `optimum.rs`: the least that could have been fetched.
 
 mod arena;
+mod error;
 mod failure;
 mod fetching;
 mod filing;
+pub mod local;
 mod memory;
 mod objects;
 pub mod optimum;
 mod orders;
+mod recording;
+mod report;
+mod run;
+pub mod s3;
+mod settings;
 mod shelf;
 mod source;
 mod spill;
 mod store;
 
+pub use error::Error;
 pub use failure::Failure;
 pub use orders::{Span, Use};
+pub use report::Report;
+pub use run::run;
+pub use settings::Settings;
 pub use shelf::{Limits, Shelf};
 pub use source::{open_store, patience, said, Listing, Meta, Source, FORMS};
 pub use store::{Lease, Store};

@@ -17,6 +17,7 @@ use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::optimum::Reads;
 use crate::orders::Span;
+use crate::recording::Recording;
 use crate::shelf::{Action, Part, SegmentId, Shelf};
 use crate::source::{Listing, Meta, Source};
 use crate::spill::{Found, Spill};
@@ -35,6 +36,9 @@ pub(crate) struct Inner {
     pub reads: Reads,
     /// Times of readers' requests.
     pub waits: Responses,
+    /// Their sum.
+    pub waited: Nanos,
+    recording: Option<Recording>,
     /// Times of requests to the source.
     pub responses: Responses,
     waiters: FxHashMap<SegmentId, Vec<Waiter>>,
@@ -163,6 +167,8 @@ impl Store {
             objects: Objects::default(),
             reads: Reads::default(),
             waits: Responses::new(),
+            waited: Nanos::ZERO,
+            recording: None,
             responses: Responses::new(),
             waiters: FxHashMap::default(),
             files: FxHashMap::default(),
@@ -281,6 +287,9 @@ impl Store {
             let mut inner = self.lock();
             let span = Span { object, start, end };
             inner.reads.note(span);
+            if let Some(recording) = &mut inner.recording {
+                recording.read(asked, key, start, end - start, meta.size);
+            }
             let parts = inner.shelf.request(span, asked).map_err(|memory| {
                 let problem = format!("{}: {} bytes at once of a cache of {memory}", printable(key), end - start);
                 Failure::Invalid(problem)
@@ -299,6 +308,7 @@ impl Store {
         let mut inner = self.lock();
         let waited = Nanos(self.now().0 - asked.0);
         inner.waits.record(waited);
+        inner.waited.0 += waited.0;
         let parts = std::mem::take(&mut held.parts);
         let lease = |Part { segment, span, .. }: &Part| {
             let (own, place) = (inner.shelf.span(*segment), inner.shelf.place(*segment));
@@ -321,6 +331,16 @@ impl Store {
                 return Err(Failure::Full(problem.to_owned()));
             }
         }
+    }
+
+    /// Records what is read from now on.
+    pub(crate) fn record(&self, recording: Option<Recording>) {
+        self.lock().recording = recording;
+    }
+
+    /// Ends the recording.
+    pub(crate) fn take_recording(&self) -> Option<Recording> {
+        self.lock().recording.take()
     }
 
     /// A number for a new order.

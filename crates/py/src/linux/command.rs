@@ -45,6 +45,9 @@ const COMMANDS: &[Command] = &[
     command!("serve", headstart_serve::Settings => headstart_serve::Report, |settings, teller| {
         headstart_serve::run(settings, &mut |report| teller.tell_now(report))
     }),
+    command!("store", headstart_store::Settings => headstart_store::Report, |settings, teller| {
+        headstart_store::run(settings, &mut |report| teller.tell_now(report))
+    }),
     command!("play", headstart_play::Settings => headstart_play::Report, |settings, teller| {
         headstart_play::play(settings, &mut |told| teller.tell(&told))
     }),

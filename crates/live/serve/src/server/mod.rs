@@ -29,7 +29,6 @@ use rustls::ServerConfig;
 
 pub use limits::Limits;
 pub use stream::{Listener, Stream};
-pub use tls::TlsFiles;
 
 use crate::backing::{Backing, Done, Pool};
 use crate::conductor::{Conductor, Setting};

@@ -44,7 +44,8 @@ impl Shelf {
             if segment.span.start > from {
                 return Some(Missing::Gap(Span { start: from, end: segment.span.start, ..span }));
             }
-            if segment.state == State::Absent && !segment.is_storing {
+            // What failed, and readers have not let go of, is not asked for again.
+            if segment.state == State::Absent && segment.is_spilled {
                 return Some(Missing::Spilled(id));
             }
             from = segment.span.end;

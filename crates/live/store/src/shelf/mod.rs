@@ -201,6 +201,11 @@ impl Shelf {
         &self.orders
     }
 
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Bytes of memory and of the spill.
     #[must_use]
     pub fn used(&self) -> (u64, u64) {

@@ -1,0 +1,156 @@
+//! The options of `headstart store`. The parser, help, documentation, Python's keywords and errors are generated from
+//! this struct.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use headstart_nbd::TlsFiles;
+use headstart_types::{as_text, keys, Bytes, KeyError};
+
+/// Below this, a cache does not hold what is under way.
+const CACHE_MIN: Bytes = Bytes(1 << 20);
+
+keys! {
+    /// Which objects are cached, where, and for whom.
+    pub struct Settings {
+        /// The objects: s3://BUCKET[/PREFIX], gs://, az://, https://HOST/PATH/ or a folder.
+        #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "SOURCE", "x-file" = "url"))]
+        pub source: String = String::new(),
+        /// Serve the objects over S3 (read-only) at this address.
+        #[schemars(extend("x-metavar" = "HOST:PORT"))]
+        pub s3: Option<String> = None,
+        /// Serve Python programs of this machine over this Unix socket, through shared memory.
+        #[schemars(extend("x-metavar" = "PATH", "x-file" = "any"))]
+        pub shared: Option<PathBuf> = None,
+        /// Memory for objects.
+        #[serde(serialize_with = "as_text")]
+        #[schemars(extend("x-metavar" = "SIZE"))]
+        pub cache: Bytes = Bytes(1 << 30),
+        /// Keep what leaves the memory in a folder of a local disk, also for later runs.
+        #[schemars(extend("x-metavar" = "FOLDER:SIZE"))]
+        pub spill: Option<String> = None,
+        /// Maximum number of requests at a time that read ahead.
+        #[schemars(range(min = 1, max = 1024), extend("x-metavar" = "N"))]
+        pub requests: u32 = 64,
+        /// Do not send a second request for one that takes longer than 99 % of the others.
+        pub no_hedge: bool = false,
+        /// Write what is read to a trace, which --hints and the simulator read.
+        #[schemars(extend("x-metavar" = "TRACE.csv", "x-file" = "own"))]
+        pub record: Option<PathBuf> = None,
+        /// Read ahead what this trace names, in its order: one of --record, or any that names files.
+        #[schemars(extend("x-metavar" = "TRACE", "x-file" = "own"))]
+        pub hints: Option<PathBuf> = None,
+        /// End when no program has been connected to the Unix socket for this many seconds.
+        #[schemars(range(min = 0), extend("x-metavar" = "SECONDS"))]
+        pub linger: Option<f64> = None,
+        /// The key that S3 clients must sign with: a file with its id and its secret, a line each. Default: none.
+        #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]
+        pub s3_key: Option<PathBuf> = None,
+        /// Allow addresses that other machines can reach. Requires TLS or --insecure.
+        pub allow_remote: bool = false,
+        /// Allow connections without encryption where they are refused otherwise.
+        pub insecure: bool = false,
+        /// The server's certificate (PEM). S3 clients must then use TLS.
+        #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]
+        pub tls_cert: Option<PathBuf> = None,
+        /// The server's private key (PEM).
+        #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]
+        pub tls_key: Option<PathBuf> = None,
+    }
+    impl check = Settings::checked;
+}
+
+impl Settings {
+    fn checked(&self) -> Result<(), KeyError> {
+        let refused = |key, problem: &str, allowed: &str| Err(KeyError::new(key, problem, allowed));
+        if self.source.is_empty() {
+            return refused("source", "is missing", crate::FORMS);
+        }
+        if self.s3.is_none() && self.shared.is_none() {
+            return refused("s3", "nobody could reach the store", "--s3 HOST:PORT, --shared PATH, or both");
+        }
+        if self.cache.0 < CACHE_MIN.0 {
+            return refused("cache", &format!("{} is too little", self.cache), &format!("at least {CACHE_MIN}"));
+        }
+        if self.linger.is_some() && (self.shared.is_none() || self.s3.is_some()) {
+            return refused("linger", "only programs at --shared are counted", "with --shared and without --s3");
+        }
+        if self.s3_key.is_some() && self.s3.is_none() {
+            return refused("s3_key", "given without --s3", "both, or neither");
+        }
+        self.tls().map(|_| ())
+    }
+
+    /// The certificates; if set, S3 clients must start TLS.
+    ///
+    /// # Errors
+    /// The certificate or the key is missing.
+    pub fn tls(&self) -> Result<Option<TlsFiles>, KeyError> {
+        match (&self.tls_cert, &self.tls_key) {
+            (None, None) => Ok(None),
+            (Some(cert), Some(key)) if self.s3.is_some() => {
+                Ok(Some(TlsFiles { cert: cert.clone(), key: key.clone(), clients: None }))
+            }
+            (None, _) => Err(KeyError::new("tls_cert", "is missing", "tls_cert and tls_key, or neither")),
+            (_, None) => Err(KeyError::new("tls_key", "is missing", "tls_cert and tls_key, or neither")),
+            _ => Err(KeyError::new("tls_cert", "given without --s3", "both, or neither")),
+        }
+    }
+
+    /// The address of the S3 door.
+    ///
+    /// # Errors
+    /// It is no address, or other machines reach it and it is not allowed.
+    pub fn address(&self) -> Result<Option<SocketAddr>, KeyError> {
+        let Some(text) = &self.s3 else { return Ok(None) };
+        let text = text.strip_prefix("tcp:").unwrap_or(text);
+        let refused = |problem: String, allowed: &str| KeyError::new("s3", problem, allowed);
+        let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+        let address = found.ok_or_else(|| {
+            refused(
+                format!("\"{}\" is no address", headstart_types::printable(text)),
+                "HOST:PORT such as 127.0.0.1:9005",
+            )
+        })?;
+        if !address.ip().is_loopback() && !self.allow_remote {
+            let problem = format!("{text} can be reached from other machines");
+            return Err(refused(problem, "an address of this machine, or --allow-remote too"));
+        }
+        if !address.ip().is_loopback() && self.tls_cert.is_none() && !self.insecure {
+            let problem = format!("{text} can be reached from other machines, without encryption");
+            return Err(refused(problem, "--tls-cert and --tls-key too, or --insecure"));
+        }
+        Ok(Some(address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headstart_types::read_options;
+
+    #[test]
+    fn mistakes_name_the_option() {
+        for (text, said) in [
+            ("", "source: is missing; allowed: s3://BUCKET"),
+            ("source = \".\"", "s3: nobody could reach the store; allowed: --s3 HOST:PORT"),
+            ("source = \".\"\ns3 = \"x:1\"\ncache = \"5KiB\"", "cache: 5KiB is too little; allowed: at least 1MiB"),
+            ("source = \".\"\ns3 = \"x:1\"\nlinger = 1", "linger: only programs at --shared"),
+            ("source = \".\"\nshared = \"x\"\ns3_key = \"k\"", "s3_key: given without --s3"),
+            ("source = \".\"\ns3 = \"x:1\"\ntls_key = \"k\"", "tls_cert: is missing"),
+            ("source = \".\"\ns3 = \"x:1\"\nrequests = 0", "requests: 0 is out of range"),
+        ] {
+            let read: Result<Settings, _> = read_options(text.parse().expect("TOML"));
+            let error = read.map(|_| ()).expect_err(text).to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+        let address = |s3: &str| {
+            let text = format!("source = \".\"\ns3 = \"{s3}\"");
+            read_options::<Settings>(text.parse().expect("TOML")).and_then(|settings| settings.address())
+        };
+        assert_eq!(address("127.0.0.1:9").expect("it is one").map(|address| address.port()), Some(9));
+        let error = address("0.0.0.0:9").expect_err("it is remote").to_string();
+        assert!(error.starts_with("s3: 0.0.0.0:9 can be reached from other machines; allowed:"), "{error}");
+        assert!(address("nine").is_err());
+    }
+}
