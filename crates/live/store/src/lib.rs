@@ -35,4 +35,5 @@ pub use run::run;
 pub use settings::Settings;
 pub use shelf::{Limits, Shelf};
 pub use source::{open_store, patience, said, Listing, Meta, Source, FORMS};
+pub use spill::Spill;
 pub use store::{Lease, Store};

@@ -129,6 +129,12 @@ impl Source {
         Ok(Self { store, name, bucket: place.to_owned(), prefix, is_local: false })
     }
 
+    /// A source of any store, for tests.
+    #[must_use]
+    pub fn of(store: Arc<dyn ObjectStore>) -> Self {
+        Self { store, name: "memory".to_owned(), bucket: "memory".to_owned(), prefix: String::new(), is_local: false }
+    }
+
     /// The name for messages.
     #[must_use]
     pub fn name(&self) -> &str {
