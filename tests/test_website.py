@@ -32,7 +32,10 @@ def test_the_site_builds_and_faults_are_found(website: ModuleType, tmp_path: Pat
     commands = (website.PAGES / "commands.md").read_text(encoding="utf-8")
     assert "\n## device replay\n" in commands and "--policies" in commands
     python = (website.PAGES / "python-reference.md").read_text(encoding="utf-8")
-    assert "### headstart.compare\n" in python and "- `policies`: Names of `headstart list policies`, or one name" in python
+    assert (
+        "### headstart.compare\n" in python
+        and "- `policies`: Names of `headstart list policies`, or one name" in python
+    )
 
     index = website.HTML / "index.html"
     whole = index.read_text(encoding="utf-8")

@@ -87,7 +87,8 @@ def serve(
     Example: headstart serve disk.img --cache 256MiB --readahead amp --socket /tmp/disk.sock
     """
     if s3 is not None:
-        return store.of_serve(given, s3, json)
+        store.under_serve(given, s3, json)
+        return
     output.check_targets(json)
     options.check_files("serve", given, {"--json": json})
     if backing_option is not None and given.setdefault("backing", backing_option) is not backing_option:

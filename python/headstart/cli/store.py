@@ -63,16 +63,16 @@ def served(given: Mapping[str, Any], json: str | None) -> None:
         print_report(output.console(), ended)
 
 
-def of_serve(given: Mapping[str, Any], s3: str, json: str | None) -> None:
+def under_serve(given: Mapping[str, Any], s3: str, json: str | None) -> None:
     """Run `headstart serve SOURCE --s3 ADDRESS`, which is `headstart store` under another name."""
-    rows = options.table("store")
-    asked = {("source" if key == "backing" else key): value for key, value in given.items()}
+    rows, of_serve = options.table("store"), options.table("serve")
+    asked = {key: value for key, value in given.items() if value != of_serve[key].get("default")}
     for key in asked:
-        if key not in rows:
-            name = options.option_of(key, options.table("serve")[key])
+        if key != "backing" and key not in rows:
+            name = options.option_of(key, of_serve[key])
             raise HeadstartError(f"{name}: given beside --s3; allowed: the options of `headstart store`")
-    defaults = {key: row["default"] for key, row in options.table("serve").items() if "default" in row}
-    asked = {key: value for key, value in asked.items() if value != defaults.get(key)}
+    if "backing" in asked:
+        asked["source"] = asked.pop("backing")
     served({**asked, "s3": s3}, json)
 
 

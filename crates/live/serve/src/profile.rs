@@ -87,7 +87,7 @@ pub fn profile(
 ) -> Result<Profile, Error> {
     check(settings)?;
     let allowed = object::form(url).unwrap_or(ALLOWED);
-    let object = ObjectBacking::open(url, &object::patience())
+    let object = ObjectBacking::open(url, &headstart_store::patience())
         .map_err(|problem| PathError::new(Path::new(url), problem, allowed))?;
     let clock = RealClock::new(1, 1.0);
     clock.enter(0);

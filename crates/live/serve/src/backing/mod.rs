@@ -214,7 +214,7 @@ pub fn open(name: &str, writable: bool, direct: bool, locked: bool) -> Result<Bo
         if writable {
             return Err(refused("can only be read".to_owned(), "the same without --writable"));
         }
-        let opened = ObjectBacking::open(name, &object::patience());
+        let opened = ObjectBacking::open(name, &headstart_store::patience());
         return Ok(Box::new(opened.map_err(|problem| refused(problem, form))?));
     }
     if name.contains("://") {

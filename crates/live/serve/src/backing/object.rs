@@ -6,22 +6,15 @@
 //! read fails. A failed read is not retried in parts, since the cause is the connection to the store and not a bad
 //! sector.
 
-use std::error::Error as _;
 use std::io;
 use std::ops::Range;
-use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::{stream, TryStreamExt};
+use headstart_store::{open_store, said};
 use headstart_types::Bytes;
-use object_store::aws::AmazonS3Builder;
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
-use object_store::http::HttpBuilder;
 use object_store::path::Path;
-use object_store::{
-    BackoffConfig, ClientConfigKey, Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig,
-};
+use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::window::WINDOW_BYTES_MAX;
@@ -38,25 +31,10 @@ const FORMS: [(&str, &str); 5] = [
 ];
 /// Retries before an object is served: few, so that a mistake shows at once.
 const RETRIES_AT_START: usize = 2;
-/// Hosts that provide credentials in a cloud: used only if the environment has none.
-const METADATA_SERVERS: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
-/// Maximum number of characters shown of a server's message.
-const MESSAGE_CHARS_MAX: usize = 200;
-
 /// The form of names with the scheme of `name`; `None` if it names no object.
 pub(crate) fn form(name: &str) -> Option<&'static str> {
     let (scheme, _) = name.split_once("://")?;
     FORMS.iter().find(|(each, _)| *each == scheme).map(|(_, form)| *form)
-}
-
-/// How long a read is retried: well below the time that file systems wait for a disk.
-pub(crate) fn patience() -> RetryConfig {
-    let backoff = BackoffConfig {
-        init_backoff: Duration::from_millis(100),
-        max_backoff: Duration::from_secs(5),
-        ..BackoffConfig::default()
-    };
-    RetryConfig { backoff, max_retries: 10, retry_timeout: Duration::from_secs(30) }
 }
 
 pub struct ObjectBacking {
@@ -89,7 +67,10 @@ impl ObjectBacking {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("serve-object").enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let at_start = RetryConfig { max_retries: RETRIES_AT_START, ..retries.clone() };
-        let open = |retries| store(scheme, place, name, retries).map_err(|error| said(&error));
+        let open = |retries| {
+            let opened = open_store(scheme, place, name, retries).map_err(|error| said(&error))?;
+            opened.ok_or_else(|| "is no kind of store".to_owned())
+        };
         let meta = runtime.block_on(look(&*open(at_start)?, &path))?;
         Ok(Self { store: open(retries.clone())?, path, name: name.to_owned(), meta, runtime })
     }
@@ -172,52 +153,6 @@ async fn look(store: &dyn ObjectStore, path: &Path) -> Result<ObjectMeta, String
         Ok(meta) if meta.size == 0 => Ok(meta),
         Ok(_) => Err(format!("does not answer range requests: {refused}")),
         Err(_) => Err(refused),
-    }
-}
-
-/// The store of an object, with credentials and options of the environment.
-fn store(scheme: &str, place: &str, name: &str, retries: RetryConfig) -> Result<Box<dyn ObjectStore>, Error> {
-    let client = ClientConfigKey::AllowHttp;
-    Ok(match scheme {
-        "s3" => {
-            let builder = AmazonS3Builder::from_env().with_bucket_name(place).with_retry(retries);
-            Box::new(builder.with_allow_http(true).build()?)
-        }
-        "gs" => {
-            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(place).with_retry(retries);
-            Box::new(builder.with_config(GoogleConfigKey::Client(client), "true").build()?)
-        }
-        "az" => {
-            let builder = MicrosoftAzureBuilder::from_env().with_container_name(place).with_retry(retries);
-            Box::new(builder.with_allow_http(true).build()?)
-        }
-        _ => {
-            let builder = HttpBuilder::new().with_url(name).with_retry(retries);
-            Box::new(builder.with_config(client, "true").build()?)
-        }
-    })
-}
-
-/// The innermost reason, in one line.
-fn said(error: &Error) -> String {
-    let mut reasons = vec![error.to_string()];
-    let mut inner = error.source();
-    while let Some(reason) = inner {
-        reasons.push(reason.to_string());
-        inner = reason.source();
-    }
-    let innermost = reasons.last().map(String::as_str).unwrap_or_default();
-    let innermost: Vec<&str> = innermost.split_whitespace().collect();
-    let innermost: String = innermost.join(" ").chars().take(MESSAGE_CHARS_MAX).collect();
-    match error {
-        Error::NotFound { .. } => "there is no such object (404)".to_owned(),
-        Error::PermissionDenied { .. } => "access is denied (403)".to_owned(),
-        Error::Unauthenticated { .. } => "the credentials are missing or wrong (401)".to_owned(),
-        Error::Precondition { .. } => "has changed since the start (412)".to_owned(),
-        _ if METADATA_SERVERS.iter().any(|server| reasons.iter().any(|reason| reason.contains(server))) => {
-            format!("the environment has no credentials, and no cloud gives any ({innermost})")
-        }
-        _ => innermost,
     }
 }
 
