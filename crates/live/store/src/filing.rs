@@ -1,5 +1,6 @@
-//! Which segments may leave one level, and which of them first: what nobody disclosed, by S3-FIFO (Yang et al., SOSP
-//! 2023) in bytes; then what is used last of all (Belady), over all orders.
+//! Which segments may leave one level, and which of them first: what is far ahead in an order that nobody has followed
+//! yet; what nobody disclosed, by S3-FIFO (Yang et al., SOSP 2023) in bytes; then what is used last of all (Belady), over
+//! all orders.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -160,6 +161,12 @@ impl Filing {
 
     /// The segment to leave first, with its use.
     pub fn first(&mut self, orders: &Orders) -> Option<(SegmentId, Option<Use>)> {
+        let last_of = |(order, set): (&u32, &BTreeSet<(u64, SegmentId)>)| {
+            set.last().map(|(at, id)| (*id, Use { order: *order, at: *at }))
+        };
+        if let Some((id, at)) = self.disclosed.iter().filter_map(last_of).find(|(_, at)| orders.is_doubtful(*at)) {
+            return Some((id, Some(at)));
+        }
         if let Some(id) = self.undisclosed.first() {
             return Some((id, None));
         }
@@ -183,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_is_used_last_leaves_first_over_all_orders() {
-        let mut orders = Orders::default();
+        let mut orders = Orders::new(100);
         orders.extend(0, &(0..100).map(span).collect::<Vec<_>>());
         orders.extend(1, &(200..300).map(span).collect::<Vec<_>>());
         let mut filing = Filing::default();

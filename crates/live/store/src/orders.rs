@@ -111,9 +111,17 @@ pub struct Orders {
     named: FxHashMap<u32, Named>,
     /// Entries and bytes disclosed so far.
     pub disclosed: (u64, u64),
+    /// Entries that are near the front, whatever the reader's rate.
+    near: u64,
 }
 
 impl Orders {
+    /// No order. `near` entries after the front are near it.
+    #[must_use]
+    pub fn new(near: u64) -> Self {
+        Self { near, ..Self::default() }
+    }
+
     /// Appends `spans` to the order `number`, which need not exist.
     pub fn extend(&mut self, number: u32, spans: &[Span]) {
         let order = self.orders.entry(number).or_default();
@@ -210,6 +218,19 @@ impl Orders {
             return uses.min_by_key(|each| self.steps_to(**each).unsigned_abs()).copied();
         }
         uses.min_by(|one, other| self.distance(**one).total_cmp(&self.distance(**other))).copied()
+    }
+
+    /// As of [`Orders::new`].
+    #[must_use]
+    pub fn near(&self) -> u64 {
+        self.near
+    }
+
+    /// Whether a use is far ahead in an order that nobody has followed yet: it may be one that nobody will.
+    #[must_use]
+    pub fn is_doubtful(&self, each: Use) -> bool {
+        let Some(order) = self.orders.get(&each.order) else { return true };
+        order.rate().is_none() && each.at >= order.front + self.near
     }
 
     /// The next entry to look at, of the order whose entry is needed soonest, if it is less than `steps_max(rate)`

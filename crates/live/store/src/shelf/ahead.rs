@@ -3,7 +3,7 @@
 //! What is fetched early takes room from what is read again, so no more is fetched ahead than hides the source's time:
 //! for each order, what is read in twice the time within which nearly all requests are answered, and at least twice as
 //! many entries as there may be requests at a time, which keeps the source busy where it is slower than its readers.
-//! Unread, it takes at most half of the memory.
+//! Further ahead, only what needs nothing to be evicted. Unread, all of it takes at most half of the memory.
 
 use headstart_types::Nanos;
 
@@ -23,14 +23,16 @@ impl Shelf {
             if self.ahead_bytes >= self.limits.memory_bytes / 2 {
                 return;
             }
-            let (least, response) = (2 * self.limits.requests as u64, self.response.0 as f64 / 1e9);
+            let (least, response) = (self.orders.near(), self.response.0 as f64 / 1e9);
             let steps = |rate: Option<f64>| least.max(rate.map_or(0, |rate| (2.0 * rate * response) as u64));
-            let Some((at, span)) = self.orders.next_entry(steps) else { return };
+            let near = self.orders.next_entry(steps).map(|(at, span)| (Wish { at, may_evict: true }, span));
+            let far = || self.orders.next_entry(|_| u64::MAX).map(|(at, span)| (Wish { at, may_evict: false }, span));
+            let Some((wish, span)) = near.or_else(far) else { return };
             let Some(missing) = self.first_missing(span) else {
-                self.orders.passed(at);
+                self.orders.passed(wish.at);
                 continue;
             };
-            if !self.fetch_one(at, span, missing) {
+            if !self.fetch_one(wish, span, missing) {
                 return;
             }
         }
@@ -53,11 +55,18 @@ impl Shelf {
         (from < span.end).then_some(Missing::Gap(Span { start: from, ..span }))
     }
 
-    /// Orders the missing part of the entry `at`; false if there is no room.
-    fn fetch_one(&mut self, at: Use, entry: Span, missing: Missing) -> bool {
+    /// Whether there is room in memory for `bytes`.
+    fn has_room(&mut self, bytes: u64, wish: Wish) -> bool {
+        let is_free = self.arena.used() + Place::bytes_of(bytes) <= self.limits.memory_bytes;
+        is_free || wish.may_evict && self.make_room(bytes, Some(wish.at))
+    }
+
+    /// Orders the missing part of an entry; false if there is no room.
+    fn fetch_one(&mut self, wish: Wish, entry: Span, missing: Missing) -> bool {
+        let at = wish.at;
         match missing {
             Missing::Spilled(id) => {
-                if !self.make_room(self.of(id).span.bytes(), Some(at)) {
+                if !self.has_room(self.of(id).span.bytes(), wish) {
                     return false;
                 }
                 // Making room may have dropped it from the spill.
@@ -69,12 +78,12 @@ impl Shelf {
             Missing::Gap(gap) => {
                 let longest = SEGMENT_BYTES_MAX.min((self.limits.memory_bytes / 4).max(1));
                 let gap = Span { end: gap.end.min(gap.start + longest), ..gap };
-                if !self.make_room(gap.bytes(), Some(at)) {
+                if !self.has_room(gap.bytes(), wish) {
                     return false;
                 }
                 let mut run = vec![(at, gap)];
                 if gap.end == entry.end {
-                    self.join(&mut run);
+                    self.join(wish, &mut run);
                 }
                 self.fetch_run(&run);
             }
@@ -83,7 +92,7 @@ impl Shelf {
     }
 
     /// Adds the entries that follow in the order and in the object, if nothing of them is here.
-    fn join(&mut self, run: &mut Vec<(Use, Span)>) {
+    fn join(&mut self, wish: Wish, run: &mut Vec<(Use, Span)>) {
         let (mut at, mut last) = run[0];
         let mut bytes = last.bytes();
         let mut length = Place::bytes_of(bytes);
@@ -95,7 +104,7 @@ impl Shelf {
                 return;
             }
             // The run's earlier parts have no place yet.
-            if !self.make_room(length + next.bytes(), Some(at)) {
+            if !self.has_room(length + next.bytes(), Wish { at, ..wish }) {
                 return;
             }
             run.push((at, next));
@@ -144,6 +153,13 @@ impl Shelf {
             }
         }
     }
+}
+
+/// What is to be fetched for a place in an order.
+#[derive(Clone, Copy)]
+struct Wish {
+    at: Use,
+    may_evict: bool,
 }
 
 enum Missing {

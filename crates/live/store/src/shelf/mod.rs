@@ -157,7 +157,7 @@ impl Shelf {
             segments: Vec::new(),
             free_ids: Vec::new(),
             objects: Vec::new(),
-            orders: Orders::default(),
+            orders: Orders::new(2 * limits.requests as u64),
             arena: Arena::default(),
             spilled_bytes: 0,
             unclaimed: BTreeMap::new(),
