@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import peers_loaders
 import peers_scans
-from caches import PooledCache, Store
-from workloads import Workload
+from caches import STEPS_AHEAD, PooledCache, Store
+from rig import BUCKET
+from workloads import COMPUTE_S, NEED_BYTES_PER_S, Workload
 
 IMAGES = ("images-1", "images-4", "weighted")
 FILES = (*IMAGES, "windows")
@@ -34,6 +36,28 @@ def store(workload: Workload, port: int, _scratch: Path) -> Store:
     return Store(workload, port, workload.cache_bytes)
 
 
+class Headstart:
+    """`headstart.store`, a daemon beside the reader. Its cache is the workload's, and the steps ahead."""
+
+    def __init__(self, workload: Workload, port: int, scratch: Path) -> None:
+        import headstart
+
+        os.environ.update(AWS_ENDPOINT=f"http://127.0.0.1:{port}", AWS_ALLOW_HTTP="true")
+        self.steps = [
+            [(each.key, each.offset, each.offset + each.length) for each in (workload.items[item] for item in step)]
+            for step in workload.steps
+        ]
+        cache_bytes = workload.cache_bytes + int(STEPS_AHEAD * COMPUTE_S * NEED_BYTES_PER_S)
+        socket = scratch / "store.sock"
+        self.store = headstart.store(f"s3://{BUCKET}/", cache=f"{cache_bytes}B", socket=socket)
+        self.order = self.store.disclose(entry for step in self.steps for entry in step)
+
+    def epoch(self, _number: int, steps: range) -> Iterator[tuple[float, list[Any]]]:
+        """Give the steps of an epoch."""
+        for step in steps:
+            yield 1.0, self.store.read_many(self.steps[step])
+
+
 def pooled(*, evicts: bool = False, crosses: bool = False) -> Callable[[Workload, int, Path], Any]:
     """Return how to open a pool of threads over a cache."""
 
@@ -44,7 +68,8 @@ def pooled(*, evicts: bool = False, crosses: bool = False) -> Callable[[Workload
 
 
 SYSTEMS = {
-    "store": System(store, ALL, "store"),
+    "headstart": System(Headstart, ALL, "store"),
+    "prototype": System(store, ALL, "noted"),
     "never-evict": System(pooled(), ALL),
     "lru": System(pooled(evicts=True), ALL),
     "never-evict-across": System(pooled(crosses=True), ALL, "noted"),

@@ -9,6 +9,7 @@ from rig import SUPPLIES
 from systems import SYSTEMS
 
 FASTER, SHORTER, WORKLOADS_MIN = 1.5, 0.1, 3
+OWN = "headstart"
 Rows = list[dict[str, Any]]
 HEAD = [
     "| workload | system | steady s (spread) | stall s | last epoch's first step s | bytes / optimum | GETs | runs |",
@@ -41,7 +42,7 @@ def text(rows: Rows) -> str:
     middle = medians(rows)
     parts = []
     for supply in SUPPLIES:
-        names = [name for name in dict.fromkeys(row["workload"] for row in rows) if (supply, name, "store") in middle]
+        names = [name for name in dict.fromkeys(row["workload"] for row in rows) if (supply, name, OWN) in middle]
         if not names:
             continue
         parts += [f"### Supply: {supply}", "", *verdict(middle, supply, names), *HEAD]
@@ -77,7 +78,7 @@ def verdict(middle: dict[tuple[str, str, str], dict[str, float]], supply: str, n
     passed = [0, 0, 0]
     for workload in names:
         cells = []
-        own = middle[supply, workload, "store"][figure]
+        own = middle[supply, workload, OWN][figure]
         for column, kinds in enumerate((("peer", "converted"), ("peer",), ("peer", "converted", "noted"))):
             others = {
                 system: middle[supply, workload, system][figure]
