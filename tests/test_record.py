@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import headstart
-from headstart import recording
+from headstart import HeadstartError, recording
 from tests.conftest import COMMAND, Run
 from tests.machines import wait_until
 
@@ -77,6 +77,8 @@ def test_recordings_are_merged_and_checked(run: Run, tmp_path: Path, data: Path)
     assert found["about"]["recordings"] == 2
     assert str(data) in {file["path"] for file in found["files"]}
     data.write_bytes(b"another")
+    exported = run("hints", "export", "a.hints", "--format", "soci", "--root", str(data.parent))
+    assert (exported.returncode, json.loads(exported.stdout)) == (0, [f"/{data.name}"])
     stale = run("hints", "check", "a.hints")
     assert stale.returncode == 1
     assert "another size: " in stale.stdout
@@ -143,3 +145,25 @@ def test_what_is_refused_runs_nothing(run: Run, tmp_path: Path) -> None:
         done = run("hints", *words)
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "root", "text"),
+    [
+        ("nydus", "/image", "/usr/bin/app\n/etc/app\n"),
+        ("nydus", "/", "/image/usr/bin/app\n/lib/a\n/image/etc/app\n"),
+        ("estargz", "/image/", '{"path": "usr/bin/app"}\n{"path": "etc/app"}\n'),
+        ("soci", "/image/usr", '[\n "/bin/app"\n]\n'),
+    ],
+)
+def test_files_below_a_root_are_a_list_for_images(
+    monkeypatch: pytest.MonkeyPatch, form: str, root: str, text: str
+) -> None:
+    paths = {"/image/usr/bin/app": "regular", "/image/usr": "other", "/lib/a": "regular", "/image/etc/app": "regular"}
+    files = [{"path": path, "kind": kind} for path, kind in {**paths, "/dev/sda": "device", "": "regular"}.items()]
+    monkeypatch.setattr(recording, "show", lambda _path: {"files": files})
+    assert recording.export("app.hints", form, root=root) == text
+    with pytest.raises(HeadstartError, match="root: no file below /none was read; allowed: a folder"):
+        recording.export("app.hints", form, root="/none")
+    with pytest.raises(HeadstartError, match='format: "tar" is unknown; allowed: estargz, nydus, soci'):
+        recording.export("app.hints", "tar")

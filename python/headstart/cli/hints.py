@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -112,6 +112,36 @@ def check(file: Recording, json: options.Json = None) -> None:
         )
     if found["stale"]:
         raise typer.Exit(1)
+
+
+@app.command("export")
+def export(
+    file: Recording,
+    form: Annotated[
+        Literal["estargz", "nydus", "soci"], typer.Option("--format", help="The tool that reads the list.")
+    ],
+    root: Annotated[
+        str, typer.Option(metavar="FOLDER", help="The image's root on the machine that recorded it.")
+    ] = "/",
+    target: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="The file to write. Default: stdout.")
+    ] = None,
+) -> None:
+    """Write the recorded files as a prefetch list for a lazily loaded container image, in order of their first read.
+
+    Formats: estargz (nerdctl image convert --estargz-record-in), nydus (nydusify convert --prefetch-patterns) and soci
+    (soci create --prefetch-files-json).
+
+    Example: headstart hints export app.hints --format soci -o prefetch.json
+    """
+    if target is not None:
+        output.check_file(str(target))
+    with options.named({"format": "--format", "root": "--root"}):
+        text = recording.export(file, form, root=root)
+    if target is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(target, text)
 
 
 CHANGES = {
