@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from headstart import devices, model, plot, results, timelines
+    from headstart import devices, fsspec, model, parquet, plot, results, timelines, torch, zarr
     from headstart._core import HeadstartError, InternalError, __version__
     from headstart.advice import Advice, advise
     from headstart.advice.order import OrderAdvice, advise_order
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from headstart.live.parallel import play
     from headstart.live.profile import profile
     from headstart.live.serve import serve
+    from headstart.live.store import Store, store
     from headstart.memory import Trace
     from headstart.registry import catalog, schema
     from headstart.runs.compare import compare
@@ -67,6 +68,8 @@ _MODULE_OF = {
     "catalog": "headstart.registry",
     "schema": "headstart.registry",
     "serve": "headstart.live.serve",
+    "Store": "headstart.live.store",
+    "store": "headstart.live.store",
     "Result": "headstart.simulation",
     "explain": "headstart.simulation",
     "lower_bound": "headstart.simulation",
@@ -82,13 +85,17 @@ second, and `headstart run` needs none."""
 _MODULES = {
     "devices": "devices",
     "forecasting": "live.forecast",
+    "fsspec": "fsspec",
     "model": "model",
+    "parquet": "parquet",
     "playing": "live.play",
     "plot": "plot",
     "recording": "live.record",
     "results": "results",
     "timelines": "timelines",
+    "torch": "torch",
     "tuning": "live.tune",
+    "zarr": "zarr",
 }
 """The public modules, and their places in the package."""
 
@@ -126,6 +133,7 @@ __all__ = [
     "Replacement",
     "Request",
     "Result",
+    "Store",
     "Trace",
     "Traces",
     "__version__",
@@ -140,8 +148,10 @@ __all__ = [
     "emulate",
     "explain",
     "forecasting",
+    "fsspec",
     "lower_bound",
     "model",
+    "parquet",
     "play",
     "playing",
     "plot",
@@ -151,11 +161,14 @@ __all__ = [
     "schema",
     "serve",
     "simulate",
+    "store",
     "sweep",
     "timelines",
+    "torch",
     "trace_convert",
     "trace_filter",
     "trace_generate",
     "trace_info",
     "tuning",
+    "zarr",
 ]

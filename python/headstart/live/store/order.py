@@ -1,0 +1,103 @@
+"""Disclosed orders: what a program is going to read, sent to the daemon a chunk at a time from a thread."""
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from types import TracebackType
+
+from headstart._core import HeadstartError
+from headstart._input import plain
+from headstart.live.store.connection import Connection, Item, LostError
+from headstart.live.store.daemon import Daemon
+from headstart.live.store.entries import Entry, item_of
+
+_CHUNK = 4096
+"""Entries of a request."""
+AHEAD = 1 << 21
+"""Entries of an order that the daemon knows of at a time. A guess: two epochs of most data sets."""
+_TICK = 0.1
+
+
+class Order:
+    """A disclosed order. It ends with `withdraw`, with its store, or once all of it has been read."""
+
+    def __init__(self, daemon: Daemon, entries: Iterable[Entry], ahead: int = AHEAD) -> None:
+        self._daemon = daemon
+        self._ahead = ahead
+        self._entries = (item_of(each) for each in entries)
+        self._connection: Connection | None = daemon.join()
+        self._asking = threading.Lock()
+        self._over = threading.Event()
+        self._problem: str | None = None
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._send_all, name="headstart-order", daemon=True)
+        self._thread.start()
+
+    @property
+    def left(self) -> int:
+        """Entries that the daemon knows of and that nobody has read.
+
+        Raises:
+            HeadstartError: An entry is wrong, or is no object: what comes after it has not been disclosed.
+        """
+        if self._problem is not None:
+            raise HeadstartError(self._problem)
+        return 0 if os.getpid() != self._process else self._ask("left")
+
+    def withdraw(self) -> None:
+        """Forget the order: what it names is no longer read ahead."""
+        if os.getpid() != self._process:
+            return
+        self._over.set()
+        with self._asking:
+            connection, self._connection = self._connection, None
+            if connection is not None and connection.usable:
+                try:
+                    connection.ask("withdraw", order=0)
+                except LostError:
+                    return
+
+    def __enter__(self) -> "Order":
+        """Return the order."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Withdraw it."""
+        self.withdraw()
+
+    def _ask(self, op: str, **fields: object) -> int:
+        with self._asking:
+            if self._connection is None:
+                return 0
+            try:
+                left: int = self._connection.ask(op, order=0, **fields)["left"]
+            except LostError:
+                # A new daemon knows nothing of what was sent; what follows is sent to it.
+                self._connection = self._daemon.join()
+                left = self._connection.ask(op, order=0, **fields)["left"]
+            return left
+
+    def _send_all(self) -> None:
+        try:
+            for chunk in _chunks(self._entries):
+                begun = time.monotonic()
+                left = self._ask("disclose", items=chunk)
+                # Half of the time is the program's: both hold Python's lock.
+                pause = time.monotonic() - begun
+                while not self._over.wait(pause) and left >= self._ahead:
+                    left, pause = self._ask("left"), _TICK
+                if self._over.is_set():
+                    return
+        except Exception as error:  # Whatever the caller's iterable raises.
+            self._problem = f"the disclosed order ends early: {plain(getattr(error, 'strerror', None) or error)}"
+            warnings.warn(self._problem, RuntimeWarning, stacklevel=1)
+
+
+def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
+    while chunk := list(islice(items, _CHUNK)):
+        yield chunk
