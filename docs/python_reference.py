@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import headstart
-from headstart import devices, model, plot, results, tuning
+from headstart import devices, model, parquet, plot, results, torch, tuning
 from headstart.live import options
 
 HEAD = """# The Python package
@@ -19,7 +19,15 @@ Written by the build from signatures and docstrings. [python.md](python.md) is t
 the caller is a `HeadstartError`, a `ValueError` whose text is one line; a fault of headstart itself is an
 `InternalError`, which is one too.
 """
-MODULES = {"model": model, "devices": devices, "tuning": tuning, "plot": plot, "results": results}
+MODULES = {
+    "model": model,
+    "devices": devices,
+    "tuning": tuning,
+    "torch": torch,
+    "parquet": parquet,
+    "plot": plot,
+    "results": results,
+}
 SECTION = re.compile(r"^(Args|Returns|Yields|Raises):\n", re.MULTILINE)
 PROGRAM = re.compile(r"from headstart|\w+(\.\w+)* = |found\.|model\.")
 """How a paragraph begins that is a program."""

@@ -119,7 +119,7 @@ def _copied(sampler: Any, parts: Sequence[Any]) -> Any:
     memo: dict[int, Any] = {}
     for part in parts:
         # Data sets and stores are not copied, and generators of older torch cannot be.
-        for name, value in vars(part).items():
+        for name, value in getattr(part, "__dict__", {}).items():
             if name in ("data_source", "dataset"):
                 memo[id(value)] = value
             elif hasattr(value, "get_state") and hasattr(value, "set_state"):

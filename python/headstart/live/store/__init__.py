@@ -23,7 +23,7 @@ from headstart._core import HeadstartError
 from headstart._input import name, plain
 from headstart.live.core import Record
 from headstart.live.store.connection import Connection, LostError
-from headstart.live.store.daemon import Daemon, daemon
+from headstart.live.store.daemon import Daemon, daemon_for
 from headstart.live.store.entries import Entry, item_of
 from headstart.live.store.order import AHEAD, Order
 
@@ -179,7 +179,7 @@ def store(
     Raises:
         HeadstartError: An option is wrong, the source cannot be opened, or the daemon runs with other sizes.
     """
-    return Store(daemon(url, cache, spill, socket=socket, linger=linger, hedge=hedge))
+    return Store(daemon_for(url, cache, spill, socket=socket, linger=linger, hedge=hedge))
 
 
 def _forked() -> None:

@@ -111,7 +111,7 @@ class Daemon:
         return self.socket.with_name(self.socket.name + suffix)
 
 
-def daemon(
+def daemon_for(
     url: str | os.PathLike[str],
     cache: str,
     spill: str | os.PathLike[str] | None,
