@@ -238,7 +238,7 @@ def test_wrong_options_are_one_line(
 
 
 def test_a_disclosed_order_is_read_ahead(source: Path, sockets: Path) -> None:
-    with headstart.store(source, "8MiB", socket=sockets / "order", linger=1) as store:
+    with headstart.store(source, "16MiB", socket=sockets / "order", linger=1) as store:
         order = store.disclose(key(number) for number in reversed(range(OBJECTS)))
         until(lambda: store.report(optimum=False)["fetched_bytes"] == OBJECTS * BYTES)
         assert order.left == OBJECTS

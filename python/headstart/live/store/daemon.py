@@ -4,6 +4,7 @@ import dataclasses
 import fcntl
 import hashlib
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -94,7 +95,8 @@ class Daemon:
         if retry and "is in use by another store" in said:
             time.sleep(_TICK * 10)
             return None
-        raise HeadstartError(plain(said))
+        # The command names its options beside the keys.
+        raise HeadstartError(plain(re.sub(r"^(\w+) \(--[\w-]+\):", r"\1:", said)))
 
     @property
     def log(self) -> Path:
