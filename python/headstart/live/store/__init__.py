@@ -80,7 +80,8 @@ class Store:
         known by then counts as never read again. A million entries take up to 150 MB of the daemon's memory.
         """
         order = Order(self._daemon, entries, ahead)
-        self._orders.add(order)
+        with self._lock:
+            self._orders.add(order)
         return order
 
     def size(self, key: str) -> int:
@@ -106,11 +107,12 @@ class Store:
 
     def close(self) -> None:
         """Disconnect and withdraw the orders. Views stay valid."""
-        for order in list(self._orders):
-            order.withdraw()
         with self._lock:
             self._closed = True
             self._idle.clear()
+            orders = list(self._orders)
+        for order in orders:
+            order.withdraw()
 
     def __enter__(self) -> "Store":
         """Return the store."""
@@ -161,7 +163,7 @@ _stores: weakref.WeakSet[Store] = weakref.WeakSet()
 
 def store(
     url: str | os.PathLike[str],
-    cache: str = "8GiB",
+    cache: str | None = None,
     spill: str | os.PathLike[str] | None = None,
     *,
     socket: str | os.PathLike[str] | None = None,
@@ -171,8 +173,9 @@ def store(
     """Join the node's daemon for `url`, or start it.
 
     `url` is s3://BUCKET[/PREFIX], gs://BUCKET[/PREFIX], az://CONTAINER[/PREFIX], https://HOST/PATH/ or a folder.
-    `cache` is its memory; `spill`, FOLDER:SIZE on a local disk, takes what leaves the memory and lasts for later runs.
-    Programs share a daemon if `url` and the folder of the spill are the same; `socket` names another one.
+    `cache` is its memory: that of the daemon if it runs already, otherwise 8GiB by default. `spill`, FOLDER:SIZE on a
+    local disk, takes what leaves the memory and lasts for later runs. Programs share a daemon if `url` and the folder of
+    the spill are the same; `socket` names another one, such as that of `headstart store --shared`.
     The daemon ends `linger` seconds after the last program has disconnected. `hedge`: a second request is sent for one
     that takes longer than 99 % of the others. Credentials are those in the environment of the program that starts it.
 

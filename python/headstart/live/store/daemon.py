@@ -19,6 +19,7 @@ from headstart.sizes import size_bytes, size_text
 
 _OF_SOURCE = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AZURE_STORAGE_ACCOUNT_NAME")
 """Variables that make another source of the same URL."""
+CACHE = "8GiB"
 _TICK = 0.01
 _ENDING_SECONDS = 10.0
 """How long a daemon that ends may still use the spill."""
@@ -34,7 +35,7 @@ class Daemon:
     """The daemon that a store needs."""
 
     url: str
-    cache: str
+    cache: str | None
     spill: str | None
     linger: float
     hedge: bool
@@ -48,9 +49,9 @@ class Daemon:
         """
         connection = self._connect() or self._start()
         for option, wanted in {"cache": self.cache, "spill": self.spill and self.spill.rpartition(":")[2]}.items():
-            runs, bytes_wanted = connection.welcome[f"{option}_bytes"], size_bytes(wanted) if wanted else 0
-            if runs != bytes_wanted:
-                problem = f"{option}: the daemon of {plain(self.url)} runs with {size_text(runs)}, not {wanted or 0}"
+            runs = connection.welcome[f"{option}_bytes"]
+            if wanted is not None and size_bytes(wanted) != runs:
+                problem = f"{option}: the daemon of {plain(self.url)} runs with {size_text(runs)}, not {wanted}"
                 raise HeadstartError(f"{problem}; allowed: the same size, or another one once its programs have ended")
         return connection
 
@@ -105,7 +106,7 @@ class Daemon:
 
     def _command(self) -> list[str]:
         words = [sys.executable, "-m", "headstart", "store", self.url, "--shared", str(self.socket)]
-        words += ["--cache", self.cache, "--linger", str(self.linger)]
+        words += ["--cache", self.cache or CACHE, "--linger", str(self.linger)]
         words += [] if self.spill is None else ["--spill", self.spill]
         return words if self.hedge else [*words, "--no-hedge"]
 
@@ -115,7 +116,7 @@ class Daemon:
 
 def daemon_for(
     url: str | os.PathLike[str],
-    cache: str,
+    cache: str | None,
     spill: str | os.PathLike[str] | None,
     *,
     socket: str | os.PathLike[str] | None,
@@ -127,7 +128,8 @@ def daemon_for(
     Raises:
         HeadstartError: An option is wrong.
     """
-    size_bytes(cache)
+    if cache is not None:
+        size_bytes(cache)
     if not linger >= 1:
         raise HeadstartError(f"linger: {linger} is out of range; allowed: at least 1 second")
     source = os.fspath(url)

@@ -29,7 +29,7 @@ class HeadstartFileSystem(ChainedFileSystem):
         target_protocol: str | None = None,
         target_options: Any = None,
         *,
-        cache: str = "8GiB",
+        cache: str | None = None,
         spill: str | None = None,
         **options: Any,
     ) -> None:

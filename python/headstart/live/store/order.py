@@ -93,6 +93,10 @@ class Order:
                     left, pause = self._ask("left"), _TICK
                 if self._over.is_set():
                     return
+            # The order lives as long as its connection, whether or not the caller has kept it.
+            while self._ask("left") and not self._over.wait(_TICK):
+                pass
+            self.withdraw()
         except Exception as error:  # Whatever the caller's iterable raises.
             self._problem = f"the disclosed order ends early: {plain(getattr(error, 'strerror', None) or error)}"
             warnings.warn(self._problem, RuntimeWarning, stacklevel=1)
