@@ -174,8 +174,9 @@ def store(
 
     `url` is s3://BUCKET[/PREFIX], gs://BUCKET[/PREFIX], az://CONTAINER[/PREFIX], https://HOST/PATH/ or a folder.
     `cache` is its memory: that of the daemon if it runs already, otherwise 8GiB by default. `spill`, FOLDER:SIZE on a
-    local disk, takes what leaves the memory and lasts for later runs. Programs share a daemon if `url` and the folder of
-    the spill are the same; `socket` names another one, such as that of `headstart store --shared`.
+    local disk, takes what leaves the memory and lasts for later runs. Programs share a daemon if `url` and the folder
+    of the spill are the same; `socket` names another one, such as that of `headstart store --shared`.
+
     The daemon ends `linger` seconds after the last program has disconnected. `hedge`: a second request is sent for one
     that takes longer than 99 % of the others. Credentials are those in the environment of the program that starts it.
 
