@@ -15,6 +15,7 @@ from headstart import torch as training
 from headstart._core import HeadstartError
 from headstart.live.store import Store
 from headstart.live.store.order import AHEAD
+from tests.s3_server import s3_server
 from tests.test_store import sockets
 
 __all__ = ["sockets"]
@@ -221,6 +222,20 @@ def test_fsspec_reads_through_a_store(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         system.info("/elsewhere")
     system.store.close()
+
+
+def test_a_bucket_is_read_through_fsspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec: Any = pytest.importorskip("fsspec")
+    pytest.importorskip("fsspec.implementations.chained")
+    (tmp_path / "table.csv").write_text("x,y\n1,2\n")
+    with s3_server(monkeypatch, "bucket", {"deep/table.csv": tmp_path / "table.csv"}) as requests:
+        fsspec.register_implementation("headstart", "headstart.fsspec.HeadstartFileSystem", clobber=True)
+        for _ in range(2):
+            with fsspec.open("headstart::s3://bucket/deep/table.csv", "rt", cache="4MiB") as file:
+                assert file.readlines() == ["x,y\n", "1,2\n"]
+            system = file.buffer.raw._store
+        assert [each for each in requests if each.startswith("GET")] == ["GET /bucket/deep/table.csv bytes=0-7"]
+        system.close()
 
 
 def test_modules_are_imported_without_their_libraries() -> None:

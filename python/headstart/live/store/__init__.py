@@ -6,9 +6,10 @@
         view = store.read(f"{number:06}.jpg")
 
 The first program starts the node's daemon, others join it; it ends when none is connected any more. Keys are relative
-to the URL. A read gives a read-only memoryview of the daemon's memory, without a copy if it is larger than 16 KiB. The
-bytes stay in memory until the last view of them is gone, NumPy and Arrow arrays included; they belong to the process
-that has read them. A store can be used by any number of threads, after a fork, and as an argument of a spawned process.
+to the URL. A read gives a read-only memoryview of the daemon's memory, without a copy if it is larger than 16 KiB and
+was not read in other parts before. The bytes stay in memory until the last view of them is gone, NumPy and Arrow arrays
+included; they belong to the process that has read them. A store can be used by any number of threads, after a fork, and
+as an argument of a spawned process.
 """
 
 import json
