@@ -138,3 +138,10 @@ def test_paragraphs_fill_the_terminal(run: Run) -> None:
             lines = [line.strip() for line in paragraph.splitlines()]
             for line, following in itertools.pairwise(lines):
                 assert len(line) + 1 + len(following.split()[0]) > 76, f"{path}: {line}"
+
+
+def test_brackets_in_help_are_shown(run: Run) -> None:
+    """They mark styles elsewhere."""
+    shown = run("store", "--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "s3://BUCKET[/PREFIX]" in shown.stdout

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import typer
+from rich.markup import escape
 
 from headstart import _core, _input
 from headstart._core import HeadstartError, InternalError
@@ -182,7 +183,8 @@ def _parameter(key: str, row: Mapping[str, Any]) -> inspect.Parameter:
         kind = Path
     words: dict[str, Any] = {
         "metavar": row.get("x-metavar"),
-        "help": " ".join(str(row.get("x-help", row["description"])).split()),
+        # Otherwise s3://BUCKET[/PREFIX] would end a style.
+        "help": escape(" ".join(str(row.get("x-help", row["description"])).split())),
     }
     if kind is Path:
         # The core reports errors of files.
