@@ -10,7 +10,7 @@ use crate::arena::Place;
 use crate::failure::Failure;
 use crate::orders::Span;
 use crate::shelf::SegmentId;
-use crate::source::Meta;
+use crate::source::{beyond, Meta};
 use crate::store::{place_of, Store};
 
 /// How often an answer that breaks off, or is not what it should be, is asked for again. What the source refuses for
@@ -19,22 +19,20 @@ const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Store {
-    /// Reads `range` of an object into the places of neighbouring segments.
+    /// Reads `range` of an object into the places of neighbouring segments; returns what is known of the object then.
     pub(crate) async fn get(
         &self,
-        meta: &Meta,
+        key: &str,
+        known: Option<&Meta>,
         range: Range<u64>,
         segments: &[(SegmentId, Span, Place)],
-    ) -> Result<(), Failure> {
-        if range.end > meta.size {
-            let (end, size) = (range.end, meta.size);
-            let problem =
-                format!("{}: bytes {} to {end} of {size}", headstart_types::printable(&meta.key), range.start);
-            return Err(Failure::Invalid(problem));
+    ) -> Result<Meta, Failure> {
+        if let Some(known) = known.filter(|known| range.end > known.size) {
+            return Err(beyond(key, &range, known.size));
         }
         let mut tries = 1;
         loop {
-            match self.hedged(meta, &range, segments).await {
+            match self.hedged(key, known, &range, segments).await {
                 Err(Failure::Source(_)) if tries < TRIES => {
                     self.counters.repeated.fetch_add(1, Relaxed);
                     tokio::time::sleep(PAUSE * 2_u32.pow(tries - 1)).await;
@@ -47,11 +45,12 @@ impl Store {
 
     async fn hedged(
         &self,
-        meta: &Meta,
+        key: &str,
+        known: Option<&Meta>,
         range: &Range<u64>,
         segments: &[(SegmentId, Span, Place)],
-    ) -> Result<(), Failure> {
-        let first = self.once(meta, range, segments);
+    ) -> Result<Meta, Failure> {
+        let first = self.once(key, known, range, segments);
         tokio::pin!(first);
         let Some(after) = self.hedge_after() else { return first.await };
         tokio::select! {
@@ -60,7 +59,7 @@ impl Store {
         }
         self.counters.hedged.fetch_add(1, Relaxed);
         // Both write the same bytes to the same places, in turns, since this is one task; the slower one ends here.
-        let second = self.once(meta, range, segments);
+        let second = self.once(key, known, range, segments);
         tokio::pin!(second);
         tokio::select! {
             ended = &mut first => match ended {
@@ -79,10 +78,11 @@ impl Store {
 
     async fn once(
         &self,
-        meta: &Meta,
+        key: &str,
+        known: Option<&Meta>,
         range: &Range<u64>,
         segments: &[(SegmentId, Span, Place)],
-    ) -> Result<(), Failure> {
+    ) -> Result<Meta, Failure> {
         self.counters.gets.fetch_add(1, Relaxed);
         let mut failed = None;
         let write = |at: u64, part: &Bytes| {
@@ -94,7 +94,8 @@ impl Store {
                 done += now;
             }
         };
-        self.source.get(meta, range.clone(), write).await?;
-        failed.map_or(Ok(()), |error| Err(Failure::Full(format!("memory: {}", headstart_types::system_says(&error)))))
+        let found = self.source.get(key, known, range.clone(), write).await?;
+        failed
+            .map_or(Ok(found), |error| Err(Failure::Full(format!("memory: {}", headstart_types::system_says(&error)))))
     }
 }

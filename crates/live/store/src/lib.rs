@@ -3,7 +3,7 @@
 //! - `shelf/`: what is kept and what is fetched next, without clock and I/O; `orders.rs` (what readers disclosed),
 //!   `filing.rs` (what leaves first), `arena.rs` (places in memory);
 //! - `source.rs`: where objects come from; `memory.rs`: the bytes; `spill.rs`: the local disk;
-//! - `store.rs`: the host, which carries out the shelf's actions on threads;
+//! - `store.rs`: the host, which carries out the shelf's actions on threads; `reading.rs`: its readers;
 //! - `s3/`, `local.rs`: the doors; `settings.rs`, `run.rs`: the command, with its report and recording;
 //! - `optimum.rs`: the least that could have been fetched.
 
@@ -17,6 +17,7 @@ mod memory;
 mod objects;
 pub mod optimum;
 mod orders;
+mod reading;
 mod recording;
 mod report;
 mod run;
@@ -30,10 +31,11 @@ mod store;
 pub use error::Error;
 pub use failure::Failure;
 pub use orders::{Span, Use};
+pub use reading::Lease;
 pub use report::Report;
 pub use run::run;
 pub use settings::Settings;
 pub use shelf::{Limits, Shelf};
 pub use source::{open_store, patience, said, Listing, Meta, Source, FORMS};
 pub use spill::Spill;
-pub use store::{Lease, Store};
+pub use store::Store;

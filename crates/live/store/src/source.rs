@@ -66,7 +66,9 @@ impl Meta {
         self.e_tag.clone().unwrap_or_else(|| format!("{} bytes of {}", self.size, self.modified_ms))
     }
 
-    fn is_same(&self, other: &Self) -> bool {
+    /// Whether both are of the same content.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
         self.size == other.size
             && self.e_tag == other.e_tag
             && (self.e_tag.is_some() || self.modified_ms == other.modified_ms)
@@ -229,18 +231,28 @@ impl Source {
             .map_err(|_| Failure::Invalid(format!("{}: no prefix that can be listed", printable(folder))))
     }
 
-    /// Reads `range` of the object that `meta` was found to be, and passes its bytes on in order.
+    /// Reads `range` of an object and passes its bytes on in order; returns what is known of the object. `known`: what it
+    /// was found to be before.
     ///
     /// # Errors
     /// The object is gone or has changed, or the source fails or answers with too few or too many bytes.
-    pub async fn get(&self, meta: &Meta, range: Range<u64>, mut sink: impl FnMut(u64, &Bytes)) -> Result<(), Failure> {
-        let key = &meta.key;
+    pub async fn get(
+        &self,
+        key: &str,
+        known: Option<&Meta>,
+        range: Range<u64>,
+        mut sink: impl FnMut(u64, &Bytes),
+    ) -> Result<Meta, Failure> {
         // According to the protocol, a weak tag never matches; such answers are only compared.
-        let tag = meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
+        let tag = known.and_then(|known| known.e_tag.clone()).filter(|tag| !tag.starts_with("W/"));
         let options = GetOptions { range: Some(range.clone().into()), if_match: tag, ..GetOptions::default() };
         let answer = self.store.get_opts(&self.path(key)?, options).await.map_err(|error| self.failed(key, &error))?;
-        if !meta.is_same(&Meta::of(answer.meta.clone())) {
-            return Err(Failure::Changed(key.clone()));
+        let found = Meta { key: key.to_owned(), ..Meta::of(answer.meta.clone()) };
+        if known.is_some_and(|known| !known.is_same(&found)) {
+            return Err(Failure::Changed(key.to_owned()));
+        }
+        if range.end > found.size {
+            return Err(beyond(key, &range, found.size));
         }
         let (mut at, mut parts) = (range.start, answer.into_stream());
         while let Some(part) = parts.try_next().await.map_err(|error| self.failed(key, &error))? {
@@ -257,8 +269,13 @@ impl Source {
                 range.end - at
             )));
         }
-        Ok(())
+        Ok(found)
     }
+}
+
+/// A range that ends after its object.
+pub(crate) fn beyond(key: &str, range: &Range<u64>, size: u64) -> Failure {
+    Failure::Invalid(format!("{}: bytes {} to {} of {size}", printable(key), range.start, range.end))
 }
 
 /// The store of `scheme`, with credentials and options of the environment; `None` if there is no such scheme. `place` is

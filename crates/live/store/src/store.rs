@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use headstart_engine::Responses;
 use headstart_types::{printable, Nanos};
 use rustc_hash::FxHashMap;
@@ -18,17 +17,14 @@ use crate::objects::Objects;
 use crate::optimum::Reads;
 use crate::orders::Span;
 use crate::recording::Recording;
-use crate::shelf::{Action, Part, SegmentId, Shelf};
+use crate::shelf::{Action, SegmentId, Shelf};
 use crate::source::{Listing, Meta, Source};
 use crate::spill::{Found, Spill};
 
-/// How long a reader waits for memory that only readers can give back.
-const STUCK: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(200);
 /// Answers after which the time of nearly all of them is known, and is found anew.
 const ANSWERS: u64 = 64;
 
-type Waiter = oneshot::Sender<Result<(), Failure>>;
+pub(crate) type Waiter = oneshot::Sender<Result<(), Failure>>;
 
 pub(crate) struct Inner {
     pub shelf: Shelf,
@@ -38,14 +34,14 @@ pub(crate) struct Inner {
     pub waits: Responses,
     /// Their sum.
     pub waited: Nanos,
-    recording: Option<Recording>,
+    pub recording: Option<Recording>,
     /// Times of requests to the source.
     pub responses: Responses,
     waiters: FxHashMap<SegmentId, Vec<Waiter>>,
     /// File numbers of what is in the spill.
     files: FxHashMap<Span, u64>,
     /// What an earlier run has left in the spill, by key.
-    found: FxHashMap<String, Vec<Found>>,
+    pub found: FxHashMap<String, Vec<Found>>,
     listings: FxHashMap<(String, bool), Arc<Listing>>,
     answers: u64,
 }
@@ -74,59 +70,6 @@ pub struct Store {
     next_order: AtomicU64,
     /// What runs the jobs: a lease may end on any thread.
     runtime: tokio::runtime::Handle,
-}
-
-/// A part of an object in memory, which stays there until this is dropped.
-pub struct Lease {
-    store: Arc<Store>,
-    segment: SegmentId,
-    /// Where its bytes are in the memory's file.
-    offset: u64,
-    length: u64,
-}
-
-impl Lease {
-    /// Where its bytes are in the memory's file.
-    #[must_use]
-    pub fn range(&self) -> (u64, u64) {
-        (self.offset, self.length)
-    }
-
-    /// Its bytes, without a copy.
-    #[must_use]
-    pub fn into_bytes(self) -> Bytes {
-        Bytes::from_owner(self)
-    }
-}
-
-impl AsRef<[u8]> for Lease {
-    fn as_ref(&self) -> &[u8] {
-        self.store.memory.bytes(self.offset, self.length)
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.store.lock().shelf.release(self.segment);
-        self.store.act();
-    }
-}
-
-/// Leases of parts that have not arrived.
-struct Held {
-    store: Arc<Store>,
-    parts: Vec<Part>,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if !self.parts.is_empty() {
-            let mut inner = self.store.lock();
-            self.parts.iter().for_each(|part| inner.shelf.release(part.segment));
-            drop(inner);
-            self.store.act();
-        }
-    }
 }
 
 /// A request of the source for neighbouring segments.
@@ -213,7 +156,7 @@ impl Store {
         Ok(self.open(key).await?.1)
     }
 
-    async fn open(&self, key: &str) -> Result<(u32, Arc<Meta>), Failure> {
+    pub(crate) async fn open(&self, key: &str) -> Result<(u32, Arc<Meta>), Failure> {
         let (number, known) = {
             let mut inner = self.lock();
             let number = inner.objects.number(key);
@@ -268,71 +211,6 @@ impl Store {
         Ok(listing)
     }
 
-    /// Reads bytes of an object, to its end without `end`: its parts in order, once all are in memory.
-    ///
-    /// # Errors
-    /// There is no such object or range, readers hold all memory, or the source fails.
-    pub async fn read(self: &Arc<Self>, key: &str, start: u64, end: Option<u64>) -> Result<Vec<Lease>, Failure> {
-        let asked = self.now();
-        let (object, meta) = self.open(key).await?;
-        let end = end.unwrap_or(meta.size);
-        if start > end || end > meta.size {
-            let problem = format!("{}: bytes {start} to {end} of {}", printable(key), meta.size);
-            return Err(Failure::Invalid(problem));
-        }
-        if start == end {
-            return Ok(Vec::new());
-        }
-        let (mut held, waits) = {
-            let mut inner = self.lock();
-            let span = Span { object, start, end };
-            inner.reads.note(span);
-            if let Some(recording) = &mut inner.recording {
-                recording.read(asked, key, start, end - start, meta.size);
-            }
-            let parts = inner.shelf.request(span, asked).map_err(|memory| {
-                let problem = format!("{}: {} bytes at once of a cache of {memory}", printable(key), end - start);
-                Failure::Invalid(problem)
-            })?;
-            let waits: Vec<_> =
-                parts.iter().filter(|part| !part.is_here).map(|part| inner.wait(part.segment)).collect();
-            (Held { store: self.clone(), parts }, waits)
-        };
-        self.act();
-        for wait in waits {
-            if let Err(failure) = self.wait(wait).await {
-                self.lock().shelf.totals.failed_requests += 1;
-                return Err(failure);
-            }
-        }
-        let mut inner = self.lock();
-        let waited = Nanos(self.now().0 - asked.0);
-        inner.waits.record(waited);
-        inner.waited.0 += waited.0;
-        let parts = std::mem::take(&mut held.parts);
-        let lease = |Part { segment, span, .. }: &Part| {
-            let (own, place) = (inner.shelf.span(*segment), inner.shelf.place(*segment));
-            let offset = place.expect("it is here").offset + (span.start - own.start);
-            Lease { store: self.clone(), segment: *segment, offset, length: span.bytes() }
-        };
-        Ok(parts.iter().map(lease).collect())
-    }
-
-    async fn wait(&self, mut wait: oneshot::Receiver<Result<(), Failure>>) -> Result<(), Failure> {
-        let mut stuck = Duration::ZERO;
-        loop {
-            match tokio::time::timeout(LOOK, &mut wait).await {
-                Ok(ended) => return ended.unwrap_or(Err(Failure::Source("the store ends".to_owned()))),
-                Err(_) if self.lock().shelf.is_stuck() => stuck += LOOK,
-                Err(_) => stuck = Duration::ZERO,
-            }
-            if stuck >= STUCK {
-                let problem = "readers hold all memory of the cache; let go of what was read, or use a larger cache";
-                return Err(Failure::Full(problem.to_owned()));
-            }
-        }
-    }
-
     /// Records what is read from now on.
     pub(crate) fn record(&self, recording: Option<Recording>) {
         self.lock().recording = recording;
@@ -356,7 +234,7 @@ impl Store {
         let mut spans = Vec::with_capacity(entries.len());
         for (key, start, end) in entries {
             let (object, end) = match end {
-                Some(end) => (self.lock().objects.number(key), *end),
+                Some(end) => (self.extent(key, Some(*end)).await?.0, *end),
                 None => {
                     let (object, meta) = self.sized(key).await?;
                     (object, meta.size)
@@ -401,7 +279,7 @@ impl Store {
     }
 
     /// Starts what the shelf wants.
-    fn act(self: &Arc<Self>) {
+    pub(crate) fn act(self: &Arc<Self>) {
         let jobs = self.lock().jobs(self.now(), &self.memory);
         for job in jobs {
             match job {
@@ -427,10 +305,7 @@ impl Store {
         let key = self.lock().objects.key(first.object);
         #[allow(clippy::disallowed_methods)]
         let begun = Instant::now();
-        let fetched = match self.open(&key).await {
-            Ok((_, meta)) => self.get(&meta, first.start..last.end, &request.segments).await,
-            Err(failure) => Err(failure),
-        };
+        let fetched = self.get_known(&key, first.object, first.start..last.end, &request.segments).await;
         let mut inner = self.lock();
         if fetched.is_ok() {
             let took = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
@@ -448,6 +323,26 @@ impl Store {
         inner.shelf.request_ended(request.demand);
         drop(inner);
         self.act();
+    }
+
+    /// Fetches into places. Of an object that nobody has asked about, the answer tells what it is.
+    async fn get_known(
+        &self,
+        key: &str,
+        object: u32,
+        range: Range<u64>,
+        segments: &[(SegmentId, Span, Place)],
+    ) -> Result<(), Failure> {
+        let known = self.lock().objects.known(object);
+        let before = known.get().cloned();
+        let found = self.get(key, before.as_deref(), range, segments).await?;
+        let now = known.get_or_init(|| async { Arc::new(found.clone()) }).await;
+        // Two first answers may be of different versions.
+        if now.is_same(&found) {
+            Ok(())
+        } else {
+            Err(Failure::Changed(key.to_owned()))
+        }
     }
 
     /// Time after which a second request is sent.
@@ -491,7 +386,7 @@ impl Store {
 }
 
 impl Inner {
-    fn wait(&mut self, segment: SegmentId) -> oneshot::Receiver<Result<(), Failure>> {
+    pub fn wait(&mut self, segment: SegmentId) -> oneshot::Receiver<Result<(), Failure>> {
         let (waiter, wait) = oneshot::channel();
         self.waiters.entry(segment).or_default().push(waiter);
         wait

@@ -17,7 +17,8 @@ use super::frames::{append, Frames};
 use super::requests::{Answer, Body, Greeting, Item, Request, Welcome, ITEMS_MAX, PROTOCOL};
 use super::{send_with, Present};
 use crate::failure::Failure;
-use crate::store::{Lease, Store};
+use crate::reading::Lease;
+use crate::store::Store;
 
 /// Requests of a connection at a time: more are not read from its socket.
 const UNDER_WAY_MAX: usize = 256;

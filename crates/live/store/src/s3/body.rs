@@ -16,7 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
-use crate::store::{Lease, Store};
+use crate::reading::Lease;
+use crate::store::Store;
 
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
 const WINDOW_BYTES_MIN: u64 = 64 << 10;
