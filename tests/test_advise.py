@@ -138,6 +138,10 @@ def test_without_a_device_four_stand_side_by_side() -> None:
     assert advice.notes[0] == "no cache is given: 5.00 MiB, all that the trace touches"
 
 
+ON_ONE_WORKER = pytest.mark.xdist_group("advised")
+"""They share the advice for the examples."""
+
+
 @functools.cache
 def advised(name: str) -> tuple[Advice, int]:
     """The advice for an example on the default devices, and the number of runs."""
@@ -159,9 +163,12 @@ def example(name: str) -> Path:
     return ROOT / "examples" / "traces" / name
 
 
-KEYS = {"offsets.txt": {"request_size": "4KiB"}}
+CUT = {name: {"limit": 4000} for name in ("multi6.csv.xz", "ld.csv.xz", "pg_join.csv.xz")}
+"""The longest traces: uncut, they would take half the time of all."""
+KEYS: dict[str, dict[str, Any]] = {"offsets.txt": {"request_size": "4KiB"}, **CUT}
 
 
+@ON_ONE_WORKER
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_what_is_not_run_changes_no_advice(name: str) -> None:
     """Every depth, every setting of a store's clients and all hints are run if they are named: the same answer."""
@@ -177,6 +184,7 @@ def test_what_is_not_run_changes_no_advice(name: str) -> None:
         assert {timed.policy: timed for timed in each.tried}.items() <= of_all.items()
 
 
+@ON_ONE_WORKER
 def test_a_device_takes_some_twenty_runs() -> None:
     """With all depths, all settings of all policies in the registry, and caches one by one, it would take 79."""
     assert sum(count for _, count in map(advised, EXAMPLES)) <= 79 / 4 * len(DEVICES) * len(EXAMPLES)

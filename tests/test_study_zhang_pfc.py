@@ -83,15 +83,22 @@ def by_item(rows: list[Row], item: str) -> list[Row]:
 
 
 @pytest.fixture
-def small_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two draws of rebuilt workloads of a few hundred pages."""
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two draws of rebuilt workloads of a few hundred pages; a few of the readings that are tried for Figure 7.
+
+    The keys of the others are in readings of the item `sensitivity`.
+    """
+    monkeypatch.setattr(_actions, "CONTEXTS", {"": {}})
+    monkeypatch.setattr(_actions, "OTHERS", dict([*_actions.OTHERS.items()][:1]))
+    monkeypatch.setattr(_actions, "UPDATES", dict([*_actions.UPDATES.items()][:2]))
+    monkeypatch.setattr(_actions, "SYSTEMS", _actions.SYSTEMS[:1])
     for name, full in _rebuilt.RANGES.items():
         files = None if full.files is None else 40
         monkeypatch.setitem(_rebuilt.RANGES, name, dataclasses.replace(full, footprint=800, pages=(2, 3), files=files))
     monkeypatch.setattr(_draws, "SEEDS", (1, 2))
 
 
-@pytest.mark.usefixtures("small_draws")
+@pytest.mark.usefixtures("small")
 def test_a_tiny_study_runs_through(traces: Path, tmp_path: Path) -> None:
     needs_report()
     pictures: dict[str, Any] = {}
@@ -385,7 +392,7 @@ def test_a_rebuilt_workload_is_what_is_printed(name: str, tmp_path: Path) -> Non
     assert (info["time_span_ns"] > 0) == (ranges.rate is not None)
 
 
-@pytest.mark.usefixtures("small_draws")
+@pytest.mark.usefixtures("small")
 def test_draws_differ_by_their_seed_alone() -> None:
     one = list(_rebuilt.lines("Web", 1))
     assert one == list(_rebuilt.lines("Web", 1)) != list(_rebuilt.lines("Web", 2))

@@ -592,12 +592,15 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         found.close()
 
 
-def test_a_cluster_gives_the_same_file(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_file_and_says_what_workers_lack(run: Run, cluster: Cluster, tmp_path: Path) -> None:
     path = write(tmp_path)
     done = run("sweep", path, "--out", "out", "--cluster", cluster.address)
     assert (done.returncode, done.stderr) == (0, "")
     here = sweeps.run(sweeps.read(path), tmp_path / "here").path
     assert (tmp_path / "out" / "results.parquet").read_bytes() == here.read_bytes()
+    lacking = sweeps.read({"workload": {"trace": "not-there.csv"}, "grid": {"cache.blocks": [1, 2]}})
+    with pytest.raises(headstart.HeadstartError, match=r"not-there\.csv: no such file on a worker; allowed: "):
+        sweeps.run(lacking, tmp_path / "lacking", cluster=cluster.address)
 
 
 def test_a_cluster_loses_a_worker_halfway(cluster: Cluster, tmp_path: Path) -> None:
@@ -628,12 +631,6 @@ def test_a_scheduler_that_goes_is_said_in_a_line(cluster: Cluster, tmp_path: Pat
     before = len(lines(tmp_path / "out"))
     assert before >= 3
     assert sweeps.run(grid, tmp_path / "out").tally.before == before
-
-
-def test_a_trace_that_workers_lack_is_said_in_a_line(cluster: Cluster, tmp_path: Path) -> None:
-    grid = sweeps.read({"workload": {"trace": "not-there.csv"}, "grid": {"cache.blocks": [1, 2]}})
-    with pytest.raises(headstart.HeadstartError, match=r"not-there\.csv: no such file on a worker; allowed: "):
-        sweeps.run(grid, tmp_path / "out", cluster=cluster.address)
 
 
 # Traces by URL: a real S3 server on loopback.

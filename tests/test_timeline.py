@@ -18,10 +18,10 @@ JOIN = ROOT / "examples" / "traces" / "pg_join.csv.xz"
 
 
 def scenario(trace: Path = CSCOPE_1, policy: str = "linux", device: str = "hp97560", **workload: Any) -> dict[str, Any]:
-    """800 requests of a trace on two disks."""
+    """300 requests of a trace on two disks."""
     return {
-        "workload": {"trace": str(trace), "limit": 800, "addresses": "compact-chunks", **workload},
-        "cache": {"blocks": 300},
+        "workload": {"trace": str(trace), "limit": 300, "addresses": "compact-chunks", **workload},
+        "cache": {"blocks": 150},
         "policy": policy,
         "device": {"model": device, "count": 2},
     }
@@ -33,8 +33,15 @@ CASES: dict[str, Any] = {
     "levels": {"path": TWO_LEVELS},
     **{
         f"{policy}-{device}": scenario(policy=policy, device=device)
-        for policy in ("demand", "linux", "forestall", "just-in-time", "amp")
-        for device in ("hp97560", "nvme", "object-store")
+        for policy, device in (
+            ("demand", "hp97560"),
+            ("linux", "nvme"),
+            ("forestall", "object-store"),
+            ("just-in-time", "hp97560"),
+            ("amp", "nvme"),
+            ("linux", "object-store"),
+            ("forestall", "hp97560"),
+        )
     },
     "processes": scenario(MULTI, processes="per-pid"),
     "open": scenario(MULTI, arrival="open"),
