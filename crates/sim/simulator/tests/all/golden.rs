@@ -9,6 +9,7 @@ use headstart_policy::coordinator::registry::COORDINATORS;
 use headstart_policy::readahead::Needs;
 use headstart_policy::registry::read_aheads;
 use headstart_policy::registry::{POLICIES, REPLACEMENTS};
+use serde_json::Value;
 
 use crate::common;
 
@@ -110,27 +111,61 @@ fn folder() -> PathBuf {
 }
 
 fn json(scenario: &str) -> String {
-    let mut text = serde_json::to_string_pretty(&common::run(scenario)).expect("reports are plain values");
-    text.push('\n');
-    text
+    let report = serde_json::to_value(common::run(scenario)).expect("reports are plain values");
+    laid_out(&report, 0) + "\n"
 }
 
-/// The first line that differs, ignoring the release's version.
-fn first_difference(ours: &str, golden: &str) -> Option<String> {
-    let lines = |text: &str| -> Vec<String> {
-        text.lines().filter(|line| !line.starts_with("  \"version\": ")).map(|line| line.trim().to_owned()).collect()
+fn is_plain(value: &Value) -> bool {
+    !value.is_object() && !value.is_array()
+}
+
+/// JSON with the plain values of an object or a list on one line.
+fn laid_out(value: &Value, depth: usize) -> String {
+    let (items, [open, close]): (Vec<(String, &Value)>, _) = match value {
+        Value::Object(table) => (table.iter().map(|(key, value)| (format!("{key:?}: "), value)).collect(), ['{', '}']),
+        Value::Array(list) => (list.iter().map(|value| (String::new(), value)).collect(), ['[', ']']),
+        plain => return plain.to_string(),
     };
-    let (ours, golden) = (lines(ours), lines(golden));
-    let at = (0..ours.len().max(golden.len())).find(|at| ours.get(*at) != golden.get(*at))?;
-    let end = "the end".to_owned();
-    Some(format!("{} where {} was", ours.get(at).unwrap_or(&end), golden.get(at).unwrap_or(&end)))
+    if items.iter().all(|(_, value)| is_plain(value)) {
+        return value.to_string();
+    }
+    let lines: Vec<String> = items
+        .chunk_by(|(_, one), (_, next)| is_plain(one) && is_plain(next))
+        .map(|line| {
+            let line: Vec<String> = line.iter().map(|(key, value)| key.clone() + &laid_out(value, depth + 1)).collect();
+            format!("{:1$}{2}", "", 2 * depth + 2, line.join(", "))
+        })
+        .collect();
+    format!("{open}\n{}\n{:2$}{close}", lines.join(",\n"), "", 2 * depth)
+}
+
+/// The first value that differs, with its place, ignoring the release's version.
+fn first_difference(ours: &Value, golden: &Value, place: &str) -> Option<String> {
+    match (ours, golden) {
+        (Value::Object(one), Value::Object(other)) if one.keys().eq(other.keys()) => one
+            .iter()
+            .filter(|(key, _)| *key != "version")
+            .find_map(|(key, value)| first_difference(value, &other[key], &format!("{place}.{key}"))),
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            (0..one.len()).find_map(|at| first_difference(&one[at], &other[at], &format!("{place}.{at}")))
+        }
+        (one, other) => (one != other).then(|| format!("{place}: {one} where {other} was")),
+    }
 }
 
 #[test]
 fn a_difference_is_seen() {
-    assert_eq!(first_difference("{\n  \"a\": 1\n}", "{\n  \"a\": 1\n}"), None);
-    assert!(first_difference("{\n  \"a\": 1\n}", "{\n  \"a\": 2\n}").is_some());
-    assert!(first_difference("{\n  \"a\": 1\n}", "{\n").is_some());
+    let difference = |ours: &str, golden: &str| {
+        let [ours, golden] = [ours, golden].map(|text| text.parse::<Value>().expect("JSON"));
+        assert_eq!(laid_out(&ours, 0).parse::<Value>().expect("JSON"), ours);
+        first_difference(&ours, &golden, "")
+    };
+    assert_eq!(difference(r#"{"a": [1, {"b": 2.0}], "c": 1}"#, r#"{"a": [1, {"b": 2.0}], "c": 1}"#), None);
+    let found = difference(r#"{"a": [1, {"b": 2}]}"#, r#"{"a": [1, {"b": 3}]}"#);
+    assert_eq!(found.as_deref(), Some(".a.1.b: 2 where 3 was"));
+    for other in [r#"{"a": [1]}"#, r#"{"a": [1, {"c": 2}]}"#, r#"{"a": [1, {"b": 2}], "c": 1}"#] {
+        assert!(difference(r#"{"a": [1, {"b": 2}]}"#, other).is_some(), "{other}");
+    }
 }
 
 #[test]
@@ -148,7 +183,8 @@ fn every_row_gives_exactly_what_it_gave() {
         match fs::read_to_string(&path) {
             Err(_) => wrong.push(format!("{name} is missing")),
             Ok(golden) => {
-                wrong.extend(first_difference(&ours, &golden).map(|difference| format!("{name}: {difference}")))
+                let [ours, golden] = [ours, golden].map(|text| text.parse().expect("JSON"));
+                wrong.extend(first_difference(&ours, &golden, &name));
             }
         }
     }
