@@ -14,8 +14,8 @@ use crate::naive::laws::{at_most, distinct, same, Hinted};
 use crate::naive::random::{Limits, Random, TINY};
 use crate::naive::{Instance, Outcome};
 
-/// Tiny instances in each test.
-const COUNT: u64 = 5_000;
+/// Tiny instances in each test of a quick run.
+const COUNT: u64 = 1_500;
 /// Beyond the optimum's reach, for laws that do not need it.
 const SMALL: Limits = Limits { refs: 60, blocks: 16, frames: 10, disks: 4, fetch: 12 };
 /// Unlimited look-ahead.
@@ -56,7 +56,7 @@ fn drawn(i: &Instance, random: &mut Random) -> [String; 5] {
 
 #[test]
 fn no_policy_beats_the_optimum_and_each_keeps_its_bound() {
-    holds(COUNT, TINY, |seed, i| {
+    holds(common::times(COUNT), TINY, |seed, i| {
         let best = fast(i, "name = \"optimum\"").elapsed;
         let f = i.fetch;
         let hinted = Hinted {
@@ -98,13 +98,13 @@ fn the_limits_of_each_policy_are_the_next_one() {
         same("forestall(0) = demand", fast(i, &forestall("0")), min)?;
         same("fixed horizon(0) = demand", fast(i, &fixed_horizon(0)), min)
     };
-    holds(COUNT, TINY, law);
+    holds(common::times(COUNT), TINY, law);
     holds(1_000, SMALL, law);
 }
 
 #[test]
 fn when_all_fits_prefetchers_agree() {
-    holds(COUNT, Limits { blocks: 8, ..SMALL }, |_, i| {
+    holds(common::times(COUNT), Limits { blocks: 8, ..SMALL }, |_, i| {
         let i = Instance { frames: i.frames.max(distinct(i)), ..i.clone() };
         let greedy = fast(&i, AGGRESSIVE).elapsed;
         for policy in [forestall(&i.fetch.to_string()), reverse(i.fetch)] {

@@ -15,7 +15,7 @@ use crate::case::{patience, Case, Outcome};
 use crate::drawn;
 
 /// Scenarios of a quick run.
-const COUNT: u64 = 6_000;
+const COUNT: u64 = 3_000;
 
 /// One of this many is run again: from its file, and with every default written out.
 const AGAIN: u64 = 16;
@@ -121,15 +121,21 @@ fn planted(case: &Case, sabotage: Sabotage) -> Option<String> {
     fault.filter(|_| is_planted)
 }
 
+/// A case is shrunk without regard to what fails in it, so two of the faults show it; all are shrunk if a number of
+/// runs is given.
 #[test]
 fn each_planted_fault_is_found_and_shrunk() {
     let folder = scratch("planted");
+    let shrinks_all = number("HEADSTART_RANDOM").is_some();
     for sabotage in Sabotage::ALL {
         let found = (0..FOUND_WITHIN).map(|seed| Case::drawn(seed, &folder)).find_map(|case| {
             let said = planted(&case, sabotage)?;
             Some((case, said))
         });
         let (case, said) = found.unwrap_or_else(|| panic!("{sabotage:?} is not found in {FOUND_WITHIN} cases"));
+        if !shrinks_all && ![Sabotage::FreesTwice, Sabotage::LosesTime].contains(&sabotage) {
+            continue;
+        }
         let size = case.text().len();
         let small = case.shrunk(&mut |case| planted(case, sabotage).is_some());
         assert!(planted(&small, sabotage).is_some() && small.text().len() <= size, "{sabotage:?}: {said}");

@@ -14,8 +14,8 @@ use toml::Table;
 
 use crate::common;
 
-/// Systems with each row.
-const SYSTEMS: u64 = 100;
+/// Systems with each row in a quick run.
+const SYSTEMS: u64 = 40;
 
 fn run(scenario: &Scenario) -> Report {
     simulate(scenario, &mut |_| true).unwrap_or_else(|error| panic!("{error}"))
@@ -56,7 +56,7 @@ fn holds(scenario: &Table, seed: u64) {
 
 #[test]
 fn no_read_ahead_beats_the_lower_bound_of_a_generated_workload() {
-    for seed in 0..SYSTEMS {
+    for seed in 0..common::times(SYSTEMS) {
         holds(&common::table(&common::random_system_of_any_model(seed)), seed);
     }
 }
@@ -83,7 +83,7 @@ fn streams(rng: &mut ChaCha8Rng) -> String {
 
 #[test]
 fn no_read_ahead_beats_the_lower_bound_of_interleaved_streams() {
-    for seed in 0..SYSTEMS {
+    for seed in 0..common::times(SYSTEMS) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let trace = common::Trace::of_text(&format!("read-ahead-bounds-{seed}"), &streams(&mut rng));
         let mut scenario = common::table(&common::random_system_of_any_model(seed));

@@ -17,10 +17,10 @@ use crate::naive::random::Random;
 use crate::naive::replacement::Model;
 use crate::naive::Instance;
 
-/// Random strings through the whole system.
-const COUNT: u64 = 3_000;
-/// Random strings with read-ahead, pins and removals, for each policy.
-const EVENT_STRINGS: u64 = 6_000;
+/// Random strings through the whole system, in a quick run.
+const COUNT: u64 = 1_000;
+/// Random strings with read-ahead, pins and removals, for each policy, in a quick run.
+const EVENT_STRINGS: u64 = 2_000;
 
 /// The block whose next use is furthest away is evicted.
 fn min_misses(refs: &[usize], frames: usize, initial: &[usize]) -> u64 {
@@ -60,7 +60,7 @@ fn string(random: &mut Random) -> Instance {
 
 #[test]
 fn misses_equal_those_of_the_plainest_models() {
-    let wrong = bridge::first_of(COUNT, |seed| {
+    let wrong = bridge::first_of(common::times(COUNT), |seed| {
         let i = bridge::canonical(&string(&mut Random::new(seed)));
         REPLACEMENTS.iter().find_map(|row| {
             let report = report(&i, &format!("name = \"demand\", replacement = \"{}\"", row.name));
@@ -196,7 +196,7 @@ impl Cache<'_> {
 #[test]
 fn victims_equal_those_of_the_plainest_models() {
     for (row, keys, model) in pairs() {
-        for seed in 0..EVENT_STRINGS {
+        for seed in 0..common::times(EVENT_STRINGS) {
             let mut random = Random::new(seed);
             let i = bridge::canonical(&string(&mut random));
             let blocks = i.disk_of.len();

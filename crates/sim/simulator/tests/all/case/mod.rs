@@ -50,6 +50,8 @@ impl Case {
     /// The scenario; writes the trace.
     pub fn scenario(&self) -> Result<Scenario, Error> {
         if !self.trace.is_empty() {
+            // Some file systems write what replaces the content of a file to the disk at once, and the caller waits.
+            drop(fs::remove_file(&self.file));
             fs::write(&self.file, self.trace.join("\n") + "\n").expect("the folder can be written");
         }
         Ok(Scenario::from_table(self.scenario.clone())?)

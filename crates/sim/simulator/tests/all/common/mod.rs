@@ -53,6 +53,12 @@ impl Drop for Trace {
     }
 }
 
+/// The number of random cases: `HEADSTART_CASES=10` draws ten times as many as a quick run.
+pub fn times(quick: u64) -> u64 {
+    let Ok(text) = std::env::var("HEADSTART_CASES") else { return quick };
+    quick * text.parse::<u64>().unwrap_or_else(|_| panic!("HEADSTART_CASES: {text:?} is no number"))
+}
+
 /// Parses a test's scenario.
 pub fn table(text: &str) -> Table {
     text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
