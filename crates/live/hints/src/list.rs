@@ -79,6 +79,27 @@ impl HintList {
     }
 }
 
+/// The ranges in order, each with the number of pages that were read in sequence right before it: 0 if it does not
+/// continue the previous range of its `stream`, such as its file.
+pub fn in_stretches<'a>(
+    ranges: impl IntoIterator<Item = &'a HintedRange>,
+    mut stream: impl FnMut(&HintedRange) -> usize,
+) -> impl Iterator<Item = (&'a HintedRange, u64)> {
+    // By stream: the file, the end and the length of its latest stretch.
+    let mut latest = Vec::new();
+    ranges.into_iter().map(move |range| {
+        let at = stream(range);
+        if at >= latest.len() {
+            latest.resize(at + 1, (0, 0, 0));
+        }
+        let (file, end, length) = latest[at];
+        let before = if (file, end) == (range.file, range.first) { length } else { 0 };
+        let count = u64::from(range.count);
+        latest[at] = (range.file, range.first + count, before + count);
+        (range, before)
+    })
+}
+
 /// The disk that the recorded command waited for most; among equals, the one with most of the pages in `ranges`. A disk
 /// whose pages were cached does not matter, however many they are.
 #[must_use]
@@ -105,13 +126,9 @@ const WAITS_MIN: usize = 8;
 #[must_use]
 pub fn waited_for_arm(list: &HintList, of_file: &[Disk], disk: Disk) -> Option<bool> {
     let is_here = |file: u32| of_file[file as usize] == disk;
-    let (mut waits, mut before) = (Vec::new(), (u32::MAX, 0));
-    for range in list.ranges.iter().filter(|range| is_here(range.file)) {
-        if range.wait_ns > 0 && before != (range.file, range.first) {
-            waits.push(range.wait_ns);
-        }
-        before = (range.file, range.first + u64::from(range.count));
-    }
+    let here = list.ranges.iter().filter(|range| is_here(range.file));
+    let starts = in_stretches(here, |_| 0).filter(|(range, before)| range.wait_ns > 0 && *before == 0);
+    let mut waits: Vec<u64> = starts.map(|(range, _)| range.wait_ns).collect();
     if waits.len() < WAITS_MIN {
         return None;
     }
@@ -210,6 +227,18 @@ mod tests {
         assert_eq!(waited(&[5000; 9], 9, 1)[1], None, "one read and eight that continue it");
         // 8 MiB each at 1 GB/s; a disk with an arm takes at least 41 ms for them.
         assert_eq!([8_000, 50_000].map(|us| waited(&[us; 8], 8 * 2048, 2)[1]), [Some(false), Some(true)]);
+    }
+
+    #[test]
+    fn a_range_continues_the_previous_one_of_its_stream() {
+        let range = |(file, first, count)| HintedRange { file, first, count, ..HintedRange::default() };
+        // Two files, read in turn; 0 begins with its first page, and later goes back.
+        let ranges = [(0, 0, 2), (1, 7, 1), (0, 2, 3), (1, 8, 1), (1, 9, 4), (0, 5, 1), (0, 5, 1)].map(range);
+        let before = |stream: fn(&HintedRange) -> usize| -> Vec<u64> {
+            in_stretches(&ranges, stream).map(|(_, before)| before).collect()
+        };
+        assert_eq!(before(|range| range.file as usize), [0, 0, 2, 1, 2, 5, 0]);
+        assert_eq!(before(|_| 0), [0, 0, 0, 0, 1, 0, 0]);
     }
 
     #[test]

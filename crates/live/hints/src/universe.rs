@@ -9,7 +9,7 @@ use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk};
 use rustc_hash::FxBuildHasher;
 
-use super::list::{HintList, PAGE_BYTES};
+use super::list::{in_stretches, HintList, PAGE_BYTES};
 use headstart_host::intervals::Intervals;
 
 /// Maximum number of pages, 16 GiB: later pages of a recording are left to demand fetches.
@@ -52,18 +52,12 @@ impl Universe {
             Self { places, disk_of_file, blocks, files, last_pages, is_device, left_to_kernel, left_out: 0 };
         // A small recording may name many pages many times: those already named are skipped as a whole.
         let mut named = vec![Intervals::default(); list.files.len()];
-        // By file: the end and the length of the stretch that is read in order.
-        let mut stretches = vec![(0, 0); list.files.len()];
-        for range in &list.ranges {
+        for (range, before) in in_stretches(&list.ranges, |range| range.file as usize) {
             let (file, pages) = (range.file as usize, range.first..range.first + u64::from(range.count));
-            let (end, length) = std::mem::replace(&mut stretches[file], (pages.end, u64::from(range.count)));
-            if end == pages.start {
-                stretches[file].1 += length;
-                let is_left = in_order_left.get(universe.disk_of_file[file].index()).is_some_and(|is_left| *is_left);
-                if is_left && length >= STRETCH_PAGES {
-                    universe.left_to_kernel[file].insert(pages, ());
-                    continue;
-                }
+            let is_left = || in_order_left.get(universe.disk_of_file[file].index()).is_some_and(|is_left| *is_left);
+            if before >= STRETCH_PAGES && is_left() {
+                universe.left_to_kernel[file].insert(pages, ());
+                continue;
             }
             let new = if range.count > 1 { named[file].beside(pages.clone()) } else { vec![pages.clone()] };
             for pages in new {

@@ -28,7 +28,7 @@ use std::time::Duration;
 use headstart_types::Disk;
 
 use super::disk::open_unchanged;
-use super::list::{arm_wait_ns, HintList, HintedFile, HintedRange, PAGE_BYTES};
+use super::list::{arm_wait_ns, in_stretches, HintList, HintedFile, HintedRange, PAGE_BYTES};
 use super::system::{cached_pages, open_cached, Cached};
 
 /// The command's minimum wait. The start and end of a run that helps take some 10 ms; about half of the wait is saved.
@@ -55,10 +55,6 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
     if waited(false) > waited(true) && waited(false) as f64 > elapsed * WAITS_AT_A_TIME {
         return Some("its threads read at the same time, which keeps a disk without an arm busy".to_owned());
     }
-    let mut next_of_file = BTreeMap::new();
-    let mut continues = |range: &HintedRange| {
-        next_of_file.insert(range.file, range.first + u64::from(range.count)) == Some(range.first)
-    };
     let mut waits_of_file = vec![0; list.files.len()];
     list.ranges.iter().filter(|range| range.wait_ns > 0).for_each(|range| waits_of_file[range.file as usize] += 1);
     let arm_wait = |file: u32| arm_wait_ns(list.files[file as usize].came_pages, waits_of_file[file as usize]);
@@ -70,13 +66,13 @@ pub fn why_alone(list: &HintList, of_file: &[Disk], arms: &[bool]) -> Option<Str
         counted.extend([(range.file, first), (range.file, last)]);
         is_counted
     };
-    let cost = |range: &HintedRange| match range.hit {
-        _ if continues(range) && range.wait_ns < arm_wait(range.file) => 0,
+    let cost = |(range, before): (&HintedRange, u64)| match range.hit {
+        _ if before > 0 && range.wait_ns < arm_wait(range.file) => 0,
         false => range.wait_ns,
         true if list.files[range.file as usize].came_pages > 0 || is_counted(range) => 0,
         true => READ_NS,
     };
-    let costs = list.ranges.iter().map(cost);
+    let costs = in_stretches(&list.ranges, |range| range.file as usize).map(cost);
     let mut opened = BTreeMap::new();
     let mut uncached = |range: &HintedRange| {
         let file = &list.files[range.file as usize];
