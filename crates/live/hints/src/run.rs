@@ -106,12 +106,10 @@ pub(super) fn run_whole(mut settings: Settings) -> Result<Finished, Error> {
         let trusted = settings.trusted;
         let patience =
             (!list.ranges.is_empty()).then(|| if trusted { PATIENCE_TRUSTED } else { patience(list.elapsed_ns) });
-        move || start(patience.map(|patience| (&roots, patience)), &command, &traced, &may_go)
+        move || start_traced(patience.map(|patience| (&roots, patience)), &command, &traced, &may_go)
     });
     let Ok(starting) = starting else {
-        let ((traced, _), (go, may_go)) = (channel(), channel());
-        let _ = go.send(());
-        return left_alone(start(None, &settings.command, &traced, &may_go)?, &settings, &list, NO_THREAD);
+        return left_alone(start(&settings.command, None)?, &settings, &list, NO_THREAD);
     };
     if !settings.trusted {
         let _ = go.send(());
@@ -170,13 +168,13 @@ struct Running {
 
 /// Creates the trace if there are `roots` for it, reports why there is none otherwise, and starts the command once it
 /// may. If `may_go` is closed, the command must not be started.
-fn start(
+fn start_traced(
     wanted: Option<(&Roots, Duration)>,
     command: &[OsString],
     traced: &Sender<Option<Untraced>>,
     may_go: &Receiver<()>,
 ) -> Result<Running, Error> {
-    let mut trace = wanted.map(|(roots, patience)| Trace::new(roots, patience));
+    let trace = wanted.map(|(roots, patience)| Trace::new(roots, patience));
     let untraced = match &trace {
         None => Some(Untraced { text: "there are no hints".to_owned(), is_busy: false }),
         Some(Ok(_)) => None,
@@ -185,14 +183,23 @@ fn start(
         }
     };
     let _ = traced.send(untraced);
-    let program = || command.first().cloned().unwrap_or_default().to_string_lossy().into_owned();
-    let failed = |source| Error::Start { program: program(), source };
-    may_go.recv().map_err(|_| failed(io::ErrorKind::Interrupted.into()))?;
-    let switches = trace.as_mut().and_then(|trace| trace.as_mut().ok()?.switches());
-    let started = begin();
-    let child = child::start(command, switches).map_err(failed)?;
+    may_go.recv().map_err(|_| not_started(command, io::ErrorKind::Interrupted.into()))?;
+    let running = start(command, trace.and_then(Result::ok))?;
     wanted.into_iter().for_each(|(roots, _)| sweep_beside(roots));
-    Ok(Running { child, started, trace: trace.and_then(Result::ok) })
+    Ok(running)
+}
+
+/// Starts the command, whose reads `trace` shows.
+fn start(command: &[OsString], mut trace: Option<Trace>) -> Result<Running, Error> {
+    let switches = trace.as_mut().and_then(Trace::switches);
+    let started = begin();
+    let child = child::start(command, switches).map_err(|source| not_started(command, source))?;
+    Ok(Running { child, started, trace })
+}
+
+fn not_started(command: &[OsString], source: io::Error) -> Error {
+    let program = command.first().cloned().unwrap_or_default().to_string_lossy().into_owned();
+    Error::Start { program, source }
 }
 
 /// The result of starting the command.
