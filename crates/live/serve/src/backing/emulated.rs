@@ -7,10 +7,24 @@ use std::sync::{mpsc, Arc};
 use bytes::BytesMut;
 use headstart_emulate::{EmulatedDisk, Error};
 
-use super::{file_identity, length_of, scatter, About, Backing, StartedRead};
+use super::{file_identity, length_of, scatter, About, Backing, Kind, StartedRead};
 
 /// The default scheduler of the drive.
 const SCHEDULER: &str = "fcfs";
+
+pub(super) const KIND: Kind = Kind {
+    schemes: &[(
+        "emulate:",
+        "emulate:PROFILE[,SCHEDULER]:IMAGE, with names of `headstart list devices` and `list schedulers`",
+    )],
+    forms: "emulate:PROFILE[,SCHEDULER]:IMAGE",
+    can_write: false,
+    can_bypass: false,
+    open: |opening| match EmulatedBacking::open(opening.rest) {
+        Ok(disk) => Ok(Box::new(disk)),
+        Err(error) => Err(opening.refused(error.to_string(), opening.form)),
+    },
+};
 
 pub struct EmulatedBacking {
     disk: Arc<EmulatedDisk>,

@@ -6,6 +6,7 @@
 //! place, uses the page cache from the second time that its first page is read. All reads of a writable file use it,
 //! since written data stays in the page cache for a while.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -18,6 +19,7 @@ use headstart_host::page_cache::PageCache;
 use headstart_host::Roots;
 use headstart_nbd::{Extent, EXTENTS_MAX};
 use headstart_tune::Device;
+use headstart_types::system_says;
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, posix_fadvise, FallocateFlags, OFlag, PosixFadviseAdvice};
 use nix::sys::uio::preadv;
@@ -28,7 +30,7 @@ use rustix::io::{preadv2, ReadWriteFlags};
 use super::joined::{join, BUFFERS_MAX};
 use super::locks::Locked;
 use super::looks::{Touched, Trust};
-use super::{file_identity, length_of, About, Backing, NonBlockingRead};
+use super::{file_identity, forms, length_of, About, Backing, Kind, NonBlockingRead};
 use crate::work::Change;
 
 /// Maximum bytes of a read that is tried without a thread: most replies and read-aheads are no longer.
@@ -40,6 +42,25 @@ const ALIGNMENT: usize = 4096;
 /// Bytes of zeroes per write if the file system cannot zero a range.
 const ZEROES: usize = 1 << 20;
 const PUNCH: FallocateFlags = FallocateFlags::FALLOC_FL_PUNCH_HOLE;
+
+pub(super) const KIND: Kind = Kind {
+    schemes: &[],
+    forms: "a file, a block device",
+    can_write: true,
+    can_bypass: true,
+    open: |opening| {
+        let opened = FileBacking::open(opening.name.as_ref(), opening.writable, opening.direct, opening.locked);
+        let wanted = || match (opening.writable, opening.direct) {
+            (true, _) => "a file or a block device that can be written".into(),
+            (false, true) => "a file or a block device that can be read without the page cache (O_DIRECT)".into(),
+            (false, false) => Cow::Owned(forms()),
+        };
+        Ok(Box::new(opened.map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => opening.refused(error.to_string(), "a backing of its own, or --no-lock"),
+            _ => opening.refused(system_says(&error), wanted()),
+        })?))
+    },
+};
 
 pub struct FileBacking {
     file: Arc<File>,

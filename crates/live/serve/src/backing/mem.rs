@@ -6,11 +6,23 @@ use std::sync::{PoisonError, RwLock};
 
 use bytes::BytesMut;
 use headstart_host::memory::room;
-use headstart_types::Bytes;
+use headstart_types::{system_says, Bytes};
 use memmap2::MmapMut;
 
-use super::{scatter, About, Backing};
+use super::{scatter, About, Backing, Kind};
 use crate::work::Change;
+
+pub(super) const KIND: Kind = Kind {
+    schemes: &[("mem:", "mem:SIZE, such as mem:1GiB")],
+    forms: "mem:SIZE",
+    can_write: true,
+    can_bypass: false,
+    open: |opening| {
+        let size: Bytes = opening.rest.parse().map_err(|error: String| opening.refused(error, opening.form))?;
+        let memory = MemBacking::try_new(size.0);
+        Ok(Box::new(memory.map_err(|error| opening.refused(system_says(&error), "a smaller one"))?))
+    },
+};
 
 pub struct MemBacking {
     bytes: RwLock<MmapMut>,

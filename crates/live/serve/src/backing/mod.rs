@@ -18,6 +18,7 @@ mod spilled;
 mod unflushed;
 mod workers;
 
+use std::borrow::Cow;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +26,6 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_nbd::Extent;
-use headstart_types::{system_says, Bytes};
 
 pub use emulated::EmulatedBacking;
 pub use file::FileBacking;
@@ -174,12 +174,51 @@ fn file_identity(file: &Metadata) -> Option<String> {
     file.is_file().then(|| format!("file {} {} {} {changed:?}", file.dev(), file.ino(), file.len()))
 }
 
-/// Name prefix of emulated disks.
-const EMULATE: &str = "emulate:";
+/// A kind of backing: a row of [`KINDS`], beside the code that opens it.
+pub(crate) struct Kind {
+    /// How the names begin, each with the form to suggest if such a name is wrong.
+    schemes: &'static [(&'static str, &'static str)],
+    /// The forms of names, for lists.
+    forms: &'static str,
+    can_write: bool,
+    /// Reads can bypass a page cache of the kernel.
+    can_bypass: bool,
+    open: fn(&Opening<'_>) -> Result<Box<dyn Backing>, BackingError>,
+}
+
+/// All kinds. Files have no scheme.
+const KINDS: [Kind; 5] = [file::KIND, mem::KIND, emulated::KIND, nbd::KIND, object::KIND];
+
+/// What to open, and how.
+pub(crate) struct Opening<'a> {
+    name: &'a str,
+    /// The name without its scheme.
+    rest: &'a str,
+    /// The form of names with its scheme.
+    form: &'static str,
+    writable: bool,
+    direct: bool,
+    locked: bool,
+}
+
+impl Opening<'_> {
+    fn refused(&self, problem: impl Into<String>, allowed: impl Into<Cow<'static, str>>) -> BackingError {
+        BackingError { backing: self.name.to_owned(), problem: problem.into(), allowed: allowed.into() }
+    }
+}
 
 /// The forms of a backing's name.
-pub const FORMS: &str = "a file, a block device, mem:SIZE, emulate:PROFILE[,SCHEDULER]:IMAGE, nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, \
-                         nbds: over TLS, https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY";
+fn forms() -> String {
+    KINDS.map(|kind| kind.forms).join(", ")
+}
+
+/// The kind of the backing `name`, its scheme, and the form of such names. Files and unknown schemes have none.
+fn scheme(name: &str) -> Option<(Kind, &'static str, &'static str)> {
+    KINDS.into_iter().find_map(|kind| {
+        let (scheme, form) = *kind.schemes.iter().find(|(scheme, _)| name.starts_with(scheme))?;
+        Some((kind, scheme, form))
+    })
+}
 
 /// Opens the backing `name`. `direct`: reads of a file or a device bypass the kernel's page cache. `locked`: programs
 /// that lock files as QEMU does cannot open it.
@@ -187,47 +226,16 @@ pub const FORMS: &str = "a file, a block device, mem:SIZE, emulate:PROFILE[,SCHE
 /// # Errors
 /// It does not exist, or cannot be used in this way.
 pub fn open(name: &str, writable: bool, direct: bool, locked: bool) -> Result<Box<dyn Backing>, BackingError> {
-    let refused = |problem: String, allowed| BackingError { backing: name.to_owned(), problem, allowed };
-    let is_file = !name.starts_with("mem:") && !name.starts_with(EMULATE) && !name.contains("://");
-    if direct && !is_file {
-        return Err(refused("has no page cache to pass by (--direct)".to_owned(), "a file or a block device"));
+    let (kind, scheme, form) = scheme(name).unwrap_or((file::KIND, "", ""));
+    let opening = Opening { name, rest: &name[scheme.len()..], form, writable, direct, locked };
+    if scheme.is_empty() && name.contains("://") {
+        return Err(opening.refused("is no kind of backing", forms()));
     }
-    if let Some(size) = name.strip_prefix("mem:") {
-        let size: Bytes = size.parse().map_err(|error| refused(error, "mem:SIZE, such as mem:1GiB"))?;
-        let memory = MemBacking::try_new(size.0);
-        return Ok(Box::new(memory.map_err(|error| refused(system_says(&error), "a smaller one"))?));
+    if direct && !kind.can_bypass {
+        return Err(opening.refused("has no page cache to bypass (--direct)", "a file or a block device"));
     }
-    if let Some(disk) = name.strip_prefix(EMULATE) {
-        if writable {
-            return Err(refused("can only be read".to_owned(), "the same without --writable"));
-        }
-        let form = "emulate:PROFILE[,SCHEDULER]:IMAGE, with names of `headstart list devices` and `list schedulers`";
-        return Ok(Box::new(EmulatedBacking::open(disk).map_err(|error| refused(error.to_string(), form))?));
+    if writable && !kind.can_write {
+        return Err(opening.refused("can only be read", "the same without --writable"));
     }
-    if ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"].iter().any(|scheme| name.starts_with(scheme)) {
-        let uri = name.parse().map_err(|error| refused(format!("{error}"), "nbd://HOST[:PORT]/EXPORT"))?;
-        let connected = NbdBacking::connect(uri, writable);
-        let wanted = if writable { "a server whose export can be written" } else { "a server that can be reached" };
-        return Ok(Box::new(connected.map_err(|error| refused(system_says(&error), wanted))?));
-    }
-    if let Some(form) = object::form(name) {
-        if writable {
-            return Err(refused("can only be read".to_owned(), "the same without --writable"));
-        }
-        let opened = ObjectBacking::open(name, &headstart_store::patience());
-        return Ok(Box::new(opened.map_err(|problem| refused(problem, form))?));
-    }
-    if name.contains("://") {
-        return Err(refused("is no kind of backing".to_owned(), FORMS));
-    }
-    let opened = FileBacking::open(name.as_ref(), writable, direct, locked);
-    let wanted = match (writable, direct) {
-        (true, _) => "a file or a block device that can be written",
-        (false, true) => "a file or a block device that can be read without the page cache (O_DIRECT)",
-        (false, false) => FORMS,
-    };
-    Ok(Box::new(opened.map_err(|error| match error.kind() {
-        io::ErrorKind::ResourceBusy => refused(error.to_string(), "a backing of its own, or --no-lock"),
-        _ => refused(system_says(&error), wanted),
-    })?))
+    (kind.open)(&opening)
 }

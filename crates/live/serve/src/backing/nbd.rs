@@ -11,15 +11,32 @@ use std::time::Duration;
 use bytes::BytesMut;
 use headstart_nbd::client::{Client, ConnectOptions};
 use headstart_nbd::{Command, Errno, Extent, Flags, Uri, EXTENTS_MAX, PAYLOAD_BYTES_MAX};
+use headstart_types::system_says;
 
 use super::unflushed::same;
-use super::{length_of, scatter, About, Backing, StartedRead, Unflushed};
+use super::{length_of, scatter, About, Backing, Kind, StartedRead, Unflushed};
 use crate::work::Change;
 
 /// A reachable server accepts and negotiates within milliseconds. Clients wait meanwhile.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// As long as Linux waits for a command of a SCSI disk (`SD_TIMEOUT`).
 const REPLY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The form of a name, whichever scheme it has.
+const FORM: &str = "nbd://HOST[:PORT]/EXPORT";
+pub(super) const KIND: Kind = Kind {
+    schemes: &[("nbd://", FORM), ("nbds://", FORM), ("nbd+unix://", FORM), ("nbds+unix://", FORM)],
+    forms: "nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, nbds: over TLS",
+    can_write: true,
+    can_bypass: false,
+    open: |opening| {
+        let uri = opening.name.parse().map_err(|error| opening.refused(format!("{error}"), opening.form))?;
+        let wanted =
+            if opening.writable { "a server whose export can be written" } else { "a server that can be reached" };
+        let connected = NbdBacking::connect(uri, opening.writable);
+        Ok(Box::new(connected.map_err(|error| opening.refused(system_says(&error), wanted))?))
+    },
+};
 
 pub struct NbdBacking {
     uri: Uri,

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use bytes::BytesMut;
 use futures_util::{stream, TryStreamExt};
-use headstart_store::{open_store, said};
+use headstart_store::{open_store, patience, said};
 use headstart_types::Bytes;
 use object_store::path::Path;
 use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig};
@@ -19,22 +19,31 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::window::WINDOW_BYTES_MAX;
 
-use super::{length_of, About, Backing};
+use super::{length_of, About, Backing, Kind};
 
 /// Schemes, and the form of a name of each.
-const FORMS: [(&str, &str); 5] = [
-    ("http", "http://HOST[:PORT]/PATH of a server that answers range requests"),
-    ("https", "https://HOST[:PORT]/PATH of a server that answers range requests"),
-    ("s3", "s3://BUCKET/KEY that AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT let read"),
-    ("gs", "gs://BUCKET/KEY that GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS lets read"),
-    ("az", "az://CONTAINER/KEY that AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY let read"),
+const SCHEMES: [(&str, &str); 5] = [
+    ("http://", "http://HOST[:PORT]/PATH of a server that answers range requests"),
+    ("https://", "https://HOST[:PORT]/PATH of a server that answers range requests"),
+    ("s3://", "s3://BUCKET/KEY that AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT let read"),
+    ("gs://", "gs://BUCKET/KEY that GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS lets read"),
+    ("az://", "az://CONTAINER/KEY that AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY let read"),
 ];
+pub(super) const KIND: Kind = Kind {
+    schemes: &SCHEMES,
+    forms: "https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY",
+    can_write: false,
+    can_bypass: false,
+    open: |opening| {
+        let opened = ObjectBacking::open(opening.name, &patience());
+        Ok(Box::new(opened.map_err(|problem| opening.refused(problem, opening.form))?))
+    },
+};
 /// Retries before an object is served: few, so that a mistake shows at once.
 const RETRIES_AT_START: usize = 2;
 /// The form of names with the scheme of `name`; `None` if it names no object.
 pub(crate) fn form(name: &str) -> Option<&'static str> {
-    let (scheme, _) = name.split_once("://")?;
-    FORMS.iter().find(|(each, _)| *each == scheme).map(|(_, form)| *form)
+    SCHEMES.iter().find(|(scheme, _)| name.starts_with(scheme)).map(|(_, form)| *form)
 }
 
 pub struct ObjectBacking {

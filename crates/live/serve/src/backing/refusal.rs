@@ -1,5 +1,7 @@
 //! Why a backing cannot be served.
 
+use std::borrow::Cow;
+
 use headstart_types::{printable, without_credentials};
 
 #[derive(Debug, thiserror::Error)]
@@ -8,5 +10,5 @@ pub struct BackingError {
     /// Name of the backing as the user wrote it.
     pub backing: String,
     pub problem: String,
-    pub allowed: &'static str,
+    pub allowed: Cow<'static, str>,
 }
