@@ -66,6 +66,7 @@ def read(workload: Workload, system: Any, port: int) -> dict[str, Any]:
         "stall_s": stalled[1],
         "first_s": first_s,
         "cold_bytes": cold_bytes,
+        "report": system.report() if hasattr(system, "report") else None,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
         **rig.counters(port),
     }

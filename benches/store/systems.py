@@ -57,6 +57,10 @@ class Headstart:
         for step in steps:
             yield 1.0, self.store.read_many(self.steps[step])
 
+    def report(self) -> dict[str, Any]:
+        """Return the store's own counts."""
+        return self.store.report().to_dict()
+
 
 def pooled(*, evicts: bool = False, crosses: bool = False) -> Callable[[Workload, int, Path], Any]:
     """Return how to open a pool of threads over a cache."""
