@@ -88,27 +88,14 @@ impl Order {
     }
 }
 
-/// Ranges of an object that orders name, with their places in orders, sorted.
-#[derive(Debug, Default)]
-struct Named {
-    spans: BTreeMap<(u64, u64), Vec<Use>>,
-    /// Length of the longest, which bounds how far back an overlapping one begins.
-    longest: u64,
-}
-
-impl Named {
-    /// Spans that share bytes with `start..end`.
-    fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = (&(u64, u64), &Vec<Use>)> {
-        let from = start.saturating_sub(self.longest);
-        self.spans.range((from, 0)..(end, 0)).filter(move |((_, until), _)| *until > start)
-    }
-}
-
 /// All disclosed orders.
 #[derive(Debug, Default)]
 pub struct Orders {
     orders: BTreeMap<u32, Order>,
-    named: FxHashMap<u32, Named>,
+    /// The ranges that orders name, with their places in orders. One map for all objects takes the least memory.
+    named: BTreeMap<Span, Vec<Use>>,
+    /// By object, the length of the longest range, which bounds how far back an overlapping one begins.
+    longest: FxHashMap<u32, u64>,
     /// Entries and bytes disclosed so far.
     pub disclosed: (u64, u64),
     /// Entries that are near the front, whatever the reader's rate.
@@ -126,9 +113,10 @@ impl Orders {
     pub fn extend(&mut self, number: u32, spans: &[Span]) {
         let order = self.orders.entry(number).or_default();
         for span in spans {
-            let named = self.named.entry(span.object).or_default();
-            named.longest = named.longest.max(span.bytes());
-            named.spans.entry((span.start, span.end)).or_default().push(Use { order: number, at: order.end() });
+            let longest = self.longest.entry(span.object).or_default();
+            *longest = span.bytes().max(*longest);
+            let uses = self.named.entry(*span).or_insert_with(|| Vec::with_capacity(1));
+            uses.push(Use { order: number, at: order.end() });
             order.entries.push_back(Some(*span));
             self.disclosed.0 += 1;
             self.disclosed.1 += span.bytes();
@@ -146,16 +134,20 @@ impl Orders {
     }
 
     fn forget(&mut self, span: Span, is_gone: impl Fn(&Use) -> bool) {
-        let Some(named) = self.named.get_mut(&span.object) else { return };
-        if let Some(uses) = named.spans.get_mut(&(span.start, span.end)) {
+        if let Some(uses) = self.named.get_mut(&span) {
             uses.retain(|each| !is_gone(each));
             if uses.is_empty() {
-                named.spans.remove(&(span.start, span.end));
+                self.named.remove(&span);
             }
         }
-        if named.spans.is_empty() {
-            self.named.remove(&span.object);
-        }
+    }
+
+    /// Named ranges that share bytes with `span`.
+    fn overlapping(&self, span: Span) -> impl Iterator<Item = (&Span, &Vec<Use>)> {
+        let longest = self.longest.get(&span.object).copied().unwrap_or(0);
+        let from = Span { start: span.start.saturating_sub(longest), end: 0, ..span };
+        let until = Span { start: span.end, end: 0, ..span };
+        self.named.range(from..until).filter(move |(named, _)| named.end > span.start)
     }
 
     /// Numbers of the orders.
@@ -172,14 +164,13 @@ impl Orders {
     /// Something reads `span` at `now`: of each range that ends in it, the use that is nearest to its reader is over.
     /// Returns these uses.
     pub fn has_read(&mut self, span: Span, now: Nanos) -> Vec<Use> {
-        let Some(named) = self.named.get(&span.object) else { return Vec::new() };
-        let ends_here = |until: u64| span.start < until && until <= span.end;
-        let read: Vec<(Span, Use)> = named
-            .overlapping(span.start, span.end)
-            .filter(|((_, until), _)| ends_here(*until))
-            .filter_map(|((start, end), uses)| {
+        let ends_here = |named: &Span| span.start < named.end && named.end <= span.end;
+        let read: Vec<(Span, Use)> = self
+            .overlapping(span)
+            .filter(|(named, _)| ends_here(named))
+            .filter_map(|(named, uses)| {
                 let nearest = uses.iter().min_by_key(|each| self.steps_to(**each).unsigned_abs())?;
-                Some((Span { object: span.object, start: *start, end: *end }, *nearest))
+                Some((*named, *nearest))
             })
             .collect();
         for (named, used) in &read {
@@ -211,8 +202,7 @@ impl Orders {
     /// The nearest use of any byte of `span`.
     #[must_use]
     pub fn next_use(&self, span: Span) -> Option<Use> {
-        let named = self.named.get(&span.object)?;
-        let uses = named.overlapping(span.start, span.end).flat_map(|(_, uses)| uses);
+        let uses = self.overlapping(span).flat_map(|(_, uses)| uses);
         if self.orders.len() == 1 {
             // What is ahead of the front comes first.
             return uses.min_by_key(|each| self.steps_to(**each).unsigned_abs()).copied();
