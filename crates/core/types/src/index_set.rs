@@ -140,7 +140,7 @@ impl IndexSet {
     #[must_use]
     pub fn previous(&self, before: u32) -> Option<u32> {
         let end = (before as usize).min(self.words.len() * 64);
-        if end % 64 != 0 {
+        if !end.is_multiple_of(64) {
             let word = self.words[end / 64] & (u64::MAX >> (64 - end % 64));
             if word != 0 {
                 return Some((end / 64 * 64) as u32 + 63 - word.leading_zeros());
@@ -153,7 +153,7 @@ impl IndexSet {
     fn previous_before(&self, mut end: usize) -> Option<u32> {
         for (depth, summary) in self.summaries.iter().enumerate() {
             // `end` is exclusive; the part of its word below it comes first, if there is any.
-            if end % 64 != 0 {
+            if !end.is_multiple_of(64) {
                 let word = summary[end / 64] & (u64::MAX >> (64 - end % 64));
                 if word != 0 {
                     let at = end / 64 * 64 + 63 - word.leading_zeros() as usize;

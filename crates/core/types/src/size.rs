@@ -62,7 +62,7 @@ impl fmt::Display for Bytes {
     /// Exact, in the unit that needs the fewest digits; binary units win ties: "8KiB", "18.5GB".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = Self::UNITS.iter().filter(|(_, scale)| scale % 10 == 0 && self.0 >= *scale);
-        let decimal = tenths.filter(|(_, scale)| self.0 % (scale / 10) == 0).map(|(unit, scale)| {
+        let decimal = tenths.filter(|(_, scale)| self.0.is_multiple_of(scale / 10)).map(|(unit, scale)| {
             let (whole, tenth) = (self.0 / scale, self.0 % scale / (scale / 10));
             if tenth == 0 {
                 format!("{whole}{unit}")
@@ -70,7 +70,7 @@ impl fmt::Display for Bytes {
                 format!("{whole}.{tenth}{unit}")
             }
         });
-        let whole = Self::UNITS.iter().filter(|(_, scale)| scale % 10 != 0 && self.0 % scale == 0);
+        let whole = Self::UNITS.iter().filter(|(_, scale)| scale % 10 != 0 && self.0.is_multiple_of(*scale));
         let binary = whole.filter(|(_, scale)| self.0 >= *scale || *scale == 1);
         let binary = binary.map(|(unit, scale)| format!("{}{unit}", self.0 / scale));
         let digits = |text: &String| text.chars().filter(char::is_ascii_digit).count();

@@ -26,7 +26,7 @@ fn arrivals(drive: &Drive, seed: u64, count: u64) -> Vec<(Nanos, Request)> {
         let sectors = random.random_range(1..=64);
         let jumps = random.random_bool(0.6) || next + u64::from(sectors) > capacity;
         let sector = if jumps { random.random_range(0..capacity - u64::from(sectors)) } else { next };
-        now += 1 + random.random_range(0..nominal * if tag / 40 % 2 == 0 { 8 } else { 1 });
+        now += 1 + random.random_range(0..nominal * if (tag / 40).is_multiple_of(2) { 8 } else { 1 });
         next = sector + u64::from(sectors);
         (Nanos(now), Request { process: Some(tag as u32 % 3), ..Request::read(sector, sectors, tag) })
     };

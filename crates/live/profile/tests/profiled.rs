@@ -248,7 +248,7 @@ impl Probe for Odd {
             return Err(Error::Unclear { problem: "gone".to_owned(), allowed: "one that stays".to_owned() });
         }
         self.gone_after -= 1;
-        assert!(read.sector % 8 == 0 && read.sectors % 8 == 0 && read.sectors > 0, "{read:?}");
+        assert!(read.sector.is_multiple_of(8) && read.sectors.is_multiple_of(8) && read.sectors > 0, "{read:?}");
         assert!(read.sector + u64::from(read.sectors) <= self.sectors, "{read:?}");
         let from = self.now;
         let share = self.at.abs_diff(read.sector) as f64 / self.sectors as f64;

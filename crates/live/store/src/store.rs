@@ -311,7 +311,7 @@ impl Store {
             let took = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
             inner.responses.record(took);
             inner.answers += 1;
-            if inner.answers % ANSWERS == 0 {
+            if inner.answers.is_multiple_of(ANSWERS) {
                 let most = Nanos(inner.responses.summary().p99);
                 inner.shelf.set_response(most);
             }

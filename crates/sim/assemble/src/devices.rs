@@ -27,7 +27,7 @@ pub fn drives(keys: &DeviceKeys, seed: u64) -> Result<Vec<Drive>, Error> {
     for disk in 0..keys.disks() {
         if let Some(bus) = &keys.shared_bus {
             // The next disks share a new one, as do those of each server.
-            if (disk % keys.disks_of_server()) % bus.disks.unwrap_or(u32::MAX) == 0 {
+            if (disk % keys.disks_of_server()).is_multiple_of(bus.disks.unwrap_or(u32::MAX)) {
                 device = on_shared_bus(own.clone(), bus);
             }
         }

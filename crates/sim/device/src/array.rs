@@ -69,7 +69,7 @@ impl Stripe {
         if block.0 == 0 {
             return Err(KeyError::new("block_size", "must be above zero", Bytes::ALLOWED));
         }
-        if unit.0 == 0 || unit.0 % block.0 != 0 {
+        if unit.0 == 0 || !unit.0.is_multiple_of(block.0) {
             let problem = format!("{unit} is not a whole number of blocks of {block}");
             return Err(KeyError::new("stripe_unit", problem, format!("a multiple of {block}")));
         }

@@ -48,7 +48,7 @@ pub fn finish_with(
         machine.step(now)?;
         after(machine, now)?;
         steps += 1;
-        if steps % report_every == 0 && !on_progress(progress(machine)) {
+        if steps.is_multiple_of(report_every) && !on_progress(progress(machine)) {
             return Err(Error::Stopped);
         }
     }

@@ -283,7 +283,7 @@ impl Policy for JustInTime {
 /// Systems with few and many frames, think times from none to more than a service, and the device's assumed properties.
 fn drawn(seed: u64) -> (System, u64, u32) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let (refs, blocks) = [(220, 40), (500, 200)][usize::from(seed % 3 == 0)];
+    let (refs, blocks) = [(220, 40), (500, 200)][usize::from(seed.is_multiple_of(3))];
     let mut system = System::random(seed, refs, blocks);
     let long = rng.random_range(0..20);
     system.think_ns.iter_mut().for_each(|think| *think *= long);

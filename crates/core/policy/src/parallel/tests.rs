@@ -387,7 +387,7 @@ fn naive_meeting(program: &Program, string: u32, cursor: Position) -> Position {
     let positions = program.string(string);
     let meets = |at: &Position| match program.meetings {
         Meetings::AtEnd => false,
-        Meetings::Every(every) => (at - positions.start) % every == 0,
+        Meetings::Every(every) => (at - positions.start).is_multiple_of(every),
         Meetings::Portion => program.portion_ends.contains(at),
     };
     (cursor.max(positions.start + 1)..positions.end).find(meets).unwrap_or(positions.end)

@@ -63,7 +63,7 @@ impl CachedFile {
             return Vec::new();
         }
         let count = (stop - first) as u32;
-        let ends_inside = end % PAGE_BYTES != 0;
+        let ends_inside = !end.is_multiple_of(PAGE_BYTES);
         let asked = Asked { file: 0, first, count, client: descriptor, ends_inside };
         let found = |index| if self.pages.is_cached(0, index) { Found::Ready } else { Found::Absent };
         let found: Vec<Found> = (first..stop).map(found).collect();

@@ -74,7 +74,7 @@ impl Folios {
     /// Called when the block has left the cache. A folio leaves as a whole, with its first block.
     #[inline]
     pub fn evicted(&mut self, file: u32, index: u64) {
-        if index % STRETCH_BLOCKS == 0 || self.short.has_some(file, index) {
+        if index.is_multiple_of(STRETCH_BLOCKS) || self.short.has_some(file, index) {
             self.remove(file, index);
         }
     }

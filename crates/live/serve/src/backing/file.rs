@@ -122,8 +122,8 @@ impl FileBacking {
     /// The file for a direct read into `buffers`, if that is possible.
     fn direct_for(&self, offset: u64, buffers: &[BytesMut]) -> Option<&Arc<File>> {
         let is_aligned =
-            |buffer: &BytesMut| buffer.len() % ALIGNMENT == 0 && buffer.as_ptr().align_offset(ALIGNMENT) == 0;
-        let fits = || offset % ALIGNMENT as u64 == 0 && buffers.iter().all(is_aligned);
+            |buffer: &BytesMut| buffer.len().is_multiple_of(ALIGNMENT) && buffer.as_ptr().align_offset(ALIGNMENT) == 0;
+        let fits = || offset.is_multiple_of(ALIGNMENT as u64) && buffers.iter().all(is_aligned);
         self.direct.as_ref().filter(|_| self.always_direct || fits())
     }
 

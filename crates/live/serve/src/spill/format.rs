@@ -239,7 +239,7 @@ mod tests {
         for (file_bytes, page_bytes) in [(1 << 20, 4096), (10_000_000, 4096), (1 << 30, 1 << 20), (5_000, 4096)] {
             let layout = Layout::of(file_bytes, page_bytes);
             assert!(layout.file_bytes() <= file_bytes.max(8192), "{layout:?}");
-            assert!(layout.entry(layout.slots) <= layout.slot(0) && layout.slot(0) % 4096 == 0);
+            assert!(layout.entry(layout.slots) <= layout.slot(0) && layout.slot(0).is_multiple_of(4096));
         }
         assert_eq!(Layout::of(1 << 20, 4096).slots, 252);
         let entry = Entry { page: 0, sum: u128::MAX };

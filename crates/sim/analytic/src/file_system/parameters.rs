@@ -170,7 +170,7 @@ impl FileSystem {
         in_range("block_size", block, 8, BLOCK_BYTES_MAX)?;
         in_range("direct_blocks", self.direct_blocks, 0, 1 << 32)?;
         whole_blocks("cluster", self.cluster_bytes, block)?;
-        if self.fragment_bytes == 0 || block % self.fragment_bytes != 0 {
+        if self.fragment_bytes == 0 || !block.is_multiple_of(self.fragment_bytes) {
             let problem = format!("{} does not divide the block of {}", Bytes(self.fragment_bytes), Bytes(block));
             return Err(KeyError::new("fragment", problem, "a divisor of the block's size"));
         }
@@ -212,7 +212,7 @@ fn in_range(key: &str, value: u64, least: u64, most: u64) -> Result<(), KeyError
 }
 
 fn whole_blocks(key: &str, bytes: u64, block: u64) -> Result<(), KeyError> {
-    if bytes != 0 && bytes % block == 0 && bytes <= BLOCK_BYTES_MAX {
+    if bytes != 0 && bytes.is_multiple_of(block) && bytes <= BLOCK_BYTES_MAX {
         return Ok(());
     }
     let problem = format!("{} is not a whole number of blocks of {}", Bytes(bytes), Bytes(block));

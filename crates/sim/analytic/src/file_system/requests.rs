@@ -55,7 +55,7 @@ pub(super) fn indirect_before(leaf: u64, pointers: u64) -> u64 {
         return 1;
     }
     let under_double = leaf - 2;
-    1 + u64::from(under_double % pointers == 0) + u64::from(under_double == pointers)
+    1 + u64::from(under_double.is_multiple_of(pointers)) + u64::from(under_double == pointers)
 }
 
 struct Walk<Emit> {
@@ -99,7 +99,7 @@ impl<Emit: FnMut(RequestRun)> Walk<Emit> {
         self.contiguous(begun);
         left -= begun;
         let (clusters, last) = (left / self.cluster, left % self.cluster);
-        if self.cluster % self.full == 0 {
+        if self.cluster.is_multiple_of(self.full) {
             self.put(self.full * self.block_bytes, clusters * (self.cluster / self.full));
         } else {
             (0..clusters).for_each(|_| self.contiguous(self.cluster));

@@ -81,7 +81,7 @@ impl Bus {
     fn of_rate(rate: u64) -> Self {
         match rate {
             // Most rates divide evenly, and a product is cheaper than a quotient.
-            rate if PER_SECTOR % rate == 0 => Bus::Sector([Nanos(PER_SECTOR / rate); 2]),
+            rate if PER_SECTOR.is_multiple_of(rate) => Bus::Sector([Nanos(PER_SECTOR / rate); 2]),
             rate => Bus::Rate(rate),
         }
     }

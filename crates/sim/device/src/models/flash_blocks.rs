@@ -182,10 +182,10 @@ impl Blocks {
         units[(slot % self.superblock_units) as usize] = unit;
         *self.valid[superblock].as_mut().expect("it is open") += 1;
         self.head += 1;
-        if self.head % self.page_units == 0 {
+        if self.head.is_multiple_of(self.page_units) {
             self.work.push(Work::Program(self.channel_of(slot / self.page_units)));
         }
-        if self.head % self.superblock_units == 0 {
+        if self.head.is_multiple_of(self.superblock_units) {
             self.open();
         }
     }

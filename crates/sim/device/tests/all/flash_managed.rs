@@ -82,13 +82,13 @@ impl Naive {
         self.slot_of[unit] = Some(self.head);
         self.written[self.head] = Some(unit);
         self.head += 1;
-        if self.head % self.page_units == 0 {
+        if self.head.is_multiple_of(self.page_units) {
             let channel = (self.head / self.page_units - 1) % self.channels;
             let done = self.work(channel, full, self.program);
             let last = self.left.pop().expect("the page that is being written").max(done);
             self.left.push(last);
         }
-        if self.head % self.superblock == 0 {
+        if self.head.is_multiple_of(self.superblock) {
             self.head = self.erased.remove(0) * self.superblock;
         }
     }

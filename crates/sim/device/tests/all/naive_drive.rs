@@ -76,7 +76,7 @@ impl Shape {
 
     /// Sectors that pass before `sector` starts, once the previous one has passed.
     fn gap_before(&self, sector: u64) -> u128 {
-        if sector % self.sectors != 0 {
+        if !sector.is_multiple_of(self.sectors) {
             return 0;
         }
         let (from, to) = (self.place(sector - 1), self.place(sector));

@@ -79,7 +79,7 @@ impl FfsKeys {
             }
         }
         let Bytes(fragment) = keys.fragment;
-        if fragment == 0 || fragment % 512 != 0 || block_bytes % fragment != 0 || block_bytes / fragment > 8 {
+        if fragment == 0 || fragment % 512 != 0 || !block_bytes.is_multiple_of(fragment) || block_bytes / fragment > 8 {
             let allowed = "an eighth, a quarter, a half or the whole of a block, in whole sectors".to_owned();
             return range("fragment", format!("{} is out of range", keys.fragment), allowed);
         }

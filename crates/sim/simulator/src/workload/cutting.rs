@@ -142,7 +142,7 @@ impl Cutter {
         match self.shift {
             _ if self.objects || self.block_size == BlockSize::Object => false,
             Some(shift) => end & ((1 << shift) - 1) != 0,
-            None => end % self.block_bytes != 0,
+            None => !end.is_multiple_of(self.block_bytes),
         }
     }
 

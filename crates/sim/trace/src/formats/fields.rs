@@ -17,7 +17,7 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// Whether a number that was read as sectors, here converted to bytes, cannot be a number of bytes: sizes and offsets
 /// of requests to a block device are multiples of 512.
 pub(super) fn no_count_of_bytes(scaled_bytes: u64) -> bool {
-    scaled_bytes / SECTOR_BYTES % SECTOR_BYTES != 0
+    !(scaled_bytes / SECTOR_BYTES).is_multiple_of(SECTOR_BYTES)
 }
 
 /// What a column holds.

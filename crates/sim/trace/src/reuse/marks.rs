@@ -24,7 +24,7 @@ impl Marks {
         let groups = capacity.div_ceil(GROUP);
         let mut words = vec![0u64; groups * WORDS];
         words[..marked / 64].fill(u64::MAX);
-        if marked % 64 > 0 {
+        if !marked.is_multiple_of(64) {
             words[marked / 64] = (1 << (marked % 64)) - 1;
         }
         let before = |group: usize| (group * GROUP).min(marked) as u32;
