@@ -1,5 +1,6 @@
 //! Whole stores: readers that read, disclose, hold and give up at random, over a source and a disk that fail, beside a
 //! model of the contents. HEADSTART_STORE_SECONDS=600 for ten minutes of it.
+#![allow(clippy::disallowed_methods)] // The readers go on for a time of the clock.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
