@@ -2,6 +2,8 @@
 //! model of the contents. HEADSTART_STORE_SECONDS=600 for ten minutes of it.
 #![allow(clippy::disallowed_methods)] // The readers go on for a time of the clock.
 
+#![expect(clippy::disallowed_methods, reason = "they run for as long as they are told to")]
+
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
