@@ -35,6 +35,8 @@ pub struct Use {
 /// Reads whose median is the front: more than workers read out of order at a time would need, and one stray read in
 /// between moves nothing. A guess.
 const RECENT: usize = 64;
+/// What is at least near the front of a reader whose rate is known. A guess.
+const NEAR_MIN: u64 = 8;
 
 /// One disclosed order.
 #[derive(Debug, Default)]
@@ -49,6 +51,32 @@ struct Order {
     reads: u64,
     begun: Option<Nanos>,
     last: Nanos,
+    burst: Burst,
+}
+
+/// How many reads there are within the time of a response: batches are read at once.
+#[derive(Debug, Default)]
+struct Burst {
+    since: Nanos,
+    count: u64,
+    /// The largest of late.
+    most: u64,
+}
+
+impl Burst {
+    fn has_read(&mut self, now: Nanos, response: Nanos) {
+        if now.0 > self.since.0 + response.0 {
+            self.most = self.most();
+            self.most -= self.most / 8;
+            self.most = self.most.max(self.count);
+            (self.since, self.count) = (now, 0);
+        }
+        self.count += 1;
+    }
+
+    fn most(&self) -> u64 {
+        self.most.max(self.count)
+    }
 }
 
 impl Order {
@@ -60,7 +88,8 @@ impl Order {
         self.entries.get(at.checked_sub(self.first)? as usize).copied().flatten()
     }
 
-    fn has_read(&mut self, at: u64, now: Nanos) {
+    fn has_read(&mut self, at: u64, now: Nanos, response: Nanos) {
+        self.burst.has_read(now, response);
         if let Some(entry) = at.checked_sub(self.first).and_then(|index| self.entries.get_mut(index as usize)) {
             *entry = None;
         }
@@ -81,6 +110,16 @@ impl Order {
         self.cursor = self.cursor.max(self.first);
     }
 
+    /// Entries that are near the front: what is read in twice the time of a response, or `near` as long as that is not
+    /// known.
+    fn near(&self, near: u64) -> u64 {
+        if self.rate().is_some() {
+            NEAR_MIN.max(2 * self.burst.most())
+        } else {
+            near
+        }
+    }
+
     /// Reads a second, once there are some.
     fn rate(&self) -> Option<f64> {
         let passed = self.last.0.saturating_sub(self.begun?.0);
@@ -98,15 +137,27 @@ pub struct Orders {
     longest: FxHashMap<u32, u64>,
     /// Entries and bytes disclosed so far.
     pub disclosed: (u64, u64),
-    /// Entries that are near the front, whatever the reader's rate.
+    /// Entries that are near the front of a reader whose rate is not known.
     near: u64,
+    /// Time within which nearly all requests to the source are answered.
+    response: Nanos,
 }
 
 impl Orders {
-    /// No order. `near` entries after the front are near it.
+    /// No order. `near` entries are near the front of a reader whose rate is not known.
     #[must_use]
     pub fn new(near: u64) -> Self {
         Self { near, ..Self::default() }
+    }
+
+    /// Time within which nearly all requests to the source are answered.
+    pub fn set_response(&mut self, response: Nanos) {
+        self.response = response;
+    }
+
+    #[must_use]
+    pub fn response(&self) -> Nanos {
+        self.response
     }
 
     /// Appends `spans` to the order `number`, which need not exist.
@@ -176,7 +227,7 @@ impl Orders {
         for (named, used) in &read {
             self.forget(*named, |each| each == used);
             if let Some(order) = self.orders.get_mut(&used.order) {
-                order.has_read(used.at, now);
+                order.has_read(used.at, now, self.response);
             }
         }
         read.into_iter().map(|(_, used)| used).collect()
@@ -210,12 +261,6 @@ impl Orders {
         uses.min_by(|one, other| self.distance(**one).total_cmp(&self.distance(**other))).copied()
     }
 
-    /// As of [`Orders::new`].
-    #[must_use]
-    pub fn near(&self) -> u64 {
-        self.near
-    }
-
     /// Whether a use is far ahead in an order that nobody has followed yet: it may be one that nobody will.
     #[must_use]
     pub fn is_doubtful(&self, each: Use) -> bool {
@@ -223,13 +268,13 @@ impl Orders {
         order.rate().is_none() && each.at >= order.front + self.near
     }
 
-    /// The next entry to look at, of the order whose entry is needed soonest, if it is less than `steps_max(rate)`
-    /// entries off.
+    /// The next entry to look at, of the order whose entry is needed soonest: one that is near its front, or any.
     #[must_use]
-    pub fn next_entry(&self, steps_max: impl Fn(Option<f64>) -> u64) -> Option<(Use, Span)> {
+    pub fn next_entry(&self, is_near: bool) -> Option<(Use, Span)> {
         let next = self.orders.iter().filter_map(|(number, order)| {
             let from = order.cursor.max(order.front).max(order.first);
-            let until = order.end().min(order.front.saturating_add(steps_max(order.rate())));
+            let steps = if is_near { order.near(self.near) } else { u64::MAX };
+            let until = order.end().min(order.front.saturating_add(steps));
             let (at, span) = (from..until).find_map(|at| order.get(at).map(|span| (at, span)))?;
             Some((Use { order: *number, at }, span))
         });
@@ -283,23 +328,45 @@ mod tests {
 
     #[test]
     fn progress_is_a_set_of_reads() {
-        let mut orders = Orders::default();
+        let mut orders = Orders::new(10);
         orders.extend(0, &(0..200).map(span).collect::<Vec<_>>());
-        assert_eq!(orders.next_entry(|_| 10), Some((of(0, 0), span(0))));
+        assert_eq!(orders.next_entry(true), Some((of(0, 0), span(0))));
         // Two workers, one batch of four each, out of order.
         for object in [4, 5, 6, 7, 0, 1, 2, 3] {
             assert_eq!(orders.has_read(span(object), Nanos(object.into())), [of(0, object.into())]);
         }
         assert_eq!(orders.front(0), 5);
-        assert_eq!(orders.next_entry(|_| 10), Some((of(0, 8), span(8))));
+        assert_eq!(orders.next_entry(true), Some((of(0, 8), span(8))));
         // A stray read of what comes much later does not move the front.
         assert_eq!(orders.has_read(span(190), Nanos(10)), [of(0, 190)]);
         assert!(orders.front(0) < 9);
         assert_eq!(orders.next_use(span(190)), None, "it is over");
         // A reader that begins in the middle.
+        orders.set_response(Nanos(1000));
         (100..180).for_each(|object| drop(orders.has_read(span(object), Nanos(object.into()))));
         assert!((140..180).contains(&orders.front(0)), "{}", orders.front(0));
-        assert_eq!(orders.next_entry(|_| 50).map(|(at, _)| at), Some(of(0, 180)));
+        assert_eq!(
+            orders.next_entry(true).map(|(at, _)| at),
+            Some(of(0, 180)),
+            "as much as in the time of two answers"
+        );
+    }
+
+    #[test]
+    fn batches_are_near_as_a_whole() {
+        let mut orders = Orders::new(100);
+        orders.set_response(Nanos::from_millis(50));
+        orders.extend(0, &(0..1000).map(span).collect::<Vec<_>>());
+        assert!(!orders.is_doubtful(of(0, 99)) && orders.is_doubtful(of(0, 100)));
+        for object in 0..320_u32 {
+            orders.has_read(span(object), Nanos::from_millis(u64::from(object) / 16 * 100));
+        }
+        // Two batches of 16, from the median of the last 64 reads on; of a reader that is known nothing is doubtful.
+        let front = orders.front(0);
+        (front..front + 32).for_each(|at| orders.passed(of(0, at)));
+        assert_eq!(orders.next_entry(true), None);
+        assert_eq!(orders.next_entry(false).map(|(at, _)| at), Some(of(0, front + 32)));
+        assert!(!orders.is_doubtful(of(0, 900)));
     }
 
     #[test]

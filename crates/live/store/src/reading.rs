@@ -102,8 +102,11 @@ impl Store {
         self.act();
         for wait in waits {
             if let Err(failure) = self.wait(wait).await {
-                self.lock().shelf.totals.failed_requests += 1;
-                return Err(failure);
+                let mut inner = self.lock();
+                inner.shelf.totals.failed_requests += 1;
+                // The answer has told the size.
+                let known = inner.objects.known(object).get().map(|meta| meta.size);
+                return Err(known.filter(|size| end > *size).map_or(failure, |size| beyond(key, &(start..end), size)));
             }
         }
         let mut inner = self.lock();

@@ -1,8 +1,9 @@
 //! What is fetched ahead of its readers.
 //!
 //! What is fetched early takes room from what is read again, so no more is fetched ahead than hides the source's time:
-//! for each order, what is read in twice the time within which nearly all requests are answered, and at least twice as
-//! many entries as there may be requests at a time, which keeps the source busy where it is slower than its readers.
+//! for each order, what is read in twice the time within which nearly all requests are answered, batches included. Where
+//! the source is slower than its readers, its answers take longer, and more is under way, until that changes nothing.
+//! At first, twice as many entries as there may be requests at a time.
 //! Further ahead, only what needs nothing to be evicted. Unread, all of it takes at most half of the memory.
 
 use headstart_types::Nanos;
@@ -23,10 +24,8 @@ impl Shelf {
             if self.ahead_bytes >= self.limits.memory_bytes / 2 {
                 return;
             }
-            let (least, response) = (self.orders.near(), self.response.0 as f64 / 1e9);
-            let steps = |rate: Option<f64>| least.max(rate.map_or(0, |rate| (2.0 * rate * response) as u64));
-            let near = self.orders.next_entry(steps).map(|(at, span)| (Wish { at, may_evict: true }, span));
-            let far = || self.orders.next_entry(|_| u64::MAX).map(|(at, span)| (Wish { at, may_evict: false }, span));
+            let near = self.orders.next_entry(true).map(|(at, span)| (Wish { at, may_evict: true }, span));
+            let far = || self.orders.next_entry(false).map(|(at, span)| (Wish { at, may_evict: false }, span));
             let Some((wish, span)) = near.or_else(far) else { return };
             let Some(missing) = self.first_missing(span) else {
                 self.orders.passed(wish.at);

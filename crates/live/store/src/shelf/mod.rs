@@ -143,8 +143,6 @@ pub struct Shelf {
     /// Bytes fetched ahead and not yet read, by their places in orders.
     ahead: BTreeMap<Use, (SegmentId, u64)>,
     ahead_bytes: u64,
-    /// Time of nearly all requests to the source.
-    response: Nanos,
     actions: Vec<Action>,
     pub totals: Totals,
 }
@@ -169,7 +167,6 @@ impl Shelf {
             leaving_bytes: 0,
             ahead: BTreeMap::new(),
             ahead_bytes: 0,
-            response: Nanos::ZERO,
             actions: Vec::new(),
             totals: Totals::default(),
         }
@@ -419,13 +416,13 @@ impl Shelf {
 
     /// Time within which nearly all requests to the source are answered.
     pub fn set_response(&mut self, response: Nanos) {
-        self.response = response;
+        self.orders.set_response(response);
     }
 
     /// What [`Shelf::set_response`] was told last.
     #[must_use]
     pub fn response(&self) -> Nanos {
-        self.response
+        self.orders.response()
     }
 
     fn free(&mut self, id: SegmentId) {
