@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use hyper::header::{HeaderValue, CONTENT_RANGE, CONTENT_TYPE};
+use hyper::header::{HeaderValue, CONTENT_RANGE, CONTENT_TYPE, ETAG};
 use hyper::{HeaderMap, StatusCode};
 use s3s::dto::{
     Bucket as BucketEntry, CommonPrefix, ETag, ETagCondition, GetBucketLocationInput, GetBucketLocationOutput,
@@ -90,8 +90,6 @@ struct Answer {
     meta: Arc<Meta>,
     range: Range<u64>,
     is_part: bool,
-    /// The client has it as it is.
-    is_known: bool,
 }
 
 impl Answer {
@@ -113,30 +111,25 @@ impl Answer {
         if !is_as_expected {
             return Err(s3_error!(PreconditionFailed, "the object has changed"));
         }
-        let is_known = match (&conditions.if_none_match, &conditions.if_modified_since) {
+        let is_unchanged = match (&conditions.if_none_match, &conditions.if_modified_since) {
             (Some(known), _) => has(known),
             (None, Some(time)) => changed <= *time,
             (None, None) => false,
         };
+        if is_unchanged {
+            return Err(unchanged(&meta));
+        }
         let range = match &conditions.range {
             None => 0..meta.size,
             Some(range) if meta.size > 0 => range.check(meta.size).map_err(|_| beyond(meta.size))?,
             Some(_) => return Err(beyond(0)),
         };
-        Ok(Self { meta, range, is_part: conditions.range.is_some(), is_known })
+        Ok(Self { meta, range, is_part: conditions.range.is_some() })
     }
 
     fn content_range(&self) -> Option<String> {
         let Range { start, end } = self.range;
         self.is_part.then(|| format!("bytes {start}-{}/{}", end - 1, self.meta.size))
-    }
-
-    fn status(&self) -> Option<StatusCode> {
-        match (self.is_known, self.is_part) {
-            (true, _) => Some(StatusCode::NOT_MODIFIED),
-            (false, true) => Some(StatusCode::PARTIAL_CONTENT),
-            (false, false) => None,
-        }
     }
 }
 
@@ -149,8 +142,12 @@ fn beyond(size: u64) -> S3Error {
     error
 }
 
-fn answer<T>(output: T, status: Option<StatusCode>) -> S3Response<T> {
-    S3Response { status, ..S3Response::new(output) }
+/// The client has it as it is.
+fn unchanged(meta: &Meta) -> S3Error {
+    let mut error = s3_error!(NotModified);
+    error.set_status_code(StatusCode::NOT_MODIFIED);
+    error.set_headers(tag(meta).to_http_header().map(|tag| (ETAG, tag)).into_iter().collect());
+    error
 }
 
 /// What both kinds of listing ask.
@@ -238,38 +235,32 @@ impl S3 for Bucket {
     async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
         let input = request.input;
         let found = self.object(&input.bucket, &input.key, conditions!(input)).await?;
-        let mut output = GetObjectOutput {
+        let Range { start, end } = found.range;
+        let body = self.reader.read(&found.meta.key, start, end).await?;
+        Ok(S3Response::new(GetObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
+            body: Some(StreamingBlob::from(Body::http_body(body))),
+            content_length: size(end - start),
+            content_range: found.content_range(),
+            content_type: Some(TYPE.to_owned()),
             e_tag: Some(tag(&found.meta)),
             last_modified: Some(time(found.meta.modified_ms)),
             ..GetObjectOutput::default()
-        };
-        if !found.is_known {
-            let Range { start, end } = found.range;
-            let body = self.reader.read(&found.meta.key, start, end).await?;
-            output.body = Some(StreamingBlob::from(Body::http_body(body)));
-            output.content_length = size(end - start);
-            output.content_range = found.content_range();
-            output.content_type = Some(TYPE.to_owned());
-        }
-        Ok(answer(output, found.status()))
+        }))
     }
 
     async fn head_object(&self, request: S3Request<HeadObjectInput>) -> S3Result<S3Response<HeadObjectOutput>> {
         let input = request.input;
         let found = self.object(&input.bucket, &input.key, conditions!(input)).await?;
-        let mut output = HeadObjectOutput {
+        Ok(S3Response::new(HeadObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
+            content_length: size(found.range.end - found.range.start),
+            content_range: found.content_range(),
+            content_type: Some(TYPE.to_owned()),
             e_tag: Some(tag(&found.meta)),
             last_modified: Some(time(found.meta.modified_ms)),
             ..HeadObjectOutput::default()
-        };
-        if !found.is_known {
-            output.content_length = size(found.range.end - found.range.start);
-            output.content_range = found.content_range();
-            output.content_type = Some(TYPE.to_owned());
-        }
-        Ok(answer(output, found.status()))
+        }))
     }
 
     async fn list_objects_v2(
