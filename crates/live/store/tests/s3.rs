@@ -407,7 +407,7 @@ fn many_clients_get_their_bytes() {
                 let end = expected.len().min(start + random.random_range(1..=longest));
                 let range = start as u64..end as u64;
                 let answer = client.get_range(&Path::from(objects[which].0), range.clone()).await;
-                let answer = answer.unwrap_or_else(|error| panic!("{range:?}: {error}"));
+                let answer = answer.unwrap_or_else(|error| panic!("{range:?}: {error:?}"));
                 assert!(answer == expected[start..end], "client {number}: {range:?}");
             }
         }

@@ -1,8 +1,8 @@
 //! The bytes of an answer. A long range is read in windows: while one is sent, the next ones are read.
 //!
-//! Windows that are in memory for answers take at most half of it, so that answers never wait for each other's memory:
-//! a window has its room before it is read, in order, and what has its room is sent and gives it back. A client that takes
-//! nothing loses its connection.
+//! Windows take at most half of the memory. A window gets its room before it is read. Only the window that is sent next
+//! waits for room, and while it waits, none after it has any: what has room is sent and gives it back. A client that
+//! takes nothing loses its connection.
 
 use std::collections::VecDeque;
 use std::future::Future as _;
@@ -33,10 +33,13 @@ pub struct Reader {
     window_bytes: u64,
 }
 
+type Room = OwnedSemaphorePermit;
+type Window = Result<VecDeque<Bytes>, Failure>;
+
 /// Bytes on their way to a client: given back once they are sent.
 struct Sent {
     lease: Lease,
-    _room: Arc<OwnedSemaphorePermit>,
+    _room: Arc<Room>,
 }
 
 impl AsRef<[u8]> for Sent {
@@ -54,9 +57,15 @@ impl Reader {
         Self { store, room: Arc::new(Semaphore::new(pages.min(Semaphore::MAX_PERMITS))), window_bytes }
     }
 
-    async fn window(self: Arc<Self>, key: Arc<str>, start: u64, end: u64) -> Result<VecDeque<Bytes>, Failure> {
-        let pages = (end - start).div_ceil(PAGE_BYTES) as u32;
-        let room = self.room.clone().acquire_many_owned(pages).await.expect("nobody closes it");
+    fn pages(start: u64, end: u64) -> u32 {
+        u32::try_from((end - start).div_ceil(PAGE_BYTES)).unwrap_or(u32::MAX)
+    }
+
+    async fn window(self: Arc<Self>, room: Option<Room>, key: Arc<str>, start: u64, end: u64) -> Window {
+        let room = match room {
+            Some(room) => room,
+            None => self.room.clone().acquire_many_owned(Self::pages(start, end)).await.expect("nobody closes it"),
+        };
         let room = Arc::new(room);
         let leases = self.store.read(&key, start, Some(end)).await?;
         let sent = |lease| Bytes::from_owner(Sent { lease, _room: room.clone() });
@@ -66,33 +75,20 @@ impl Reader {
     /// Bytes of an object, once the first of them have arrived.
     pub async fn read(self: &Arc<Self>, key: &str, start: u64, end: u64) -> Result<Windows, Failure> {
         let (reader, key) = (self.clone(), Arc::from(key));
-        let mut windows = Windows {
-            reader,
-            key,
-            next: start,
-            end,
-            left: end - start,
-            ahead: VecDeque::new(),
-            ready: VecDeque::new(),
-        };
+        let (ahead, ready) = (VecDeque::new(), VecDeque::new());
+        let mut windows = Windows { reader, key, next: start, end, left: end - start, ahead, is_waiting: false, ready };
         if end - start <= self.window_bytes {
-            windows.ready = self.clone().window(windows.key.clone(), start, end).await?;
+            windows.next = end;
+            windows.ready = self.clone().window(None, windows.key.clone(), start, end).await?;
         } else {
-            windows.fill();
-            let first = windows.ahead.front_mut().expect("it was begun");
-            windows.ready = ended((&mut first.0).await)?;
-            windows.ahead.pop_front();
+            std::future::poll_fn(|context| windows.poll_window(context)).await?;
         }
         Ok(windows)
     }
 }
 
-fn ended(joined: Result<Result<VecDeque<Bytes>, Failure>, tokio::task::JoinError>) -> Result<VecDeque<Bytes>, Failure> {
-    joined.unwrap_or_else(|error| Err(Failure::Source(error.to_string())))
-}
-
 /// A window that is being read.
-struct Ahead(JoinHandle<Result<VecDeque<Bytes>, Failure>>);
+struct Ahead(JoinHandle<Window>);
 
 impl Drop for Ahead {
     fn drop(&mut self) {
@@ -108,18 +104,37 @@ pub struct Windows {
     end: u64,
     left: u64,
     ahead: VecDeque<Ahead>,
+    /// The first of them has got no room at once.
+    is_waiting: bool,
     /// Parts of the window that is being sent.
     ready: VecDeque<Bytes>,
 }
 
 impl Windows {
     fn fill(&mut self) {
-        while self.ahead.len() < AHEAD && self.next < self.end {
-            let end = self.end.min(self.next + self.reader.window_bytes);
-            let window = self.reader.clone().window(self.key.clone(), self.next, end);
+        while self.ahead.len() < AHEAD && self.next < self.end && !self.is_waiting {
+            let (start, end) = (self.next, self.end.min(self.next + self.reader.window_bytes));
+            let room = self.reader.room.clone().try_acquire_many_owned(Reader::pages(start, end)).ok();
+            if room.is_none() && !self.ahead.is_empty() {
+                return;
+            }
+            self.is_waiting = room.is_none();
+            let window = self.reader.clone().window(room, self.key.clone(), start, end);
             self.ahead.push_back(Ahead(tokio::spawn(window)));
             self.next = end;
         }
+    }
+
+    /// Makes the next window ready, if there is one.
+    fn poll_window(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        self.fill();
+        let Some(next) = self.ahead.front_mut() else { return Poll::Ready(Ok(())) };
+        let joined = ready!(Pin::new(&mut next.0).poll(context));
+        self.ahead.pop_front();
+        self.is_waiting = false;
+        self.ready = joined.unwrap_or_else(|error| Err(Failure::Source(error.to_string())))?;
+        self.fill();
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -129,21 +144,14 @@ impl Body for Windows {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         let windows = self.get_mut();
-        loop {
-            if let Some(part) = windows.ready.pop_front() {
-                windows.left -= part.len() as u64;
-                return Poll::Ready(Some(Ok(Frame::data(part))));
+        if windows.ready.is_empty() {
+            if let Err(failure) = ready!(windows.poll_window(context)) {
+                return Poll::Ready(Some(Err(failure)));
             }
-            windows.fill();
-            let Some(next) = windows.ahead.front_mut() else { return Poll::Ready(None) };
-            let window = ended(ready!(Pin::new(&mut next.0).poll(context)));
-            windows.ahead.pop_front();
-            match window {
-                Ok(window) => windows.ready = window,
-                Err(failure) => return Poll::Ready(Some(Err(failure))),
-            }
-            windows.fill();
         }
+        let part = windows.ready.pop_front();
+        windows.left -= part.as_ref().map_or(0, |part| part.len() as u64);
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {
