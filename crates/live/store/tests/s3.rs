@@ -223,15 +223,17 @@ fn signatures_are_checked_if_there_is_a_key() {
             assert!(matches!(refused, Err(Error::PermissionDenied { .. })), "{refused:?}");
         }
     });
-    let sign = |secret: &str| {
-        let (client, lasts) = (door.client("id", secret), Duration::from_secs(60));
+    let sign = |id: &str, secret: &str| {
+        let (client, lasts) = (door.client(id, secret), Duration::from_secs(60));
         let url = door.runtime.block_on(client.signed_url(Method::GET, &path, lasts)).expect("an address");
         url.as_str().split_once(&format!("{}/", door.address)).expect("its path").1.to_owned()
     };
-    let signed = sign("secret");
+    let signed = sign("id", "secret");
     assert_eq!(door.send(Method::GET, &signed, &[]).body, contents("object", 100));
+    let unknown = sign("other", "secret");
+    assert_eq!(door.send(Method::GET, &unknown, &[]).error(), (403, "InvalidAccessKeyId".to_owned()));
     let tampered = signed.replace("object?", "objecu?");
-    for path in [&sign("other"), &tampered] {
+    for path in [&sign("id", "other"), &tampered] {
         let refused = door.send(Method::GET, path, &[]);
         assert_eq!(refused.error(), (403, "SignatureDoesNotMatch".to_owned()));
         assert!(!refused.text().contains("secret"));

@@ -18,10 +18,10 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
-use s3s::auth::SimpleAuth;
+use s3s::auth::{S3Auth, SecretKey, SimpleAuth};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
-use s3s::{s3_error, Body, HttpError, HttpResponse};
+use s3s::{s3_error, Body, HttpError, HttpResponse, S3Result};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -67,7 +67,7 @@ pub async fn serve(
     let mut builder = S3ServiceBuilder::new(Bucket::new(store));
     builder.set_validation(AnyName);
     if let Some((id, secret)) = keys {
-        builder.set_auth(SimpleAuth::from_single(id, secret));
+        builder.set_auth(Key(SimpleAuth::from_single(id, secret)));
     }
     let door = Arc::new(Door { service: builder.build(), is_open });
     let tls = tls.map(TlsAcceptor::from);
@@ -167,6 +167,16 @@ fn unsign(request: &mut Request<Body>) {
     // A part of a valid query is one.
     if let Ok(uri) = Uri::try_from(format!("{}?{}", request.uri().path(), kept.join("&"))) {
         *request.uri_mut() = uri;
+    }
+}
+
+/// The key, with S3's error for any other.
+struct Key(SimpleAuth);
+
+#[async_trait::async_trait]
+impl S3Auth for Key {
+    async fn get_secret_key(&self, id: &str) -> S3Result<SecretKey> {
+        self.0.get_secret_key(id).await.map_err(|_| s3_error!(InvalidAccessKeyId))
     }
 }
 
