@@ -1,6 +1,5 @@
 //! Whole stores: readers that read, disclose, hold and give up at random, over a source and a disk that fail, beside a
 //! model of the contents. HEADSTART_STORE_SECONDS=600 for ten minutes of it.
-#![allow(clippy::disallowed_methods)] // The readers go on for a time of the clock.
 
 #![expect(clippy::disallowed_methods, reason = "they run for as long as they are told to")]
 
