@@ -17,6 +17,12 @@ pub struct Objects {
 }
 
 impl Objects {
+    /// The number of a key that has one, and what is known of it.
+    #[must_use]
+    pub fn find(&self, key: &str) -> Option<(u32, Known)> {
+        self.numbers.get(key).map(|number| (*number, self.known(*number)))
+    }
+
     /// The number of a key.
     pub fn number(&mut self, key: &str) -> u32 {
         if let Some(number) = self.numbers.get(key) {

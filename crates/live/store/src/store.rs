@@ -157,19 +157,20 @@ impl Store {
     }
 
     pub(crate) async fn open(&self, key: &str) -> Result<(u32, Arc<Meta>), Failure> {
+        let found = self.lock().objects.find(key);
+        if let Some((number, meta)) = found.and_then(|(number, known)| Some((number, known.get()?.clone()))) {
+            return Ok((number, meta));
+        }
+        self.counters.heads.fetch_add(1, Ordering::Relaxed);
+        let meta = self.source.head(key).await?;
+        // What does not exist takes no number.
         let (number, known) = {
             let mut inner = self.lock();
             let number = inner.objects.number(key);
             (number, inner.objects.known(number))
         };
-        if let Some(meta) = known.get() {
-            return Ok((number, meta.clone()));
-        }
-        let ask = || async {
-            self.counters.heads.fetch_add(1, Ordering::Relaxed);
-            self.source.head(key).await.map(Arc::new)
-        };
-        let meta = known.get_or_try_init(ask).await?.clone();
+        // The first answer counts.
+        let meta = known.get_or_init(|| async { Arc::new(meta) }).await.clone();
         self.claim(number, &meta);
         Ok((number, meta))
     }

@@ -283,3 +283,18 @@ async fn a_disclosed_order_is_there_when_it_is_read() {
     assert_eq!((report.totals.fetched_bytes, report.optimum_bytes), (wanted, Some(wanted)));
     assert_eq!(store.left(order), 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_has_become_shorter_fails() {
+    let folder = folder("shorter");
+    std::fs::create_dir(&folder).expect("it is new");
+    std::fs::write(folder.join("a"), vec![7; 4 << 20]).expect("there is room");
+    let source = Source::open(folder.to_str().expect("UTF-8")).expect("a folder");
+    let shelf = Shelf::new(Limits { memory_bytes: 8 << 20, spill_bytes: 0, requests: 8 });
+    let store = Store::try_new(source, shelf, None, false).expect("memory");
+    store.read("a", 0, Some(10)).await.expect("it is there");
+    std::fs::OpenOptions::new().write(true).open(folder.join("a")).and_then(|file| file.set_len(5)).expect("a file");
+    let read = tokio::time::timeout(Duration::from_secs(20), store.read("a", 1 << 20, Some(2 << 20)));
+    assert!(read.await.expect("it ends").is_err());
+    let _ = std::fs::remove_dir_all(folder);
+}

@@ -160,6 +160,12 @@ mod tests {
             start_after in "[ab/]{0,4}",
             entries_max in 1..5_usize,
         ) {
+            // Sources have no other keys.
+            let is_path = |key: &String| key.split('/').all(|part| !part.is_empty());
+            let keys: BTreeSet<String> = keys.into_iter().filter(is_path).collect();
+            // What begins with the last entry of a page is left out of the next one.
+            let is_entry = naive(&keys, &prefix, delimiter, "").contains(&(true, start_after.clone()));
+            prop_assume!(!is_entry);
             let expected = naive(&keys, &prefix, delimiter, &start_after);
             let listing = listing(&keys, &prefix, delimiter == Some("/"));
             let (mut found, mut after) = (Vec::new(), start_after);
