@@ -3,24 +3,21 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tokio::sync::OnceCell;
 
 use crate::source::Meta;
-
-/// What is known of an object, once somebody has asked.
-pub type Known = Arc<OnceCell<Arc<Meta>>>;
 
 #[derive(Default)]
 pub struct Objects {
     numbers: FxHashMap<Arc<str>, u32>,
-    all: Vec<(Arc<str>, Known)>,
+    all: Vec<(Arc<str>, Option<Arc<Meta>>)>,
 }
 
 impl Objects {
     /// The number of a key that has one, and what is known of it.
     #[must_use]
-    pub fn find(&self, key: &str) -> Option<(u32, Known)> {
-        self.numbers.get(key).map(|number| (*number, self.known(*number)))
+    pub fn find(&self, key: &str) -> Option<(u32, Arc<Meta>)> {
+        let number = *self.numbers.get(key)?;
+        Some((number, self.known(number)?))
     }
 
     /// The number of a key.
@@ -30,7 +27,7 @@ impl Objects {
         }
         let (key, number): (Arc<str>, u32) = (key.into(), self.all.len() as u32);
         self.numbers.insert(key.clone(), number);
-        self.all.push((key, Known::default()));
+        self.all.push((key, None));
         number
     }
 
@@ -39,8 +36,14 @@ impl Objects {
         self.all[number as usize].0.clone()
     }
 
+    /// What is known of an object, once somebody has asked.
     #[must_use]
-    pub fn known(&self, number: u32) -> Known {
+    pub fn known(&self, number: u32) -> Option<Arc<Meta>> {
         self.all[number as usize].1.clone()
+    }
+
+    /// What an answer says of an object; the first answer counts, and is returned.
+    pub fn learn(&mut self, number: u32, meta: &Arc<Meta>) -> Arc<Meta> {
+        self.all[number as usize].1.get_or_insert_with(|| meta.clone()).clone()
     }
 }

@@ -105,7 +105,7 @@ impl Store {
                 let mut inner = self.lock();
                 inner.shelf.totals.failed_requests += 1;
                 // The answer has told the size.
-                let known = inner.objects.known(object).get().map(|meta| meta.size);
+                let known = inner.objects.known(object).map(|meta| meta.size);
                 return Err(known.filter(|size| end > *size).map_or(failure, |size| beyond(key, &(start..end), size)));
             }
         }
@@ -127,7 +127,7 @@ impl Store {
         if let Some(end) = end {
             let mut inner = self.lock();
             let number = inner.objects.number(key);
-            let is_known = inner.objects.known(number).get().is_some();
+            let is_known = inner.objects.known(number).is_some();
             if !is_known && !inner.found.contains_key(key) {
                 return Ok((number, end, end));
             }

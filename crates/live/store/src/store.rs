@@ -157,20 +157,17 @@ impl Store {
     }
 
     pub(crate) async fn open(&self, key: &str) -> Result<(u32, Arc<Meta>), Failure> {
-        let found = self.lock().objects.find(key);
-        if let Some((number, meta)) = found.and_then(|(number, known)| Some((number, known.get()?.clone()))) {
-            return Ok((number, meta));
+        if let Some(found) = self.lock().objects.find(key) {
+            return Ok(found);
         }
         self.counters.heads.fetch_add(1, Ordering::Relaxed);
-        let meta = self.source.head(key).await?;
+        let meta = Arc::new(self.source.head(key).await?);
         // What does not exist takes no number.
-        let (number, known) = {
+        let (number, meta) = {
             let mut inner = self.lock();
             let number = inner.objects.number(key);
-            (number, inner.objects.known(number))
+            (number, inner.objects.learn(number, &meta))
         };
-        // The first answer counts.
-        let meta = known.get_or_init(|| async { Arc::new(meta) }).await.clone();
         self.claim(number, &meta);
         Ok((number, meta))
     }
@@ -202,7 +199,8 @@ impl Store {
             let (number, is_new) = {
                 let mut inner = self.lock();
                 let number = inner.objects.number(&meta.key);
-                (number, inner.objects.known(number).set(Arc::new(meta.clone())).is_ok())
+                let meta = Arc::new(meta.clone());
+                (number, Arc::ptr_eq(&inner.objects.learn(number, &meta), &meta))
             };
             if is_new {
                 self.claim(number, meta);
@@ -255,11 +253,7 @@ impl Store {
 
     /// Like [`Store::open`]; the first time, all sizes are taken from one listing, where there are listings.
     async fn sized(&self, key: &str) -> Result<(u32, Arc<Meta>), Failure> {
-        let is_known = {
-            let mut inner = self.lock();
-            let number = inner.objects.number(key);
-            inner.objects.known(number).get().is_some()
-        };
+        let is_known = self.lock().objects.find(key).is_some();
         if !is_known {
             // What lists nothing is asked for each object.
             let _ = self.list(self.source.prefix(), false).await;
@@ -334,10 +328,10 @@ impl Store {
         range: Range<u64>,
         segments: &[(SegmentId, Span, Place)],
     ) -> Result<(), Failure> {
-        let known = self.lock().objects.known(object);
-        let before = known.get().cloned();
+        let before = self.lock().objects.known(object);
         let found = self.get(key, before.as_deref(), range, segments).await?;
-        let now = known.get_or_init(|| async { Arc::new(found.clone()) }).await;
+        let found = Arc::new(found);
+        let now = self.lock().objects.learn(object, &found);
         // Two first answers may be of different versions.
         if now.is_same(&found) {
             Ok(())
@@ -371,7 +365,7 @@ impl Store {
     fn spill(self: Arc<Self>, segment: SegmentId, span: Span, place: Place) {
         let (key, meta) = {
             let inner = self.lock();
-            (inner.objects.key(span.object), inner.objects.known(span.object).get().cloned())
+            (inner.objects.key(span.object), inner.objects.known(span.object))
         };
         let file = self.spill.as_ref().zip(meta).and_then(|(spill, meta)| {
             let number = spill.number();
