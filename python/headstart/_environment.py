@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 CACHE_VARIABLE = "HEADSTART_CACHE"
@@ -33,6 +34,11 @@ def folders() -> Folders:
         traces=Path(traces) if traces else None,
         cache=Path(cache) if cache else platformdirs.user_cache_path("headstart", appauthor=False),
     )
+
+
+def values(names: Iterable[str]) -> dict[str, str]:
+    """Return variables by name, empty if they are not set."""
+    return {name: os.environ.get(name, "") for name in names}
 
 
 def completes() -> bool:

@@ -69,8 +69,12 @@ def _unnamed(folder: Path) -> int | None:
 
 
 def _link(descriptor: int, path: Path) -> None:
-    # Python follows the link in /proc only if a folder is given, which an absolute path then ignores.
-    os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+    try:
+        # Python follows the link in /proc only if a folder is given, which an absolute path then ignores.
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+    except OSError as error:
+        error.filename = os.fspath(path)
+        raise
 
 
 def remove_all() -> None:

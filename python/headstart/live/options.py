@@ -19,41 +19,41 @@ class Serve(TypedDict, total=False):
     page: str | int | None
     """Page size: a power of two from 4KiB to 4MiB."""
     readahead: str | None
-    """A read-ahead of `headstart list policies`, or demand for none; auto measures how far to read ahead."""
+    """A read-ahead of `headstart list policies`. demand: no read-ahead; auto: measure how far to read ahead."""
     replacement: str | None
-    """A name of `headstart list replacements`. Default: lru."""
+    """Replacement policy: a name of `headstart list replacements`. Default: lru."""
     coordinator: str | None
-    """A name of `headstart list coordinators`. Default: none."""
+    """Coordinator: a name of `headstart list coordinators`. Default: none."""
     scenario: str | PathLike[str] | None
     """Use the size, policy, coordinator and link of the scenario's lowest level, with their keys."""
     level: str | Mapping[str, object] | None
-    """The keys of each export's level, as of a scenario's `[[level]]`; with `scenario`, the name of a level of it."""
+    """Keys of each export's level, as in a scenario's `[[level]]`. With `scenario`: the name of one of its levels."""
     direct: bool | None
     """Read files and devices with direct I/O, bypassing the kernel's page cache."""
     no_lock: bool | None
-    """Do not lock files and devices against other programs, as QEMU locks images."""
+    """Do not lock files and devices against other programs. By default they are locked as QEMU locks images."""
     depth: int | None
     """Maximum concurrent reads per backing. Default: 32; for mem: 2."""
     connections: int | None
     """Maximum connected clients; others wait. Default: 256."""
     memory: str | int | None
-    """Maximum memory of the caches and all clients' requests and replies. Default: the caches and 256MiB."""
+    """Maximum memory for the caches and all clients' requests and replies. Default: the caches' size plus 256MiB."""
     writable: bool | None
     """Allow writes. They reach the backing before the client gets its reply."""
     record: str | PathLike[str] | None
     """Record the clients' reads and writes as a trace."""
     hints: str | PathLike[str] | None
-    """Prefetch the reads of this trace: one from --record, or any trace of one device."""
+    """Prefetch the reads of this trace: one written by --record, or any trace of one device."""
     hint_policy: str | None
-    """With --hints: a hinted policy of `headstart list policies`. Default: just-in-time."""
+    """With --hints: the hinted policy, a name of `headstart list policies`. Default: just-in-time."""
     path: str | Sequence[str] | None
-    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also matches "/"."""
+    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`). `*` also matches "/"."""
     pid: int | Sequence[int] | None
     """Process or thread ids."""
     process: str | Sequence[str] | None
-    """Process names, or globs of them."""
+    """Process names, or globs of process names."""
     spill: str | PathLike[str] | None
-    """Keep pages evicted from the cache in this file, also for later runs."""
+    """Keep pages that the cache evicts in this file, for this run and later ones."""
     openmetrics: str | None
     """Write metrics to a file, or serve them to collectors at a local address."""
     log: str | PathLike[str] | None
@@ -61,7 +61,7 @@ class Serve(TypedDict, total=False):
     allow_remote: bool | None
     """Allow addresses that other machines can reach. Requires TLS or --insecure."""
     insecure: bool | None
-    """Allow TCP without encryption where it is refused otherwise."""
+    """Allow unencrypted TCP where it would be refused otherwise."""
     tls_cert: str | PathLike[str] | None
     """The server's certificate (PEM). Clients must then use TLS."""
     tls_key: str | PathLike[str] | None
@@ -135,47 +135,47 @@ class Play(TypedDict, total=False):
     request_size: str | int | None
     """Request size, for a trace that has offsets but no sizes: 4KiB."""
     path: str | Sequence[str] | None
-    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`); `*` also matches "/"."""
+    """Globs of file paths (`"*.parquet"`, `["/data/*", "*.bin"]`). `*` also matches "/"."""
     pid: int | Sequence[int] | None
     """Process or thread ids."""
     process: str | Sequence[str] | None
-    """Process names, or globs of them."""
+    """Process names, or globs of process names."""
 
 
 class Tune(TypedDict, total=False):
     """Options of `headstart tune`."""
 
     profile: str | PathLike[str] | None
-    """The drive: a name of `headstart list devices`, or a profile's path."""
+    """The drive: a name of `headstart list devices`, or the path of a profile."""
     keys: Mapping[str, object] | None
-    """Keys that override the profile's own."""
+    """Keys of the device that override those of the profile."""
     depth: str | int | None
     """Use this depth instead of the profile's."""
     dry_run: bool | None
-    """Show the current and the proposed depth. The default; needs no root."""
+    """Show the current and the proposed depth. This is the default and needs no root."""
     apply: bool | None
     """Write the depth. It lasts until --restore or the next boot."""
     restore: bool | None
-    """Write the value from before the first --apply."""
+    """Write the value that was set before the first --apply."""
     watch: bool | None
-    """Follow the drive's seeks and adjust the depth; restore at the end."""
+    """Follow the drive's seeks and adjust the depth. Restores the value at the end."""
     duration: str | None
-    """With --watch: stop after this time, such as "10min"."""
+    """With --watch: stop after this time, for example "10min"."""
     openmetrics: str | PathLike[str] | None
-    """With --watch: keep the status in this file, as OpenMetrics."""
+    """With --watch: keep the status in this file, in OpenMetrics format."""
     force: bool | None
-    """Allow more than 16 MiB; with --restore: restore even if another program has changed the value."""
+    """Allow more than 16 MiB. With --restore: restore even if another program has changed the value."""
     state: str | PathLike[str] | None
-    """File for the original values."""
+    """File that keeps the original values."""
 
 
 class Emulate(TypedDict, total=False):
     """Options of `headstart emulate`."""
 
     keys: Mapping[str, object] | None
-    """Keys that override the profile's own."""
+    """Keys of the device that override those of the profile."""
     scheduler: str | None
-    """Scheduler of the drive's queue: a name of `headstart list schedulers`."""
+    """The scheduler of the drive's queue: a name of `headstart list schedulers`."""
 
 
 class Profile(TypedDict, total=False):
@@ -186,7 +186,7 @@ class Profile(TypedDict, total=False):
     seed: int | None
     """Random seed of the places that are read."""
     name: str | None
-    """The device's name in the profile; that of the file if absent."""
+    """The device's name in the profile. Default: the name of the file."""
 
 
 class Record(TypedDict, total=False):

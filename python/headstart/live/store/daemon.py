@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from headstart._core import HeadstartError
+from headstart._environment import values
 from headstart._input import plain
 from headstart.live.store.connection import Connection, LostError
 from headstart.sizes import size_bytes, size_text
@@ -152,7 +153,7 @@ def daemon_for(
 
 def _name(source: str, spill: str | None) -> str:
     folder = "" if spill is None else spill.rpartition(":")[0]
-    variables = [] if "://" not in source else [f"{name}={os.environ.get(name, '')}" for name in _OF_SOURCE]
+    variables = [] if "://" not in source else [f"{name}={value}" for name, value in values(_OF_SOURCE).items()]
     digest = hashlib.sha256("\0".join([source, folder, *variables]).encode(errors="surrogateescape"))
     return f"store-{digest.hexdigest()[:16]}"
 
@@ -163,7 +164,7 @@ def _folder() -> Path:
     Raises:
         HeadstartError: Others could put their sockets there.
     """
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    runtime = values(["XDG_RUNTIME_DIR"])["XDG_RUNTIME_DIR"]
     path = Path(runtime) / "headstart" if runtime else Path(tempfile.gettempdir()) / f"headstart-{os.getuid()}"
     try:
         path.mkdir(mode=0o700, parents=False, exist_ok=True)
