@@ -6,8 +6,6 @@ for table in headstart.parquet.groups(store, keys, ["text", "label"], seed=1, ep
     train(table)
 """
 
-import io
-import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headstart._core import HeadstartError
 from headstart.live.store import Store
-from headstart.live.store.file import open_file
+from headstart.live.store.file import Seekable, open_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,31 +116,16 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-class _Parts(io.RawIOBase):
+class _Parts(Seekable):
     """A file of which some ranges have been read by one request; what else is read of it comes from the store."""
 
     def __init__(self, store: Store, key: str, ranges: Sequence[tuple[int, int]]) -> None:
-        super().__init__()
+        super().__init__(store, key)
         views = store.read_many([(key, start, stop) for start, stop in ranges])
         self._parts = [(start, stop, view) for (start, stop), view in zip(ranges, views, strict=True)]
-        self._store, self._key, self._at = store, key, 0
-        self._size = store.size(key)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        return self._at
 
     def read(self, size: int = -1) -> "bytes | memoryview":
-        begin, end = self._at, self._size if size < 0 else min(self._at + size, self._size)
+        begin, end = self._at, self.size if size < 0 else min(self._at + size, self.size)
         self._at = end
         return self._view(begin, end)
 

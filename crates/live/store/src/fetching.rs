@@ -18,6 +18,14 @@ use crate::store::{place_of, Store};
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// What is asked of the source.
+struct Wanted<'a> {
+    key: &'a str,
+    known: Option<&'a Meta>,
+    range: Range<u64>,
+    segments: &'a [(SegmentId, Span, Place)],
+}
+
 impl Store {
     /// Reads `range` of an object into the places of neighbouring segments; returns what is known of the object then.
     pub(crate) async fn get(
@@ -30,9 +38,10 @@ impl Store {
         if let Some(known) = known.filter(|known| range.end > known.size) {
             return Err(beyond(key, &range, known.size));
         }
+        let wanted = Wanted { key, known, range, segments };
         let mut tries = 1;
         loop {
-            match self.hedged(key, known, &range, segments).await {
+            match self.hedged(&wanted).await {
                 Err(Failure::Source(_)) if tries < TRIES => {
                     self.counters.repeated.fetch_add(1, Relaxed);
                     tokio::time::sleep(PAUSE * 2_u32.pow(tries - 1)).await;
@@ -43,14 +52,8 @@ impl Store {
         }
     }
 
-    async fn hedged(
-        &self,
-        key: &str,
-        known: Option<&Meta>,
-        range: &Range<u64>,
-        segments: &[(SegmentId, Span, Place)],
-    ) -> Result<Meta, Failure> {
-        let first = self.once(key, known, range, segments);
+    async fn hedged(&self, wanted: &Wanted<'_>) -> Result<Meta, Failure> {
+        let first = self.once(wanted);
         tokio::pin!(first);
         let Some(after) = self.hedge_after() else { return first.await };
         tokio::select! {
@@ -59,7 +62,7 @@ impl Store {
         }
         self.counters.hedged.fetch_add(1, Relaxed);
         // Both write the same bytes to the same places, in turns, since this is one task; the slower one ends here.
-        let second = self.once(key, known, range, segments);
+        let second = self.once(wanted);
         tokio::pin!(second);
         tokio::select! {
             ended = &mut first => match ended {
@@ -76,25 +79,19 @@ impl Store {
         }
     }
 
-    async fn once(
-        &self,
-        key: &str,
-        known: Option<&Meta>,
-        range: &Range<u64>,
-        segments: &[(SegmentId, Span, Place)],
-    ) -> Result<Meta, Failure> {
+    async fn once(&self, wanted: &Wanted<'_>) -> Result<Meta, Failure> {
         self.counters.gets.fetch_add(1, Relaxed);
         let mut failed = None;
         let write = |at: u64, part: &Bytes| {
             let mut done = 0;
             while failed.is_none() && done < part.len() {
-                let Some((offset, until)) = place_of(segments, at + done as u64) else { return };
+                let Some((offset, until)) = place_of(wanted.segments, at + done as u64) else { return };
                 let now = (part.len() - done).min((until.end - until.start) as usize);
                 failed = self.memory.write(offset, &part[done..done + now]).err();
                 done += now;
             }
         };
-        let found = self.source.get(key, known, range.clone(), write).await?;
+        let found = self.source.get(wanted.key, wanted.known, wanted.range.clone(), write).await?;
         failed
             .map_or(Ok(found), |error| Err(Failure::Full(format!("memory: {}", headstart_types::system_says(&error)))))
     }

@@ -92,6 +92,7 @@ pub struct Source {
     name: String,
     bucket: String,
     prefix: String,
+    /// A folder of this machine.
     is_local: bool,
 }
 
@@ -143,12 +144,6 @@ impl Source {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Whether it is a folder of this machine.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
-        self.is_local
     }
 
     /// The bucket, the folder's own name or the web server.

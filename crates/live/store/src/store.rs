@@ -275,7 +275,7 @@ impl Store {
 
     /// Starts what the shelf wants.
     pub(crate) fn act(self: &Arc<Self>) {
-        let jobs = self.lock().jobs(self.now(), &self.memory);
+        let jobs = self.lock().jobs(&self.memory);
         for job in jobs {
             match job {
                 Job::Fetch(request) => drop(self.runtime.spawn(self.clone().fetch(request))),
@@ -394,8 +394,8 @@ impl Inner {
         }
     }
 
-    fn jobs(&mut self, now: Nanos, memory: &Memory) -> Vec<Job> {
-        self.shelf.act(now);
+    fn jobs(&mut self, memory: &Memory) -> Vec<Job> {
+        self.shelf.act();
         let placed =
             |shelf: &Shelf, id: SegmentId| (id, shelf.span(id), shelf.place(id).expect("it has been given one"));
         let mut jobs = Vec::new();
@@ -405,7 +405,7 @@ impl Inner {
                     let segments = segments.into_iter().map(|id| placed(&self.shelf, id)).collect();
                     Job::Fetch(Request { segments, demand })
                 }
-                Action::Load { segment, .. } => {
+                Action::Load(segment) => {
                     let (segment, span, place) = placed(&self.shelf, segment);
                     Job::Load { segment, span, place, file: self.files.get(&span).copied() }
                 }

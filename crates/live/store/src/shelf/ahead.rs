@@ -6,8 +6,6 @@
 //! At first, twice as many entries as there may be requests at a time.
 //! Further ahead, only what needs nothing to be evicted. Unread, all of it takes at most half of the memory.
 
-use headstart_types::Nanos;
-
 use super::{Action, SegmentId, Shelf, State, SEGMENT_BYTES_MAX};
 use crate::arena::Place;
 use crate::orders::{Span, Use};
@@ -18,7 +16,7 @@ const JOINED_BYTES_MAX: u64 = 2 << 20;
 
 impl Shelf {
     /// Orders what is needed next, as long as there is room and something to do.
-    pub(super) fn fetch_ahead(&mut self, _now: Nanos) {
+    pub(super) fn fetch_ahead(&mut self) {
         while self.prefetches < self.limits.requests {
             self.forget_passed();
             if self.ahead_bytes >= self.limits.memory_bytes / 2 {

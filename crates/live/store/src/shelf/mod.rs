@@ -32,7 +32,7 @@ pub enum Action {
     /// Read neighbouring segments of one object from the source, as one request. [`Shelf::arrived`] follows for each.
     Fetch { segments: Vec<SegmentId>, demand: bool },
     /// Read a segment from the spill. [`Shelf::arrived`] follows.
-    Load { segment: SegmentId, demand: bool },
+    Load(SegmentId),
     /// Write a segment to the spill. [`Shelf::stored`] follows.
     Store(SegmentId),
     /// Remove a segment from the spill.
@@ -388,8 +388,8 @@ impl Shelf {
         !self.wanted.is_empty() && self.coming == 0 && self.leaving_bytes == 0
     }
 
-    /// Starts what can be started at `now`.
-    pub fn act(&mut self, now: Nanos) {
+    /// Starts what can be started.
+    pub fn act(&mut self) {
         while let Some(id) = self.wanted.front().copied() {
             if !self.make_room(self.of(id).span.bytes(), None) {
                 return;
@@ -397,7 +397,7 @@ impl Shelf {
             self.wanted.pop_front();
             self.order_one(id, true);
         }
-        self.fetch_ahead(now);
+        self.fetch_ahead();
     }
 
     fn order_one(&mut self, id: SegmentId, demand: bool) {
@@ -407,7 +407,7 @@ impl Shelf {
         segment.place = Some(place);
         segment.state = State::Coming;
         if segment.is_spilled {
-            self.actions.push(Action::Load { segment: id, demand });
+            self.actions.push(Action::Load(id));
         } else {
             self.prefetches += usize::from(!demand);
             self.actions.push(Action::Fetch { segments: vec![id], demand });

@@ -60,7 +60,7 @@ impl World {
 
     fn act(&mut self) {
         self.now += 1_000_000;
-        self.shelf.act(Nanos(self.now));
+        self.shelf.act();
         for action in self.shelf.take_actions() {
             match action {
                 Action::Remove(span) => assert!(self.files.remove(&span).is_some(), "{span:?} is in the spill"),
@@ -79,7 +79,7 @@ impl World {
                 segments.iter().for_each(|id| self.shelf.arrived(*id, is_whole, false));
                 self.shelf.request_ended(demand);
             }
-            Action::Load { segment, .. } => {
+            Action::Load(segment) => {
                 let is_there = self.files.contains_key(&self.shelf.span(segment));
                 if is_there && is_whole {
                     self.shelf.arrived(segment, true, true);
