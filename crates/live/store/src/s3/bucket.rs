@@ -26,6 +26,7 @@ const REGION: &str = "us-east-1";
 const TYPE: &str = "application/octet-stream";
 
 /// The store as a bucket.
+#[derive(Clone)]
 pub struct Bucket {
     reader: Arc<Reader>,
 }

@@ -12,16 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::{Body as _, Incoming};
-use hyper::header::AUTHORIZATION;
+use hyper::header::{AUTHORIZATION, RANGE};
+use hyper::http::Extensions;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Uri};
+use hyper::{HeaderMap, Method, Request, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use s3s::auth::{S3Auth, SecretKey, SimpleAuth};
+use s3s::dto;
+use s3s::route::S3Route;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
-use s3s::{s3_error, Body, HttpError, HttpResponse, S3Result};
+use s3s::{s3_error, Body, HttpError, HttpResponse, S3Request, S3Response, S3Result};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -64,8 +67,15 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let is_open = keys.is_none();
-    let mut builder = S3ServiceBuilder::new(Bucket::new(store));
-    builder.set_validation(AnyName);
+    let bucket = Bucket::new(store);
+    let builder = || {
+        let mut builder = S3ServiceBuilder::new(bucket.clone());
+        builder.set_validation(AnyName);
+        builder
+    };
+    let whole = WholeObjects { service: builder().build(), is_open };
+    let mut builder = builder();
+    builder.set_route(whole);
     if let Some((id, secret)) = keys {
         builder.set_auth(Key(SimpleAuth::from_single(id, secret)));
     }
@@ -177,6 +187,34 @@ struct Key(SimpleAuth);
 impl S3Auth for Key {
     async fn get_secret_key(&self, id: &str) -> S3Result<SecretKey> {
         self.0.get_secret_key(id).await.map_err(|_| s3_error!(InvalidAccessKeyId))
+    }
+}
+
+/// Answers with whole objects where the range is none, or more than one: S3 ignores such a header. It may be a part of
+/// what was signed, so it is removed after the signature was checked.
+struct WholeObjects {
+    service: S3Service,
+    is_open: bool,
+}
+
+#[async_trait::async_trait]
+impl S3Route for WholeObjects {
+    fn is_match(&self, _: &Method, _: &Uri, headers: &HeaderMap, _: &mut Extensions) -> bool {
+        let is_range = |range: &str| dto::Range::parse(range).is_ok();
+        headers.get(RANGE).is_some_and(|range| !range.to_str().is_ok_and(is_range))
+    }
+
+    async fn check_access(&self, request: &mut S3Request<Body>) -> S3Result<()> {
+        (self.is_open || request.credentials.is_some()).then_some(()).ok_or_else(|| s3_error!(AccessDenied))
+    }
+
+    async fn call(&self, request: S3Request<Body>) -> S3Result<S3Response<Body>> {
+        let mut whole = Request::new(request.input);
+        (*whole.method_mut(), *whole.uri_mut(), *whole.headers_mut()) = (request.method, request.uri, request.headers);
+        whole.headers_mut().remove(RANGE);
+        unsign(&mut whole);
+        let (head, body) = self.service.call(whole).await.map_err(|_| s3_error!(InternalError))?.into_parts();
+        Ok(S3Response { status: Some(head.status), headers: head.headers, ..S3Response::new(body) })
     }
 }
 

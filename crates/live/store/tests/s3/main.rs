@@ -169,10 +169,35 @@ fn a_range_beyond_the_end_is_refused() {
         assert_eq!(answer.error(), (416, "InvalidRange".to_owned()), "{range}");
         assert_eq!(answer.header("content-range"), format!("bytes */{size}"));
     }
-    assert_eq!(door.get("object", &[("range", "bytes=7-3")]).status, 400);
     let answer = door.get("object", &[("range", "bytes=90-1000")]);
     assert_eq!((answer.status.as_u16(), answer.header("content-range")), (206, "bytes 90-99/100"));
     assert_eq!(answer.body, contents("object", 100)[90..]);
+}
+
+#[test]
+fn what_is_not_one_range_is_ignored() {
+    let door = Door::new(16 * MIB, None, &[("object", 100)]);
+    for range in ["bytes=0-1,5-6", "bytes=0-1, 5-", "bytes=7-3", "bytes=", "items=0-1", "bytes=a-b"] {
+        let answer = door.get("object", &[("range", range)]);
+        assert_eq!((answer.status.as_u16(), answer.header("content-range")), (200, ""), "{range}");
+        assert_eq!(answer.body, contents("object", 100), "{range}");
+        let head = door.send(Method::HEAD, &format!("{BUCKET}/object"), &[("range", range)]);
+        assert_eq!((head.status.as_u16(), head.header("content-length")), (200, "100"), "{range}");
+    }
+    assert_eq!(door.get("none", &[("range", "bytes=0-1,5-6")]).error(), (404, "NoSuchKey".to_owned()));
+    // With a key, the signature counts as for any other request.
+    let door = Door::new(16 * MIB, Some(("id", "secret")), &[("object", 100)]);
+    let ranges = [("range", "bytes=0-1,5-6")];
+    assert_eq!(door.get("object", &ranges).error(), (403, "AccessDenied".to_owned()));
+    let signed = |secret| {
+        let (client, key) = (door.client("id", secret), Path::from("object"));
+        let url = client.signed_url(Method::GET, &key, Duration::from_secs(60));
+        let url = door.runtime.block_on(url).expect("a URL");
+        let path = format!("{}?{}", &url.path()[1..], url.query().expect("a signature"));
+        door.send(Method::GET, &path, &ranges)
+    };
+    assert_eq!(signed("secret").body, contents("object", 100));
+    assert_eq!(signed("other").status, 403);
 }
 
 #[test]
