@@ -1,24 +1,18 @@
 //! Commands of this machine: options as JSON in, a report as JSON out. A command is a row of [`COMMANDS`]: its crate
 //! has the struct of its options, its report, and the code that does the work.
 
-use std::fmt::Display;
-use std::time::{Duration, Instant};
-
 use headstart_hints::forecast::Forecast;
 use headstart_serve::profile;
 use headstart_tune::command as tune;
 use headstart_types::{options, read_options, schema_of, KeyError, Keys};
 use pyo3::prelude::*;
-use serde::Serialize;
 use serde_json::{json, Value as Json};
 use toml::Table;
 
+use super::teller::Teller;
 use super::{forecast, record};
 use crate::devices::table;
 use crate::errors::{outside, to_python};
-
-/// Minimum time between two calls of Python.
-const EVERY: Duration = Duration::from_millis(20);
 
 struct Command {
     name: &'static str,
@@ -67,70 +61,6 @@ const COMMANDS: &[Command] = &[
     }),
 ];
 
-/// Reports progress of a command to Python.
-pub struct Teller {
-    on_progress: Option<Py<PyAny>>,
-    told: Option<Instant>,
-    raised: Option<PyErr>,
-}
-
-impl Teller {
-    /// Calls Python with `progress` as JSON, at most 50 times a second, and checks its signals; returns whether the
-    /// command should continue. It stops if the function returns a true value or raises, and on Ctrl-C.
-    pub fn tell(&mut self, progress: &impl Serialize) -> bool {
-        self.call(|py, on_progress| match on_progress {
-            Some(call) => call.call1(py, (serde_json::to_string(progress).map_err(to_python)?,))?.is_truthy(py),
-            None => Ok(false),
-        })
-    }
-
-    /// Like [`Teller::tell`], without a minimum time since the last call: the last report must not be lost.
-    pub fn tell_now(&mut self, progress: &impl Serialize) -> bool {
-        self.told = None;
-        self.tell(progress)
-    }
-
-    /// Only checks Python's signals.
-    pub fn look(&mut self) -> bool {
-        self.call(|_, _| Ok(false))
-    }
-
-    /// Whether Python has raised an exception.
-    pub fn has_raised(&self) -> bool {
-        self.raised.is_some()
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "it says how often Python is called, and decides nothing in a run")]
-    fn call(&mut self, call: impl FnOnce(Python<'_>, Option<&Py<PyAny>>) -> PyResult<bool>) -> bool {
-        if self.has_raised() {
-            return false;
-        }
-        if self.told.is_some_and(|told| told.elapsed() < EVERY) {
-            return true;
-        }
-        self.told = Some(Instant::now());
-        let stops = Python::with_gil(|py| {
-            py.check_signals()?;
-            call(py, self.on_progress.as_ref())
-        });
-        stops.map_or_else(
-            |exception| {
-                self.raised = Some(exception);
-                false
-            },
-            |stops| !stops,
-        )
-    }
-
-    /// The report of a completed command; a Python exception takes precedence over its own error.
-    fn outcome<R: Serialize, E: Display>(&mut self, ended: Result<R, E>) -> PyResult<Json> {
-        match self.raised.take() {
-            Some(raised) => Err(raised),
-            None => serde_json::to_value(ended.map_err(to_python)?).map_err(to_python),
-        }
-    }
-}
-
 pub fn names() -> Vec<&'static str> {
     COMMANDS.iter().map(|each| each.name).collect()
 }
@@ -147,7 +77,7 @@ fn found(name: &str) -> PyResult<&'static Command> {
 #[pyo3(signature = (name, given, *, on_progress=None))]
 pub fn command(py: Python<'_>, name: &str, given: &str, on_progress: Option<Py<PyAny>>) -> PyResult<String> {
     let (command, options) = (found(name)?, table(given).map_err(to_python)?);
-    let mut teller = Teller { on_progress, told: None, raised: None };
+    let mut teller = Teller::new(on_progress);
     let report = outside(py, || format!("{name} {given}"), || (command.run)(options, &mut teller))??;
     Ok(report.to_string())
 }

@@ -10,6 +10,8 @@ mod hints;
 mod live;
 #[cfg(target_os = "linux")]
 mod record;
+#[cfg(target_os = "linux")]
+mod teller;
 
 use pyo3::prelude::*;
 

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{json, Value};
 
-use super::command::Teller;
+use super::teller::Teller;
 use crate::errors::{outside, to_python};
 
 keys! {

@@ -11,14 +11,8 @@ use std::collections::VecDeque;
 use headstart_nbd::{Command, Request, EXTENTS_MAX};
 use headstart_types::Nanos;
 
-use super::connection::{Connection, Gone};
-use super::turns::Active;
-use super::{Observer, Server};
+use super::active::Active;
 
-/// Time for a client to choose an export, including TLS.
-const HANDSHAKE_MAX: Nanos = Nanos::from_millis(10_000);
-/// How long a client may hold memory that others wait for without taking replies or sending the rest of its write.
-const HELD_MAX: Nanos = Nanos::from_millis(30_000);
 /// How often unused memory is returned to the system.
 const GIVES_BACK_EVERY: Nanos = Nanos::from_millis(2_000);
 /// A smaller amount is not worth the system calls.
@@ -154,7 +148,7 @@ impl Taken {
     }
 
     /// Whether to return memory to the system now; `Some(true)` if the peak was well above the current use.
-    fn is_to_give_back(&mut self, now: Nanos) -> Option<bool> {
+    pub fn is_to_give_back(&mut self, now: Nanos) -> Option<bool> {
         if now < self.gives_back {
             return None;
         }
@@ -162,40 +156,5 @@ impl Taken {
         let is_much = self.peak - self.used >= GIVES_BACK_MIN;
         self.peak = self.used;
         Some(is_much)
-    }
-}
-
-impl Server {
-    /// 10 times a second: drops clients that take too long, accepts waiting clients, and returns unused memory.
-    pub(super) fn look_after(&mut self, observer: &mut dyn Observer) {
-        while let Some((_, number)) =
-            self.taken.negotiating.front().filter(|(since, _)| *since + HANDSHAKE_MAX <= self.now)
-        {
-            let number = *number;
-            self.taken.negotiating.pop_front();
-            if self.connections.get(&number).is_some_and(|connection| connection.export().is_none()) {
-                let why = format!("the handshake takes longer than {} s", HANDSHAKE_MAX.0 / 1_000_000_000);
-                self.close(number, Gone(Some(why)), observer);
-            }
-        }
-        let now = self.now;
-        let is_held = |connection: &mut Connection| now - connection.moves(now) >= HELD_MAX;
-        let held = self.connections.iter_mut().filter_map(|(number, each)| is_held(each).then_some(*number));
-        let held: Vec<u64> = held.collect();
-        if self.connections.values().any(Connection::is_starved) {
-            for number in held {
-                let why = "it holds memory that others wait for, and neither takes nor sends anything".to_owned();
-                self.close(number, Gone(Some(why)), observer);
-            }
-        }
-        self.accept_waiting(observer);
-        if let Some(is_much) = self.taken.is_to_give_back(now) {
-            let shrunk = self.exports.iter_mut().fold(false, |any, served| served.conductor.shrink() | any);
-            if is_much || shrunk {
-                // Takes the allocator's lock for some milliseconds at most.
-                let _ =
-                    std::thread::Builder::new().name("serve-memory".into()).spawn(headstart_host::memory::give_back);
-            }
-        }
     }
 }

@@ -4,6 +4,7 @@
 //! locks. It only blocks on all events together.
 
 mod acting;
+mod active;
 mod certificate;
 mod connection;
 mod limits;
@@ -13,6 +14,7 @@ mod stopping;
 mod stream;
 mod tls;
 mod turns;
+mod upkeep;
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,11 +36,11 @@ use crate::backing::{Backing, Done, Pool};
 use crate::conductor::{Conductor, Setting};
 use crate::spill::Spill;
 use crate::work::Work;
+use active::Active;
 use connection::Connection;
 use limits::Taken;
 use link::EmulatedLink;
 use stopping::Stopping;
-use turns::Active;
 
 /// How often the observer is asked whether to continue.
 const TICK: Duration = Duration::from_millis(100);

@@ -2,106 +2,19 @@
 //! connections, and each moves a bounded number of bytes, so that busy connections delay the others for at most that
 //! long. Connections that had nothing in flight go first, in up to half of the turn, as in fq_codel (RFC 8290).
 
-use std::collections::VecDeque;
-use std::io;
 use std::sync::PoisonError;
 
 use headstart_nbd::Request;
-use mio::{Interest, Token};
-use rustc_hash::FxHashSet;
 
 use super::connection::{Connection, Gone, Wanted};
 use super::limits::{turn_bytes, Turn, TURN_CONNECTIONS};
-use super::{EmulatedLink, Observer, PendingReply, Server, CONNECTIONS};
+use super::{EmulatedLink, Observer, PendingReply, Server};
 use crate::work::{Answer, ClientRequest, Work};
 
 /// Bytes copied from the page cache in one turn, not counting the last read.
 const AT_ONCE_TURN: usize = 2 << 20;
 
-/// Connections with work, in order of arrival.
-#[derive(Debug, Default)]
-pub struct Active {
-    /// Connections that had nothing in flight.
-    first: VecDeque<u64>,
-    rest: VecDeque<u64>,
-    held: FxHashSet<u64>,
-}
-
-impl Active {
-    pub fn push(&mut self, number: u64) {
-        if self.held.insert(number) {
-            self.rest.push_back(number);
-        }
-    }
-
-    pub fn push_first(&mut self, number: u64) {
-        if self.held.insert(number) {
-            self.first.push_back(number);
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-
-    /// Removes the next ones, at most `most`.
-    pub fn take(&mut self, most: usize) -> Vec<u64> {
-        let first = self.first.len().min(most - self.rest.len().min(most / 2));
-        let rest = self.rest.len().min(most - first);
-        let taken: Vec<u64> = self.first.drain(..first).chain(self.rest.drain(..rest)).collect();
-        for number in &taken {
-            self.held.remove(number);
-        }
-        taken
-    }
-}
-
 impl Server {
-    /// Accepts clients as long as there is room.
-    pub(super) fn accept(&mut self, listener: usize, observer: &mut dyn Observer) {
-        loop {
-            if !self.taken.has_room(self.connections.len()) {
-                self.taken.unaccepted = true;
-                return;
-            }
-            let stream = match self.listeners[listener].accept() {
-                Ok(stream) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-                // Out of descriptors or memory: try again later, since the system does not report waiting clients
-                // again.
-                Err(error) => {
-                    self.taken.unaccepted = true;
-                    if !std::mem::replace(&mut self.taken.is_logged, true) {
-                        observer.happened(self.now, self.next_connection, "not accepted", &error.to_string());
-                    }
-                    return;
-                }
-            };
-            self.taken.is_logged = false;
-            let number = self.next_connection;
-            self.next_connection += 1;
-            let mut connection = Connection::new(stream, self.tls.clone());
-            let token = Token(number as usize + CONNECTIONS);
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            if self.poll.registry().register(connection.stream(), token, interest).is_ok() {
-                observer.happened(self.now, number, "connected", &connection.stream().peer());
-                self.taken.change(0, connection.held());
-                self.taken.negotiating.push_back((self.now, number));
-                self.connections.insert(number, connection);
-                self.accepted += 1;
-                self.active.push(number);
-            }
-        }
-    }
-
-    /// Accepts clients that waited for room.
-    pub(super) fn accept_waiting(&mut self, observer: &mut dyn Observer) {
-        if std::mem::take(&mut self.taken.unaccepted) {
-            (0..self.listeners.len()).for_each(|listener| self.accept(listener, observer));
-        }
-    }
-
     /// Applies `does` to a connection, and updates its memory use.
     fn with<R>(&mut self, number: u64, does: impl FnOnce(&mut Connection) -> R) -> Option<R> {
         let connection = self.connections.get_mut(&number)?;

@@ -1,6 +1,6 @@
 //! One file per trace format, and what they share: `columns` turns a line into a record, `fixed` defines a format by
-//! columns in a fixed order, `files` is the file table of the CSV formats, `names` numbers names, `scsi` and `bytes`
-//! are for binary records.
+//! columns in a fixed order, `files` is the file table of the CSV formats, `names` numbers names, `bytes` is for binary
+//! records.
 
 pub(crate) mod alibaba;
 pub(crate) mod baleen;
@@ -40,7 +40,6 @@ pub(crate) mod procmon;
 pub(crate) mod replayer;
 pub(crate) mod rocksdb;
 pub(crate) mod s3_log;
-mod scsi;
 pub(crate) mod spc;
 pub(crate) mod syscalls;
 pub(crate) mod systor;

@@ -1,9 +1,8 @@
 //! Operations: one table for all formats of the words and codes that logs use.
 //!
 //! Sources: `blk_fill_rwbs` of Linux (kernel/trace/blktrace.c) and `fill_rwbs` of blkparse for the letters of the block
-//! layer; the names of system calls; T10's SCSI Block Commands for codes.
+//! layer; the names of system calls.
 
-use super::scsi;
 use crate::number::shown;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +131,23 @@ fn word(text: &[u8]) -> Option<Operation> {
 #[cold]
 fn code(text: &[u8]) -> Option<Operation> {
     let digits = std::str::from_utf8(text).ok().filter(|digits| digits.len() == 2 && !digits.starts_with('+'))?;
-    scsi::operation(u16::from_str_radix(digits, 16).ok()?)
+    scsi(u16::from_str_radix(digits, 16).ok()?)
+}
+
+/// The operation of a SCSI command; `None` for other codes. Source: INCITS T10, SCSI Block Commands (SBC-3), table of
+/// operation codes.
+pub(super) fn scsi(code: u16) -> Option<Operation> {
+    Some(match code {
+        // READ (6), (10), (12), (16)
+        0x08 | 0x28 | 0xa8 | 0x88 => Operation::Read,
+        // WRITE (6), (10), (12), (16); WRITE AND VERIFY (10), (12), (16)
+        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Operation::Write,
+        // TEST UNIT READY, REQUEST SENSE, INQUIRY, MODE SENSE, START STOP UNIT, READ CAPACITY, VERIFY, SYNCHRONIZE
+        // CACHE, WRITE SAME, UNMAP, LOG SENSE, RESERVE and RELEASE, READ CAPACITY (16), REPORT LUNS
+        0x00 | 0x03 | 0x12 | 0x1a | 0x5a | 0x1b | 0x25 | 0x2f | 0x8f | 0x35 | 0x91 | 0x41 | 0x93 | 0x42 | 0x4d
+        | 0x5e | 0x5f | 0x9e | 0xa0 => Operation::Other,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

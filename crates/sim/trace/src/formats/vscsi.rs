@@ -15,8 +15,7 @@ use headstart_types::Nanos;
 
 use super::bytes::{u16_at, u32_at, u64_at};
 use super::fields::SECTOR_BYTES;
-use super::operation::Operation;
-use super::scsi;
+use super::operation::{scsi, Operation};
 use crate::packed::{PackedReader, RecordParser};
 use crate::{Carries, Evidence, Format, Record};
 
@@ -82,7 +81,7 @@ impl FieldOffsets {
             return Err(format!("the version is {found}; allowed: {}", self.version));
         }
         let size = u64::from(u32_at(record, self.bytes));
-        let write = match scsi::operation(u16_at(record, self.command)) {
+        let write = match scsi(u16_at(record, self.command)) {
             Some(Operation::Read) => false,
             Some(Operation::Write) => true,
             _ => return Ok(None),
