@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 
 import headstart
 from headstart import HeadstartError, OrderAdvice
-from headstart.advice import known, order
+from headstart.advice import caches, known
 from tests.conftest import Run
 
-LRU, NEVER, NEXT = order.POLICIES
+LRU, NEVER, NEXT = caches.POLICIES
 
 
 def missed(reads: list[int], sizes: list[int], capacity: int) -> dict[str, list[int]]:
     """The bytes of each read that miss, by policy."""
     array, bytes_read = np.array(reads), np.array([sizes[item] for item in reads])
-    before, after = order.neighbours(array)
-    (lru,) = order.lru(before, after, bytes_read, [capacity])
-    never = order.never_evict(array, before, bytes_read, capacity)
-    found = {LRU: lru, NEVER: never, NEXT: order.next_use(after, bytes_read, capacity)}
+    before, after = caches.uses_around(array)
+    (lru,) = caches.lru(before, after, bytes_read, [capacity])
+    never = caches.never_evict(array, before, bytes_read, capacity)
+    found = {LRU: lru, NEVER: never, NEXT: caches.next_use(after, bytes_read, capacity)}
     return {policy: each.tolist() for policy, each in found.items()}
 
 
@@ -278,6 +278,10 @@ SHUFFLED = ("--order", "shuffled", "--items", "10")
         ),
         ((*SHUFFLED, "--nodes", "0"), "nodes (--nodes): 0 is out of range; allowed: "),
         ((*SHUFFLED, "--nodes", "11"), "nodes (--nodes): 11, and an epoch has 10 draws; allowed: 1 to 10"),
+        (
+            (*SHUFFLED, "--neighbours"),
+            "neighbours (--neighbours): a single node has none; allowed: beside nodes from 2",
+        ),
         ((*SHUFFLED, "--cache", "5%"), 'cache (--cache): "5%" holds no item; allowed: shares of the data (30%), items'),
         ((*SHUFFLED, "--cache", "101%"), 'cache (--cache): "101%"; allowed: shares above 0 % and up to 100 %'),
         ((*SHUFFLED, "--cache", "nan%"), 'cache (--cache): "nan%"; allowed: shares'),
@@ -341,6 +345,7 @@ SHUFFLED = ("--order", "shuffled", "--items", "10")
         (("--order", "nosize"), 'nosize:2: "x"; allowed: a size, from 1 byte to 1TiB: 128KiB'),
         (("--order", "some"), "sizes (--sizes): 1 of 2 items have one; allowed: sizes for all items, once"),
         (("--order", "mixed", "--cache", "1"), 'cache (--cache): "1": items differ in size; allowed: shares (30%) or'),
+        (("--neighbours",), "--neighbours: given without --order; allowed: beside --order SAMPLER|FILE"),
         (("--items", "10"), "--items: given without --order; allowed: beside --order SAMPLER|FILE"),
         (
             (*SHUFFLED, "--device", "nvme"),

@@ -4,31 +4,27 @@ Three caches are compared at each size. `lru` evicts the item whose last read is
 first, as long as it fits. `next-use` knows the whole order, across epochs: it keeps the bytes that are read soonest
 (Belady, IBM Systems Journal 5(2), 1966), may keep a part of an item, and need not keep what it fetches. No cache of
 that size fetches fewer bytes.
-
-LRU takes one pass for all sizes (stack distances: Mattson et al., 1970), O(n log n) in numpy. Next use takes a pass a
-size, O(n log n) with a heap, and most of the time.
 """
 
 import dataclasses
-import heapq
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headstart._core import HeadstartError, __version__
 from headstart._input import listed, whole
+from headstart.advice.caches import POLICIES, count_all
 from headstart.advice.known import KnownOrder, known_order, numpy
+from headstart.advice.neighbours import NeighbourPoint, shared, up_to, worth
 from headstart.sizes import size_bytes
 
-if TYPE_CHECKING:
-    from headstart.advice.known import Ints
-
 SCHEMA = 1
-POLICIES = ("lru", "never-evict", "next-use")
 DEFAULT_CACHE = ("10%", "30%", "50%", "80%", "100%")
 TEXT = {"lru": "LRU", "never-evict": "never evict", "next-use": "the next use known"}
 WORTH_MIN, SAVED_MIN = 1.05, 0.01
 """A gain below this factor, or of less than this share of the bytes, counts as none."""
+NEIGHBOURS_MIN = 1.5
+"""The factor from which on a network of caches is worth building. A guess."""
 EQUAL = 0.002
 """Shares this near to each other count as the same: a cache holds whole items, and shuffles differ."""
 
@@ -79,6 +75,8 @@ class OrderAdvice:
     """What to use and how large, one sentence each."""
     points: tuple[OrderPoint, ...]
     """By size, then by policy."""
+    neighbours: tuple[NeighbourPoint, ...]
+    """By size, then by number of nodes, then by policy; empty unless requested."""
 
     def of(self, policy: str) -> list[OrderPoint]:
         """Return the points of one policy, by size."""
@@ -95,6 +93,7 @@ def advise_order(
     items: int | None = None,
     epochs: int | None = None,
     nodes: int = 1,
+    neighbours: bool = False,
     sizes: str | PathLike[str] | int | Sequence[int] | None = None,
     weights: str | PathLike[str] | Sequence[float] | None = None,
     cache: Sequence[str | int] | str | int | None = None,
@@ -123,6 +122,8 @@ def advise_order(
             epochs, 1 if `None`.
         nodes: Number of nodes that share each epoch: node i reads draws i, i + nodes, ..., as PyTorch's
             DistributedSampler deals them. Each node has its own cache.
+        neighbours: Whether to compute also, for 1, 2, 4, ... `nodes` nodes, what the store delivers if a node takes
+            what it misses from a node that has it.
         sizes: Size in bytes: one for all items ("128KiB", 131072), or one for each item, as an array of shape (items,)
             or a file with one per line. With "groups", the sizes of the groups.
         weights: Only with "weighted": a weight for each item, as an array of shape (items,) or a file with one per
@@ -143,6 +144,8 @@ def advise_order(
     shortest = min(len(epoch) for epoch in known.epochs)
     if nodes > shortest:
         raise HeadstartError(f"nodes: {nodes}, and an epoch has {shortest} draws; allowed: 1 to {shortest}")
+    if neighbours and nodes == 1:
+        raise HeadstartError("neighbours: a single node has none; allowed: beside nodes from 2 on")
     unit = 1 if known.sizes is None else int(known.sizes[0])
     equal = known.sizes is None or bool((known.sizes == unit).all())
     # Equal items are counted in items.
@@ -151,11 +154,18 @@ def advise_order(
     sought = DEFAULT_CACHE if cache is None else listed(cache)
     # Of few items, a small share by default is one item.
     least = 0 if cache is not None else 1
-    capacities = [_capacity(each, known, total, nodes, unit if equal else None, least) for each in sought]
+
+    def capacities_of(count: int) -> list[int]:
+        return sorted(_capacity(each, known, total, count, unit if equal else None, least) for each in sought)
+
+    capacities = sorted(set(capacities_of(nodes)))
     if not capacities:
         raise HeadstartError("cache: no size; allowed: at least one")
-    capacities = sorted(set(capacities))
-    counted = _count_all(known, nodes, weights_of, capacities, progress or (lambda _: None))
+    tell = progress or (lambda _: None)
+    numbers = up_to(nodes) if neighbours else []
+    # Each number of nodes takes about as long.
+    part = 1 / (1 + len(numbers))
+    counted = count_all(known, nodes, weights_of, capacities, lambda done: tell(done * part))
     points = tuple(
         OrderPoint(
             policy=policy,
@@ -167,6 +177,14 @@ def advise_order(
         for capacity in capacities
         for policy in POLICIES
     )
+    near: list[NeighbourPoint] = []
+    if neighbours:
+        item_bytes = None if known.sizes is None else unit if equal else 1
+        own = {count: capacities_of(count) for count in numbers}
+        near = shared(known, weights_of, item_bytes, own, lambda done: tell(part + done * (1 - part)))
+    verdict = _verdict(points)
+    if near:
+        verdict["verdict"] += (_neighbours_text(near),)
     return OrderAdvice(
         order=known.text,
         items=known.items,
@@ -176,7 +194,8 @@ def advise_order(
         nodes=nodes,
         seed=seed,
         points=points,
-        **_verdict(points),
+        neighbours=tuple(near),
+        **verdict,
     )
 
 
@@ -210,155 +229,6 @@ def _capacity(text: Any, known: KnownOrder, total: int, nodes: int, unit: int | 
         raise HeadstartError(f"{shown} holds no item; {allowed}, for at least one item")
     # A larger cache holds all data as well.
     return min(found, total)
-
-
-def _count_all(
-    known: KnownOrder, nodes: int, weights: "Ints", capacities: Sequence[int], tell: Callable[[float], object]
-) -> dict[tuple[int, str], dict[str, Any]]:
-    """Return the shares of each policy at each size, over all nodes."""
-    np = numpy()
-    sums: dict[tuple[int, str], Any] = {
-        (capacity, policy): np.zeros(4) for capacity in capacities for policy in POLICIES
-    }
-    whole_sums = np.zeros(4)
-    # LRU takes about as long as next use at two sizes.
-    steps, done = nodes * (len(capacities) + 2), 0
-    for node in range(nodes):
-        epochs = [epoch[node::nodes].ravel() for epoch in known.epochs]
-        reads, steady = np.concatenate(epochs), len(epochs[0])
-        bytes_read = weights[reads]
-        before, after = neighbours(reads)
-        whole_sums += _sums(bytes_read, steady)
-        for capacity, missed in zip(capacities, lru(before, after, bytes_read, capacities), strict=True):
-            sums[capacity, "lru"] += _sums(missed, steady)
-        done += 2
-        for capacity in capacities:
-            tell(done / steps)
-            sums[capacity, "never-evict"] += _sums(never_evict(reads, before, bytes_read, capacity), steady)
-            sums[capacity, "next-use"] += _sums(next_use(after, bytes_read, capacity), steady)
-            done += 1
-    names = ("read_share", "byte_share", "steady_read_share", "steady_byte_share")
-    only = len(known.epochs) == 1
-    return {
-        at: {
-            name: None if only and name.startswith("steady") else float(part / of)
-            for name, part, of in zip(names, found, np.maximum(whole_sums, 1), strict=True)
-        }
-        for at, found in sums.items()
-    }
-
-
-def _sums(missed: "Ints", steady: int) -> Any:
-    """Return the reads and the bytes that miss, of all and from position `steady` on."""
-    np = numpy()
-    return np.array([f(part) for part in (missed, missed[steady:]) for f in (np.count_nonzero, np.sum)], dtype=float)
-
-
-def neighbours(reads: "Ints") -> tuple["Ints", "Ints"]:
-    """Return the positions of each read's previous and next read of its item; -1 and the number of reads for none."""
-    np = numpy()
-    order = np.argsort(reads, kind="stable")
-    same = reads[order[1:]] == reads[order[:-1]]
-    before, after = np.full(len(reads), -1), np.full(len(reads), len(reads))
-    before[order[1:][same]] = order[:-1][same]
-    after[order[:-1][same]] = order[1:][same]
-    return before, after
-
-
-def lru(before: "Ints", after: "Ints", sizes: "Ints", capacities: Sequence[int]) -> list["Ints"]:
-    """Return, for each size, the bytes of each read that miss in an LRU cache.
-
-    An item that is larger than the cache is not kept. An item is found if it and the distinct items read since its
-    last read fit. Those are all reads since, without those that are followed by another read of their item since.
-    """
-    np = numpy()
-    distances: dict[int, Any] = {}
-    found = []
-    for capacity in capacities:
-        fits = sizes <= capacity
-        kept = int(np.count_nonzero(fits))
-        if kept not in distances:
-            held = np.where(fits, sizes, 0)
-            total = np.concatenate(([0], np.cumsum(held)))
-            again = np.flatnonzero(before >= 0)
-            distance = np.full(len(sizes), np.iinfo(np.int64).max)
-            # The item itself is in the sum, at its last read.
-            distance[again] = total[again] - total[before[again]] - _nested(before[again], held[again])
-            distances[kept] = distance
-        found.append(np.where(fits & (distances[kept] <= capacity), 0, sizes))
-    return found
-
-
-def _nested(starts: "Ints", weights: "Ints") -> "Ints":
-    """Return, for each interval in order of its end, the sum of the weights of the intervals within it.
-
-    These are the earlier ones that start later: inversions, counted as merge sort does, block by block of halves.
-    """
-    np = numpy()
-    count = len(starts)
-    bits = max(count - 1, 0).bit_length()
-    weights = np.concatenate((weights, np.zeros((1 << bits) - count, dtype=np.int64)))
-    found = np.zeros(1 << bits, dtype=np.int64)
-    # Ends (numbers of intervals) in order of their starts; within each row, those of one block of ends.
-    ends = np.concatenate((np.argsort(starts), np.arange(count, 1 << bits)))
-    for bit in reversed(range(bits)):
-        ends = ends.reshape(-1, 2 << bit)
-        late = (ends >> bit & 1).astype(bool)
-        early_weights = np.where(late, 0, weights[ends])
-        sums = np.cumsum(early_weights, axis=1)
-        found[ends[late]] += (sums[:, -1:] - sums)[late]
-        ends = np.concatenate((ends[~late].reshape(-1, 1 << bit), ends[late].reshape(-1, 1 << bit)), axis=1)
-    return found[:count]  # type: ignore[no-any-return]
-
-
-def never_evict(reads: "Ints", before: "Ints", sizes: "Ints", capacity: int) -> "Ints":
-    """Return the bytes of each read that miss in a cache that keeps each item that still fits at its first read."""
-    np = numpy()
-    first = np.flatnonzero(before < 0)
-    kept, free = [], capacity
-    for size in sizes[first].tolist():
-        fits = size <= free
-        free -= size if fits else 0
-        kept.append(fits)
-    is_kept = np.zeros(int(reads.max()) + 1, dtype=bool)
-    is_kept[reads[first]] = kept
-    return np.where(is_kept[reads] & (before >= 0), 0, sizes)  # type: ignore[no-any-return]
-
-
-def next_use(after: "Ints", sizes: "Ints", capacity: int) -> "Ints":
-    """Return the bytes of each read that miss in a cache that keeps the bytes whose next read is soonest."""
-    np = numpy()
-    never = len(after)
-    first = np.ones(never + 1, dtype=bool)
-    first[after] = False
-    if int(sizes[first[:never]].sum()) <= capacity:
-        return np.where(first[:never], sizes, 0)  # type: ignore[no-any-return]
-    # By position of the next read: bytes kept for it. The heap has these positions, the farthest first; positions that
-    # have passed remain in it, below all others.
-    kept = [0] * (never + 1)
-    heap: list[int] = []
-    free = capacity
-    for position, (following, size) in enumerate(zip(after.tolist(), sizes.tolist(), strict=True)):
-        free += kept[position]
-        if following == never:
-            continue
-        kept[following] = size
-        if size <= free:
-            free -= size
-            heapq.heappush(heap, -following)
-            continue
-        over, free = size - free, 0
-        farthest = -heapq.heappushpop(heap, -following)
-        held = kept[farthest]
-        while held < over:
-            over -= held
-            kept[farthest] = 0
-            farthest = -heapq.heappop(heap)
-            held = kept[farthest]
-        kept[farthest] = held - over
-        if held > over:
-            heapq.heappush(heap, -farthest)
-    return sizes - np.array(kept[:never], dtype=np.int64)  # type: ignore[no-any-return]
 
 
 def _verdict(points: Sequence[OrderPoint]) -> dict[str, Any]:
@@ -404,6 +274,15 @@ def _verdict(points: Sequence[OrderPoint]) -> dict[str, Any]:
         "gain_cache_share": line[simple].cache_share,
         "verdict": tuple(said),
     }
+
+
+def _neighbours_text(points: Sequence[NeighbourPoint]) -> str:
+    """Return from how many nodes on neighbours are worth it, by size."""
+    by_size = (
+        f"{'never' if count is None else f'from {count} nodes on'} at {percent(size)}"
+        for size, count in worth(points, NEIGHBOURS_MIN)
+    )
+    return f"neighbours that serve misses save at least a third of the store's bytes: {', '.join(by_size)}"
 
 
 def _halves(lines: Sequence[dict[str, OrderPoint]], simple: str, worth: bool) -> str:

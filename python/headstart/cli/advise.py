@@ -74,6 +74,7 @@ def advise(
     items: known.Items = None,
     epochs: known.Epochs = None,
     nodes: known.Nodes = None,
+    neighbours: known.Neighbours = None,
     sizes: known.Sizes = None,
     weights: known.Weights = None,
     select: options.Selection = options.ALL,

@@ -30,6 +30,15 @@ Nodes = Annotated[
     int | None,
     typer.Option(help="Nodes that share each epoch, each with a cache. Default: 1.", rich_help_panel=PANEL),
 ]
+Neighbours = Annotated[
+    bool | None,
+    typer.Option(
+        "--neighbours",
+        help="Also compute what the store delivers to 1, 2, 4, ... --nodes nodes that serve each other's misses.",
+        show_default=False,
+        rich_help_panel=PANEL,
+    ),
+]
 Sizes = Annotated[
     str | None,
     typer.Option(
@@ -40,7 +49,7 @@ Weights = Annotated[
     Path | None,
     typer.Option(metavar="FILE", readable=False, help="Weights of weighted, one a line.", rich_help_panel=PANEL),
 ]
-OWN = ("items", "epochs", "nodes", "sizes", "weights")
+OWN = ("items", "epochs", "nodes", "neighbours", "sizes", "weights")
 SHARED = ("order", "cache", "seed", "json")
 
 

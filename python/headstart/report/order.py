@@ -6,7 +6,9 @@ from rich.console import Console
 from rich.table import Table
 
 from headstart._input import plain
-from headstart.advice.order import POLICIES, OrderAdvice, OrderPoint, percent
+from headstart.advice.caches import POLICIES
+from headstart.advice.neighbours import SHARED_POLICIES
+from headstart.advice.order import OrderAdvice, OrderPoint, percent
 from headstart.sizes import bytes_text
 
 Measure = Callable[[OrderPoint], float | None]
@@ -27,6 +29,12 @@ def order_shown(console: Console, done: OrderAdvice) -> None:
         console.print()
         console.print(title, markup=False, soft_wrap=True)
         console.print(_table(done, measure))
+    if done.neighbours:
+        console.print()
+        after = " after the first epoch" if done.epochs > 1 else ""
+        title = f"bytes from the store{after}, %; with neighbours that serve misses, and what these serve then"
+        console.print(title, soft_wrap=True)
+        console.print(_neighbours(done))
     console.print()
     for line in done.verdict:
         console.print(plain(line), markup=False, soft_wrap=True)
@@ -61,4 +69,23 @@ def _table(done: OrderAdvice, measure: Measure) -> Table:
         cells += [f"{cache.cache_items:,}"] if by_items else []
         cells += [bytes_text(cache.cache_bytes or 0)] if by_bytes else []
         table.add_row(*cells, *(f"{(measure(point) or 0) * 100:.1f}" for point in points))
+    return table
+
+
+def _neighbours(done: OrderAdvice) -> Table:
+    """Return a row for each size and number of nodes: what each policy takes from the store and from neighbours."""
+    table = Table(box=None, pad_edge=False)
+    sized = done.neighbours[0].network_bytes is not None
+    for name in ("cache of a node", "nodes"):
+        table.add_column(name, justify="right", no_wrap=True)
+    columns = ["never evict", "with", "moved", "next use", "with", "moved"] + (["a node, an epoch"] if sized else [])
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    each = len(SHARED_POLICIES)
+    for at in range(0, len(done.neighbours), each):
+        points = done.neighbours[at : at + each]
+        cells = [percent(points[0].cache_share), f"{points[0].nodes}"]
+        shares = [(point.store_share, point.shared_store_share, point.network_share) for point in points]
+        cells += [f"{share * 100:.1f}" for of_policy in shares for share in of_policy]
+        table.add_row(*cells, *([bytes_text(points[-1].network_bytes or 0)] if sized else []))
     return table
