@@ -10,6 +10,9 @@ The data set is map-style, reads through `store.read` in its `__getitem__`, and 
     def ranges(self, index):
         return f"{index:08}.jpg"          # or (key, start, stop), or a list of these
 
+What it reads can be learned in the first epoch, too: `dataset = headstart.torch.Learned(dataset)` for both the loader
+and `disclose`. Later epochs then are disclosed.
+
 The orders of later epochs are found with a copy of the sampler: the training draws what it would draw without this.
 That takes a sampler which draws from nothing else: one with `set_epoch` (DistributedSampler), or one with a `generator`
 of its own, which is not the DataLoader's.
@@ -23,7 +26,11 @@ from typing import Any
 
 from headstart._core import HeadstartError
 from headstart.live.store import Entry, Order, Store
+from headstart.live.store.entries import Later
+from headstart.live.store.learned import Learned
 from headstart.live.store.order import AHEAD
+
+__all__ = ["Learned", "disclose"]
 
 Ranges = Callable[[Any], Entry | Sequence[Entry]] | Sequence[Entry | Sequence[Entry]]
 
@@ -44,9 +51,15 @@ def disclose(
     Raises:
         HeadstartError: What an index reads is not known, or the sampler's draws cannot be.
     """
-    entries_of = _entries_of(dataset, ranges)
-    ahead = min(AHEAD, 2 * _length(sampler) or AHEAD)
-    return store.disclose(_entries(_draws(sampler, epochs), entries_of), ahead=ahead)
+    length = _length(sampler)
+    entries: Iterator[Entry | Later]
+    if isinstance(dataset, Learned) and ranges is None:
+        if not length:
+            raise HeadstartError("sampler: has no length; allowed: one that has, or a data set with `ranges`")
+        entries = dataset.entries(_draws(sampler, epochs), length)
+    else:
+        entries = _entries(_draws(sampler, epochs), _entries_of(dataset, ranges))
+    return store.disclose(entries, ahead=min(AHEAD, 2 * length or AHEAD))
 
 
 def _entries(indices: Iterator[Any], entries_of: Callable[[Any], Entry | Sequence[Entry]]) -> Iterator[Entry]:
@@ -67,7 +80,9 @@ def _entries_of(dataset: Any, ranges: Ranges | None) -> Callable[[Any], Entry | 
     if hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
         inner, indices = _entries_of(dataset.dataset, None), dataset.indices  # A Subset.
         return lambda index: inner(indices[index])
-    allowed = "allowed: a method `ranges(index)` that returns a key or (key, start, stop), or `ranges=`"
+    allowed = (
+        "allowed: a method `ranges(index)` that returns a key or (key, start, stop), `ranges=`, or Learned(dataset)"
+    )
     raise HeadstartError(f"dataset: {type(dataset).__name__} does not say what an index reads; {allowed}")
 
 

@@ -25,7 +25,7 @@ from headstart._input import name, plain
 from headstart.live.core import Record
 from headstart.live.store.connection import Connection, LostError
 from headstart.live.store.daemon import Daemon, daemon_for
-from headstart.live.store.entries import Entry, item_of
+from headstart.live.store.entries import Entry, Later, item_of, noting
 from headstart.live.store.order import AHEAD, Order
 
 __all__ = ["Entry", "Order", "Store", "store"]
@@ -71,9 +71,11 @@ class Store:
     def read_many(self, entries: Sequence[Entry]) -> Views:
         """Return the bytes of several keys and ranges, by one request. Raises as `read` does."""
         items = [item_of(each) for each in entries]
+        if (noted := noting.get()) is not None:
+            noted += items
         return self._with(lambda connection: connection.read(items))
 
-    def disclose(self, entries: Iterable[Entry], *, ahead: int = AHEAD) -> Order:
+    def disclose(self, entries: Iterable[Entry | Later], *, ahead: int = AHEAD) -> Order:
         """Tell what will be read, and in which order; several epochs are one iterable after another.
 
         It is read ahead, and what is needed last is evicted first. Any process may read it, and in another order, too.

@@ -1,6 +1,9 @@
 """What programs read: a key, or a key and a range."""
 
+from contextvars import ContextVar
+from enum import Enum
 from operator import index
+from typing import Final, Literal
 
 from headstart._core import HeadstartError
 from headstart._input import name, plain
@@ -8,6 +11,18 @@ from headstart.live.store.connection import Item
 
 Entry = str | tuple[str, int, int | None]
 """A key for the whole object, or (key, start, stop): bytes from `start` up to `stop`, to the end if it is `None`."""
+
+noting: ContextVar[list[Item] | None] = ContextVar("noting", default=None)
+"""Where reads of this thread are noted, if somebody learns what they are."""
+
+
+class _Mark(Enum):
+    LATER = 0
+
+
+Later = Literal[_Mark.LATER]
+LATER: Final = _Mark.LATER
+"""Among the entries of an order: there are no more for the moment."""
 
 _ALLOWED = "allowed: a key, or (key, start, stop) with 0 <= start <= stop"
 

@@ -5,14 +5,13 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from types import TracebackType
 
 from headstart._core import HeadstartError
 from headstart._input import plain
 from headstart.live.store.connection import Connection, Item, LostError
 from headstart.live.store.daemon import Daemon
-from headstart.live.store.entries import Entry, item_of
+from headstart.live.store.entries import LATER, Entry, Later, item_of
 
 _CHUNK = 4096
 """Entries of a request."""
@@ -24,10 +23,10 @@ _TICK = 0.1
 class Order:
     """A disclosed order. It ends with `withdraw`, with its store, or once all of it has been read."""
 
-    def __init__(self, daemon: Daemon, entries: Iterable[Entry], ahead: int = AHEAD) -> None:
+    def __init__(self, daemon: Daemon, entries: Iterable[Entry | Later], ahead: int = AHEAD) -> None:
         self._daemon = daemon
         self._ahead = ahead
-        self._entries = (item_of(each) for each in entries)
+        self._entries = (LATER if each is LATER else item_of(each) for each in entries)
         self._connection: Connection | None = daemon.join()
         self._asking = threading.Lock()
         self._over = threading.Event()
@@ -86,9 +85,9 @@ class Order:
         try:
             for chunk in _chunks(self._entries):
                 begun = time.monotonic()
-                left = self._ask("disclose", items=chunk)
+                left = self._ask("disclose", items=chunk) if chunk else 0
                 # Half of the time is the program's: both hold Python's lock.
-                pause = time.monotonic() - begun
+                pause = time.monotonic() - begun if chunk else _TICK
                 while not self._over.wait(pause) and left >= self._ahead:
                     left, pause = self._ask("left"), _TICK
                 if self._over.is_set():
@@ -102,6 +101,14 @@ class Order:
             warnings.warn(self._problem, RuntimeWarning, stacklevel=1)
 
 
-def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
-    while chunk := list(islice(items, _CHUNK)):
+def _chunks(items: Iterator[Item | Later]) -> Iterator[list[Item]]:
+    """Return the items in lists, an empty one if there are none for the moment."""
+    chunk: list[Item] = []
+    for item in items:
+        if item is not LATER:
+            chunk.append(item)
+        if item is LATER or len(chunk) == _CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
         yield chunk
