@@ -1,5 +1,6 @@
 """A store and its daemon: reads through shared memory by threads, processes, orders; what is killed, and mistakes."""
 
+import asyncio
 import gc
 import multiprocessing
 import os
@@ -106,6 +107,20 @@ def test_mistakes_are_errors_of_one_line(store: Store) -> None:
         with pytest.raises(HeadstartError, match="allowed"):
             store.read_many([wrong])  # type: ignore[list-item]
     assert store.read(key(1)) == content(1), "the connection is as good as before"
+
+
+def test_ranges_as_libraries_for_arrays_ask_for_them(store: Store) -> None:
+    assert store.get_range(key(3), start=2, length=5) == content(3)[2:7]
+    found = asyncio.run(store.get_ranges_async(key(3), starts=[0, BYTES - 2], ends=[4, BYTES + 9]))
+    assert found == [content(3)[:4], content(3)[-2:]], "what is beyond the end is left out"
+    assert asyncio.run(store.get_range_async(key(4), start=1, end=2)) == content(4)[1:2]
+    for wrong in ({}, {"end": 3, "length": 2}):
+        with pytest.raises(HeadstartError, match="ends: the ranges have no single end; allowed: ends or lengths"):
+            store.get_range(key(3), start=0, **wrong)
+    with pytest.raises(HeadstartError):
+        store.get_range(key(3), start=BYTES + 1, length=1)
+    with pytest.raises(FileNotFoundError):
+        store.get_range("absent", start=0, length=1)
 
 
 def test_a_view_keeps_its_bytes_until_its_last_user_is_gone(own: Store) -> None:

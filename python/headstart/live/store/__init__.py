@@ -26,6 +26,7 @@ from headstart.live.core import Record
 from headstart.live.store.connection import Connection, LostError
 from headstart.live.store.daemon import Daemon, daemon_for
 from headstart.live.store.entries import Entry, Later, item_of, noting
+from headstart.live.store.obspec import Ranges
 from headstart.live.store.order import AHEAD, Order
 
 __all__ = ["Entry", "Order", "Store", "store"]
@@ -35,7 +36,7 @@ Views = list[memoryview]
 Sizes = list[tuple[str, int]]
 
 
-class Store:
+class Store(Ranges):
     """A connection to the node's daemon for a source."""
 
     def __init__(self, of: Daemon) -> None:
