@@ -22,7 +22,7 @@ PARTS = {
 
 def open_arrivals(
     scenario: Annotated[
-        Path, typer.Argument(metavar="SCENARIO.toml", help="Requests that arrive by the clock; see docs/model.md.")
+        Path, typer.Argument(metavar="SCENARIO.toml", help="Requests that arrive at given times; see docs/model.md.")
     ],
     overrides: options.Set = None,
     runs: Annotated[
@@ -31,7 +31,7 @@ def open_arrivals(
     ] = 0,
     json: options.Json = None,
 ) -> None:
-    """Compute the mean wait and service time of requests that arrive at a disk by the clock, from equations.
+    """Compute the mean wait and service time of requests that arrive at a disk at given times, from equations.
 
     Example: headstart model open examples/open-arrivals.toml --runs 5 --set workload.timing=bursty
     """

@@ -33,7 +33,7 @@ class OpenArrivals:
 
 
 def open_arrivals(scenario: Scenario, *, overrides: Sequence[str] = ()) -> OpenArrivals:
-    """Return the mean response of requests that arrive by the clock, in runs of contiguous ones.
+    """Return the mean response of requests that arrive at given times, in runs of contiguous ones.
 
     Generator `runs`, `arrival = "open"`, policy `demand`, scheduler `fcfs`, one disk: docs/model.md has the keys.
 

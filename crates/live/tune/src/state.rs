@@ -52,11 +52,11 @@ pub(super) struct Entry {
     pub size_bytes: Option<u64>,
     /// Its medium.
     pub sequence: Option<u64>,
-    /// The boot: another one has other numbers, and none of ours.
+    /// The boot in which this was written. After another one, none of our numbers is set.
     pub boot_id: String,
     /// What was found.
     pub old_kb: u64,
-    /// What may stand there by us: the one that stood there and the latest, of which one is there whenever we are killed.
+    /// Numbers of ours that may be set: the one before and the latest. If we are killed, it is one of the two.
     pub ours_kb: Vec<u64>,
     /// The process that watches, and restores the number when it ends.
     pub watcher: Option<Process>,
@@ -216,7 +216,7 @@ impl State {
     pub fn try_open(roots: &Roots, path: &Path) -> Result<Option<Self>, Error> {
         make_folder_of(path)?;
         let Some(lock) = try_lock(roots, "state")? else { return Ok(None) };
-        // Nobody else writes now: what there is was left by a process that was killed.
+        // With the lock nobody else writes: unfinished files are of a process that was killed.
         remove_unfinished(path);
         Ok(Some(Self { path: path.to_owned(), entries: read(path)?, _lock: lock }))
     }

@@ -55,7 +55,7 @@ pub struct Watch<S: Source = Instance> {
     status: Status,
     checked: Nanos,
     over: bool,
-    /// Nobody else changes the device; it goes last.
+    /// Held so that no other process changes the device. Released last.
     _lock: File,
 }
 

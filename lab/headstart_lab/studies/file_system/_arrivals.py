@@ -102,7 +102,7 @@ def _ask(lab: Lab, points: Sequence[Point], seeds: int) -> list[Found]:
 
 
 def arrivals(lab: Lab) -> Steps:
-    """Requests that arrive by the clock, in runs: the equations beside the simulation over 216 scenarios."""
+    """Requests that arrive at given times, in runs: the equations beside the simulation over 216 scenarios."""
     grid = itertools.product(DRIVES, REQUESTS_KB, RUN_LENGTHS, LOADS, AHEAD, TIMINGS)
     every = _ask(lab, [Point(*point) for point in grid], SEEDS)
     yield

@@ -37,7 +37,7 @@ pub(crate) const BUSY: &str = "is busy: the kernel is removing a trace";
 /// An inode in events: the device number as the kernel packs it, and the inode number.
 pub(crate) type Inode = (u32, u64);
 
-/// What a trace is for.
+/// The purpose of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A recording, with times and task switches; the kernel's buffer of each processor has this many KiB.

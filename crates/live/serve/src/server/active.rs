@@ -1,4 +1,4 @@
-//! Connections with work, and whose turn it is.
+//! Connections with work, in the order in which they are served.
 
 use std::collections::VecDeque;
 

@@ -34,7 +34,7 @@ pub(crate) enum Reporting {
     Buffer,
 }
 
-/// What a watermark is a share of.
+/// The quantity that a watermark is a share of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum WatermarkOf {

@@ -32,7 +32,7 @@ fn driver_overhead_is_that_of_the_device() {
     let given = "device = \"hp97560\"\nhost = {driver_overhead = \"1us\"}\n";
     assert_eq!(driver_overhead(&scenario("\"demand\"", given)), "1us");
     let open = "workload = {trace = \"t\", arrival = \"open\"}\ndevice = \"hp97560\"\n";
-    assert_eq!(driver_overhead(open), "0s", "arrivals by the clock take no processor time");
+    assert_eq!(driver_overhead(open), "0s", "open arrivals take no processor time");
     let files = "workload = {generator = \"files\", placement = \"ffs\"}\ndevice = \"hp97560\"\n";
     assert_eq!(driver_overhead(files), "0s", "a file system has costs of its own");
 }
