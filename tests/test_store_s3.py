@@ -23,6 +23,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from tests.conftest import COMMAND
+from tests.machines import wait_until
 from tests.s3_server import s3_server
 from tests.test_serve import ended
 from tests.test_serve_tls import Authority
@@ -150,6 +151,20 @@ def test_boto3_reads_lists_and_is_refused(folder: Path, key: Path) -> None:
         report = opened.report()
     assert SECRET not in json.dumps(report)
     assert (folder / "a/one").read_bytes() == content("a/one")
+
+
+def test_metrics_and_a_page(folder: Path, tmp_path: Path) -> None:
+    text, page = tmp_path / "metrics", tmp_path / "store.html"
+    with door(folder, "--metrics", str(text), "--html", str(page)) as opened:
+        with urllib.request.urlopen(f"{opened.url}/{opened.bucket}/a/one") as answer:
+            assert answer.read() == content("a/one")
+        wanted = "headstart_store_read_bytes_total{} 1000003\n"
+        wait_until(lambda: text.exists() and wanted in text.read_text())
+        opened.report()
+    found = text.read_text()
+    assert found.endswith("# EOF\n") and "headstart_store_cache_bytes{} 67108864\n" in found
+    assert 'headstart_store_wait_seconds{quantile="0.99"} ' in found and "schema" not in found
+    assert "were fetched for" in page.read_text()
 
 
 def test_s3fs_reads(folder: Path, key: Path) -> None:

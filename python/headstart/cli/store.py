@@ -8,10 +8,11 @@ from rich.console import Console
 from rich.table import Table
 
 from headstart._core import HeadstartError
-from headstart.cli import options, output
+from headstart.cli import options, output, pages
 from headstart.cli.following import ENDING, Following
 from headstart.cli.shown import plain, safe
 from headstart.live.core import Record, command
+from headstart.report.store import store_figures, store_page
 from headstart.sizes import bytes_text
 
 
@@ -37,28 +38,31 @@ def status(then: Record, now: Record) -> str:
 
 
 @options.of_core("store")
-def store(given: options.Given, json: options.Json = None) -> None:
+def store(given: options.Given, json: options.Json = None, html: options.Html = None) -> None:
     """Cache the objects of SOURCE in memory and on a local disk, for programs that read them again or say what is next.
 
     Programs read over S3 (--s3: DuckDB, polars, pyarrow, s3fs, boto3, the AWS CLI), or from Python through shared
     memory (--shared; headstart.store() starts that by itself). What they disclose is read ahead in their order, and
     what they need last is evicted first. Credentials for SOURCE come from the environment (AWS_ACCESS_KEY_ID,
-    AWS_ENDPOINT, ...). Ctrl-C, SIGTERM and SIGHUP stop the store; --json then writes the counts.
+    AWS_ENDPOINT, ...). Ctrl-C, SIGTERM and SIGHUP stop the store; --json then writes the counts,
+    --html a page with waits and bytes over time.
 
     Example: headstart store s3://bucket/table/ --s3 127.0.0.1:9005 --cache 4GiB --spill /var/tmp/store:100GiB
     """
-    served(given, json)
+    served(given, json, html)
 
 
-def served(given: Mapping[str, Any], json: str | None) -> None:
+def served(given: Mapping[str, Any], json: str | None, html: str | None = None) -> None:
     """Run a store until a signal arrives, and show what it has done."""
     output.check_targets(json)
-    options.check_files("store", given, {"--json": json})
+    pages.check("store", html, None)
+    options.check_files("store", given, {"--json": json, "--html": html})
     watch: Following[Record] = Following(ENDING, beginning, status, kills=(signal.SIGINT, signal.SIGTERM))
     with watch.signals():
         ended = command("store", given, watch.look)
     if json is not None:
         output.write_json(json, output.as_json(ended))
+    pages.write(html, None, lambda: store_page(ended), lambda: store_figures(ended))
     if json != "-":
         print_report(output.console(), ended)
 

@@ -87,6 +87,8 @@ class Store(TypedDict, total=False):
     """Do not send a second request for one that takes longer than 99 % of the others."""
     record: str | PathLike[str] | None
     """Write what is read to a trace, which --hints and the simulator read."""
+    openmetrics: str | None
+    """Write metrics to a file, or serve them to collectors at a local address."""
     hints: str | PathLike[str] | None
     """Read ahead what this trace names, in its order: one of --record, or any that names files."""
     linger: float | None

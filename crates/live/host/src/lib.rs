@@ -7,13 +7,14 @@
 //! - `child.rs`, `tracefs.rs`, `intervals.rs`: a command and the kernel's trace of it; `roots.rs`: paths of kernel
 //!   interfaces;
 //! - `process.rs`: identifies a process across reuse of its pid; `owned.rs`: files that belong to this user;
-//!   `path_error.rs`: an error with a path.
+//!   `path_error.rs`: an error with a path; `metrics.rs`: a text for collectors, in a file or over HTTP.
 
 pub mod child;
 mod clock;
 pub mod intervals;
 pub mod mailbox;
 pub mod memory;
+pub mod metrics;
 pub mod owned;
 pub mod page_cache;
 mod path_error;

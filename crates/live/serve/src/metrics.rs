@@ -1,109 +1,13 @@
-//! Metrics in the text format of OpenMetrics 1.0: in a file that is replaced every second, or over HTTP.
-
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
+//! The metrics of a server.
 
 use headstart_engine::METRICS;
 use headstart_hints::FollowReport;
-use headstart_host::owned::replace;
-use headstart_types::{escaped, KeyError, Nanos, OpenMetrics};
+use headstart_types::{escaped, OpenMetrics};
 
 use crate::conductor::Conductor;
-use crate::error::Error;
 use crate::server::Server;
 use crate::spill::SpillTotals;
 use crate::statistics::{Histogram, Totals};
-
-/// Time between updates of the text.
-const EVERY: Nanos = Nanos::from_millis(1_000);
-/// Mode of the file: collectors run as other users.
-const MODE: u32 = 0o644;
-/// How long a collector may take to send its request.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Where the text goes.
-enum Target {
-    File(PathBuf),
-    Address(SocketAddr, Option<Arc<Mutex<String>>>),
-}
-
-pub struct Metrics {
-    target: Target,
-    due: Nanos,
-}
-
-impl Metrics {
-    /// Writes to a file or, if `target` is an address, serves HTTP there.
-    ///
-    /// # Errors
-    /// The address is in use, or other machines can reach it.
-    pub fn start(target: &str) -> Result<Self, Error> {
-        let due = Nanos::ZERO;
-        let Ok(address) = target.parse::<SocketAddr>() else {
-            return Ok(Self { target: Target::File(target.into()), due });
-        };
-        if !address.ip().is_loopback() {
-            let problem = format!("{target} can be reached from other machines");
-            return Err(KeyError::new("openmetrics", problem, "an address of this machine, or a file").into());
-        }
-        let listener = TcpListener::bind(address).map_err(Error::io(target))?;
-        let bound = listener.local_addr().map_err(Error::io(target))?;
-        let text = Arc::new(Mutex::new(String::new()));
-        let shared = Arc::downgrade(&text);
-        thread::Builder::new()
-            .name("serve-metrics".to_owned())
-            .spawn(move || {
-                for stream in listener.incoming() {
-                    let (Ok(mut stream), Some(text)) = (stream, shared.upgrade()) else { break };
-                    let _ = stream.set_read_timeout(Some(PATIENCE));
-                    let _ = stream.set_write_timeout(Some(PATIENCE));
-                    // Every request gets the same answer.
-                    let _ = stream.read(&mut [0; 4096]);
-                    let body = text.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-                    let _ = write!(
-                        stream,
-                        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-                        body.len()
-                    );
-                }
-            })
-            .map_err(Error::io("threads"))?;
-        Ok(Self { target: Target::Address(bound, Some(text)), due })
-    }
-
-    /// Updates the text if it is due.
-    pub fn update(&mut self, server: &Server) {
-        if server.now() < self.due {
-            return;
-        }
-        self.due = server.now() + EVERY;
-        let text = text(server);
-        match &self.target {
-            Target::Address(_, Some(shared)) => *shared.lock().unwrap_or_else(PoisonError::into_inner) = text,
-            Target::Address(_, None) => {}
-            Target::File(path) => {
-                // Replaced atomically: a collector sees either the old or the new text. A full disk does not stop the
-                // server.
-                let _ = replace(path, text.as_bytes(), MODE, false);
-            }
-        }
-    }
-}
-
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        if let Target::Address(address, text) = &mut self.target {
-            *text = None;
-            // Wakes the thread, so that it ends.
-            let _ = TcpStream::connect_timeout(address, PATIENCE);
-        }
-    }
-}
 
 /// A gauge of each export: name, help, value.
 type Gauge = (&'static str, &'static str, fn(&Conductor) -> usize);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use headstart_assemble::{served, Served};
 use headstart_host::memory::check_room;
+use headstart_host::metrics::Metrics;
 use headstart_nbd::{Request, TlsFiles};
 use headstart_types::{without_credentials, Bytes, KeyError, Nanos};
 use listenfd::ListenFd;
@@ -18,7 +19,7 @@ use toml::{Table, Value};
 use crate::backing::{self, Backing, SpilledBacking};
 use crate::error::Error;
 use crate::hinted;
-use crate::metrics::Metrics;
+use crate::metrics;
 use crate::probe;
 use crate::recording::{Log, Recording};
 use crate::report::Report;
@@ -85,7 +86,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     let names: Vec<String> = named.into_iter().map(|(name, _)| name).collect();
     let recording = settings.record.as_deref().map(|path| Recording::create(path, &names)).transpose()?;
     let log = settings.log.as_deref().map(Log::create).transpose()?;
-    let metrics = settings.openmetrics.as_deref().map(Metrics::start).transpose()?;
+    let metrics = settings.openmetrics.as_deref().map(|to| Metrics::start(to).map_err(Error::io(to))).transpose()?;
     let listeners = listeners(settings)?;
     raise_file_limit();
     let limits = limits(settings, &exports)?;
@@ -251,7 +252,7 @@ struct Watch<'a> {
 impl Observer for Watch<'_> {
     fn tick(&mut self, server: &Server) -> bool {
         if let Some(metrics) = &mut self.metrics {
-            metrics.update(server);
+            metrics.update(server.now(), || metrics::text(server));
         }
         let report = Report::new(server, &self.uris, &self.about);
         for (at, export) in report.exports.iter().enumerate() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use headstart_host::metrics::check_target;
 use headstart_nbd::TlsFiles;
 use headstart_trace::{Select, Selection};
 use headstart_types::{as_text, keys, printable, printable_path, system_says, Bytes, KeyError};
@@ -138,6 +139,7 @@ impl Settings {
         if let (Some(name), None) = (&self.hint_policy, &self.hints) {
             return Err(KeyError::new("hint_policy", format!("{name} without hints"), "both, or neither"));
         }
+        self.openmetrics.as_deref().map_or(Ok(()), check_target)?;
         let exports = self.exports()?;
         for (key, given, names) in
             [("hints", self.hints.is_some(), "hints name"), ("spill", self.spill.is_some(), "a file holds")]

@@ -1,10 +1,12 @@
-//! Requests to the source: repeated when the answer breaks off, and doubled when it takes longer than nearly all.
+//! Requests to the source: repeated when the answer breaks off, and doubled when it begins later than nearly all.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::Bytes;
+use headstart_types::Nanos;
 
 use crate::arena::Place;
 use crate::failure::Failure;
@@ -24,6 +26,12 @@ struct Wanted<'a> {
     known: Option<&'a Meta>,
     range: Range<u64>,
     segments: &'a [(SegmentId, Span, Place)],
+}
+
+/// The time until a request, or its second, begins to be answered.
+struct Beginning {
+    asked: Nanos,
+    is_over: AtomicBool,
 }
 
 impl Store {
@@ -53,16 +61,20 @@ impl Store {
     }
 
     async fn hedged(&self, wanted: &Wanted<'_>) -> Result<Meta, Failure> {
-        let first = self.once(wanted);
+        let begins = Beginning { asked: self.now(), is_over: AtomicBool::new(false) };
+        let first = self.once(wanted, &begins);
         tokio::pin!(first);
         let Some(after) = self.hedge_after() else { return first.await };
         tokio::select! {
             ended = &mut first => return ended,
             () = tokio::time::sleep(after) => {}
         }
+        if begins.is_over.load(Relaxed) {
+            return first.await;
+        }
         self.counters.hedged.fetch_add(1, Relaxed);
         // Both write the same bytes to the same places, in turns, since this is one task; the slower one ends here.
-        let second = self.once(wanted);
+        let second = self.once(wanted, &begins);
         tokio::pin!(second);
         tokio::select! {
             ended = &mut first => match ended {
@@ -79,10 +91,13 @@ impl Store {
         }
     }
 
-    async fn once(&self, wanted: &Wanted<'_>) -> Result<Meta, Failure> {
+    async fn once(&self, wanted: &Wanted<'_>, begins: &Beginning) -> Result<Meta, Failure> {
         self.counters.gets.fetch_add(1, Relaxed);
         let mut failed = None;
         let write = |at: u64, part: &Bytes| {
+            if !begins.is_over.swap(true, Relaxed) {
+                self.lock().begins(Nanos(self.now().0 - begins.asked.0));
+            }
             let mut done = 0;
             while failed.is_none() && done < part.len() {
                 let Some((offset, until)) = place_of(wanted.segments, at + done as u64) else { return };

@@ -5,15 +5,17 @@
 //! - `source.rs`: where objects come from; `memory.rs`: the bytes; `spill.rs`: the local disk;
 //! - `store.rs`: the host, which carries out the shelf's actions on threads; `reading.rs`: its readers;
 //! - `s3/`, `local.rs`: the doors; `settings.rs`, `run.rs`: the command, with its report and recording;
-//! - `optimum.rs`: the least that could have been fetched.
+//! - `optimum.rs`: the least that could have been fetched; `history.rs`: what happened over time.
 
 mod arena;
 mod error;
 mod failure;
 mod fetching;
 mod filing;
+mod history;
 pub mod local;
 mod memory;
+mod named;
 mod objects;
 pub mod optimum;
 mod orders;

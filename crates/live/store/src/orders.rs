@@ -2,13 +2,13 @@
 //!
 //! An order is a list of byte ranges that a reader is going to read. Progress in it is a set of reads, not a cursor:
 //! workers finish batches out of order, samples are skipped, others are read for another reason. Where a reader is, its
-//! *front*, is the median of the last reads of the order. What lies behind the front and was not read is taken to be as
+//! *front*, is half of the last reads after their median. What lies behind the front and was not read is taken to be as
 //! likely to be read as what lies as far ahead of it.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::named::{Named, RangeId};
 use headstart_types::Nanos;
-use rustc_hash::FxHashMap;
 
 /// Bytes of an object: not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,11 +38,17 @@ const RECENT: usize = 64;
 /// What is at least near the front of a reader whose rate is known. A guess.
 const NEAR_MIN: u64 = 8;
 
+/// In place of an entry that was read.
+const READ: RangeId = RangeId::MAX;
+
+/// A read in time takes back this part of an entry. A guess: late reads are remembered for some epochs of a short loop.
+const WIDENED_PARTS: u64 = 128;
+
 /// One disclosed order.
 #[derive(Debug, Default)]
 struct Order {
-    /// What is still to be read, from position `first` on; `None` was read.
-    entries: VecDeque<Option<Span>>,
+    /// Ranges that are still to be read, from position `first` on; [`READ`] was read.
+    entries: VecDeque<RangeId>,
     first: u64,
     recent: VecDeque<u64>,
     front: u64,
@@ -52,6 +58,8 @@ struct Order {
     begun: Option<Nanos>,
     last: Nanos,
     burst: Burst,
+    /// What late reads have added to what is near, in parts of an entry.
+    widened: u64,
 }
 
 /// How many reads there are within the time of a response: batches are read at once.
@@ -84,16 +92,16 @@ impl Order {
         self.first + self.entries.len() as u64
     }
 
-    fn get(&self, at: u64) -> Option<Span> {
-        self.entries.get(at.checked_sub(self.first)? as usize).copied().flatten()
+    fn get(&self, at: u64) -> Option<RangeId> {
+        self.entries.get(at.checked_sub(self.first)? as usize).copied().filter(|id| *id != READ)
     }
 
     fn has_read(&mut self, at: u64, now: Nanos, response: Nanos) {
         self.burst.has_read(now, response);
         if let Some(entry) = at.checked_sub(self.first).and_then(|index| self.entries.get_mut(index as usize)) {
-            *entry = None;
+            *entry = READ;
         }
-        while self.entries.front().is_some_and(Option::is_none) {
+        while self.entries.front() == Some(&READ) {
             self.entries.pop_front();
             self.first += 1;
         }
@@ -106,18 +114,29 @@ impl Order {
         self.recent.push_back(at);
         let mut sorted: Vec<u64> = self.recent.iter().copied().collect();
         let middle = sorted.len() / 2;
-        self.front = *sorted.select_nth_unstable(middle).1 + 1;
+        // Half of the last reads are from there on.
+        self.front = *sorted.select_nth_unstable(middle).1 + (self.recent.len() - middle) as u64;
         self.cursor = self.cursor.max(self.first);
     }
 
-    /// Entries that are near the front: what is read in twice the time of a response, or `near` as long as that is not
-    /// known.
+    /// Entries that are near the front: what is read in twice the time of a response, and more while reads are late; or
+    /// `near` as long as the rate is not known.
     fn near(&self, near: u64) -> u64 {
         if self.rate().is_some() {
-            NEAR_MIN.max(2 * self.burst.most())
+            NEAR_MIN.max(2 * self.burst.most() + self.widened / WIDENED_PARTS)
         } else {
             near
         }
+    }
+
+    /// What had to be waited for widens what is near by two entries, up to three times what is read in the time of a
+    /// response; each other read takes a part of an entry back.
+    fn was(&mut self, is_late: bool) {
+        self.widened = if is_late {
+            (self.widened + 2 * WIDENED_PARTS).min(3 * self.burst.most() * WIDENED_PARTS)
+        } else {
+            self.widened.saturating_sub(1)
+        };
     }
 
     /// Reads a second, once there are some.
@@ -131,15 +150,12 @@ impl Order {
 #[derive(Debug, Default)]
 pub struct Orders {
     orders: BTreeMap<u32, Order>,
-    /// The ranges that orders name, with their places in orders. One map for all objects takes the least memory.
-    named: BTreeMap<Span, Vec<Use>>,
-    /// By object, the length of the longest range, which bounds how far back an overlapping one begins.
-    longest: FxHashMap<u32, u64>,
+    named: Named,
     /// Entries and bytes disclosed so far.
     pub disclosed: (u64, u64),
     /// Entries that are near the front of a reader whose rate is not known.
     near: u64,
-    /// Time within which nearly all requests to the source are answered.
+    /// Time within which nearly all answers of the source begin.
     response: Nanos,
 }
 
@@ -150,7 +166,7 @@ impl Orders {
         Self { near, ..Self::default() }
     }
 
-    /// Time within which nearly all requests to the source are answered.
+    /// Time within which nearly all answers of the source begin.
     pub fn set_response(&mut self, response: Nanos) {
         self.response = response;
     }
@@ -164,41 +180,19 @@ impl Orders {
     pub fn extend(&mut self, number: u32, spans: &[Span]) {
         let order = self.orders.entry(number).or_default();
         for span in spans {
-            let longest = self.longest.entry(span.object).or_default();
-            *longest = span.bytes().max(*longest);
-            let uses = self.named.entry(*span).or_insert_with(|| Vec::with_capacity(1));
-            uses.push(Use { order: number, at: order.end() });
-            order.entries.push_back(Some(*span));
+            let id = self.named.insert(*span, Use { order: number, at: order.end() });
+            order.entries.push_back(id);
             self.disclosed.0 += 1;
             self.disclosed.1 += span.bytes();
         }
     }
 
-    /// Forgets an order, and returns what was left of it.
-    pub fn withdraw(&mut self, number: u32) -> Vec<Span> {
-        let Some(order) = self.orders.remove(&number) else { return Vec::new() };
-        let left: Vec<Span> = order.entries.into_iter().flatten().collect();
-        for span in &left {
-            self.forget(*span, |each| each.order == number);
+    /// Forgets an order.
+    pub fn withdraw(&mut self, number: u32) {
+        let Some(order) = self.orders.remove(&number) else { return };
+        for (at, id) in (order.first..).zip(order.entries).filter(|(_, id)| *id != READ) {
+            self.named.forget(id, |each| *each == Use { order: number, at });
         }
-        left
-    }
-
-    fn forget(&mut self, span: Span, is_gone: impl Fn(&Use) -> bool) {
-        if let Some(uses) = self.named.get_mut(&span) {
-            uses.retain(|each| !is_gone(each));
-            if uses.is_empty() {
-                self.named.remove(&span);
-            }
-        }
-    }
-
-    /// Named ranges that share bytes with `span`.
-    fn overlapping(&self, span: Span) -> impl Iterator<Item = (&Span, &Vec<Use>)> {
-        let longest = self.longest.get(&span.object).copied().unwrap_or(0);
-        let from = Span { start: span.start.saturating_sub(longest), end: 0, ..span };
-        let until = Span { start: span.end, end: 0, ..span };
-        self.named.range(from..until).filter(move |(named, _)| named.end > span.start)
     }
 
     /// Numbers of the orders.
@@ -215,22 +209,26 @@ impl Orders {
     /// Something reads `span` at `now`: of each range that ends in it, the use that is nearest to its reader is over.
     /// Returns these uses.
     pub fn has_read(&mut self, span: Span, now: Nanos) -> Vec<Use> {
-        let ends_here = |named: &Span| span.start < named.end && named.end <= span.end;
-        let read: Vec<(Span, Use)> = self
+        let read: Vec<(RangeId, Use)> = self
+            .named
             .overlapping(span)
-            .filter(|(named, _)| ends_here(named))
-            .filter_map(|(named, uses)| {
-                let nearest = uses.iter().min_by_key(|each| self.steps_to(**each).unsigned_abs())?;
-                Some((*named, *nearest))
-            })
+            .filter(|id| self.named.span(*id).end <= span.end)
+            .filter_map(|id| Some((id, self.named.uses(id).min_by_key(|each| self.steps_to(*each).unsigned_abs())?)))
             .collect();
-        for (named, used) in &read {
-            self.forget(*named, |each| each == used);
+        for (id, used) in &read {
+            self.named.forget(*id, |each| each == used);
             if let Some(order) = self.orders.get_mut(&used.order) {
                 order.has_read(used.at, now, self.response);
             }
         }
         read.into_iter().map(|(_, used)| used).collect()
+    }
+
+    /// Whether the read of a use had to wait.
+    pub fn was(&mut self, each: Use, is_late: bool) {
+        if let Some(order) = self.orders.get_mut(&each.order) {
+            order.was(is_late);
+        }
     }
 
     /// Entries between the front and a use: negative behind the front.
@@ -253,12 +251,12 @@ impl Orders {
     /// The nearest use of any byte of `span`.
     #[must_use]
     pub fn next_use(&self, span: Span) -> Option<Use> {
-        let uses = self.overlapping(span).flat_map(|(_, uses)| uses);
+        let uses = self.named.overlapping(span).flat_map(|id| self.named.uses(id));
         if self.orders.len() == 1 {
             // What is ahead of the front comes first.
-            return uses.min_by_key(|each| self.steps_to(**each).unsigned_abs()).copied();
+            return uses.min_by_key(|each| self.steps_to(*each).unsigned_abs());
         }
-        uses.min_by(|one, other| self.distance(**one).total_cmp(&self.distance(**other))).copied()
+        uses.min_by(|one, other| self.distance(*one).total_cmp(&self.distance(*other)))
     }
 
     /// Whether a use is far ahead in an order that nobody has followed yet: it may be one that nobody will.
@@ -268,15 +266,17 @@ impl Orders {
         order.rate().is_none() && each.at >= order.front + self.near
     }
 
-    /// The next entry to look at, of the order whose entry is needed soonest: one that is near its front, or any.
+    /// The next entry to look at, of the order whose entry is needed soonest: one that is near its front, or any;
+    /// `is_followed`: only of orders that readers follow.
     #[must_use]
-    pub fn next_entry(&self, is_near: bool) -> Option<(Use, Span)> {
-        let next = self.orders.iter().filter_map(|(number, order)| {
+    pub fn next_entry(&self, is_near: bool, is_followed: bool) -> Option<(Use, Span)> {
+        let orders = self.orders.iter().filter(|(_, order)| !is_followed || order.rate().is_some());
+        let next = orders.filter_map(|(number, order)| {
             let from = order.cursor.max(order.front).max(order.first);
             let steps = if is_near { order.near(self.near) } else { u64::MAX };
             let until = order.end().min(order.front.saturating_add(steps));
-            let (at, span) = (from..until).find_map(|at| order.get(at).map(|span| (at, span)))?;
-            Some((Use { order: *number, at }, span))
+            let (at, id) = (from..until).find_map(|at| order.get(at).map(|id| (at, id)))?;
+            Some((Use { order: *number, at }, self.named.span(id)))
         });
         next.min_by(|(one, _), (other, _)| self.distance(*one).total_cmp(&self.distance(*other)))
     }
@@ -284,7 +284,7 @@ impl Orders {
     /// The entry after a use in its order.
     #[must_use]
     pub fn entry(&self, each: Use) -> Option<Span> {
-        self.orders.get(&each.order)?.get(each.at)
+        self.orders.get(&each.order)?.get(each.at).map(|id| self.named.span(id))
     }
 
     /// The entry of a use is here or on its way.
@@ -330,23 +330,23 @@ mod tests {
     fn progress_is_a_set_of_reads() {
         let mut orders = Orders::new(10);
         orders.extend(0, &(0..200).map(span).collect::<Vec<_>>());
-        assert_eq!(orders.next_entry(true), Some((of(0, 0), span(0))));
+        assert_eq!(orders.next_entry(true, false), Some((of(0, 0), span(0))));
         // Two workers, one batch of four each, out of order.
         for object in [4, 5, 6, 7, 0, 1, 2, 3] {
             assert_eq!(orders.has_read(span(object), Nanos(object.into())), [of(0, object.into())]);
         }
-        assert_eq!(orders.front(0), 5);
-        assert_eq!(orders.next_entry(true), Some((of(0, 8), span(8))));
+        assert_eq!(orders.front(0), 8);
+        assert_eq!(orders.next_entry(true, false), Some((of(0, 8), span(8))));
         // A stray read of what comes much later does not move the front.
         assert_eq!(orders.has_read(span(190), Nanos(10)), [of(0, 190)]);
-        assert!(orders.front(0) < 9);
+        assert_eq!(orders.front(0), 9);
         assert_eq!(orders.next_use(span(190)), None, "it is over");
         // A reader that begins in the middle.
         orders.set_response(Nanos(1000));
         (100..180).for_each(|object| drop(orders.has_read(span(object), Nanos(object.into()))));
-        assert!((140..180).contains(&orders.front(0)), "{}", orders.front(0));
+        assert_eq!(orders.front(0), 180);
         assert_eq!(
-            orders.next_entry(true).map(|(at, _)| at),
+            orders.next_entry(true, false).map(|(at, _)| at),
             Some(of(0, 180)),
             "as much as in the time of two answers"
         );
@@ -361,11 +361,11 @@ mod tests {
         for object in 0..320_u32 {
             orders.has_read(span(object), Nanos::from_millis(u64::from(object) / 16 * 100));
         }
-        // Two batches of 16, from the median of the last 64 reads on; of a reader that is known nothing is doubtful.
+        // Two batches of 16; of a reader that is known nothing is doubtful.
         let front = orders.front(0);
         (front..front + 32).for_each(|at| orders.passed(of(0, at)));
-        assert_eq!(orders.next_entry(true), None);
-        assert_eq!(orders.next_entry(false).map(|(at, _)| at), Some(of(0, front + 32)));
+        assert_eq!(orders.next_entry(true, false), None);
+        assert_eq!(orders.next_entry(false, false).map(|(at, _)| at), Some(of(0, front + 32)));
         assert!(!orders.is_doubtful(of(0, 900)));
     }
 
@@ -380,9 +380,9 @@ mod tests {
         assert_eq!(orders.next_use(span(3)), Some(of(1, 0)));
         assert_eq!(orders.has_read(span(1), Nanos(1)), [of(0, 0)]);
         assert_eq!(orders.next_use(span(1)), Some(of(0, 2)));
-        assert_eq!(orders.withdraw(0), [span(2), span(1), span(3)]);
+        orders.withdraw(0);
         assert_eq!((orders.next_use(span(1)), orders.next_use(span(2))), (None, Some(of(1, 1))));
-        assert_eq!(orders.withdraw(7), []);
+        orders.withdraw(7);
     }
 
     #[test]

@@ -110,7 +110,9 @@ impl Store {
             }
         }
         let mut inner = self.lock();
-        let waited = Nanos(self.now().0 - asked.0);
+        let now = self.now();
+        let waited = Nanos(now.0 - asked.0);
+        inner.history.has_read(end - start, asked, now);
         inner.waits.record(waited);
         inner.waited.0 += waited.0;
         let parts = std::mem::take(&mut held.parts);

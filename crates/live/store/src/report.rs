@@ -4,9 +4,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 use headstart_engine::Summary;
+use headstart_types::OpenMetrics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::history::History;
 use crate::shelf::Totals;
 use crate::store::Store;
 
@@ -17,6 +19,7 @@ const MORE_BYTES: u64 = 1 << 30;
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Report {
     /// Version of this form.
+    #[schemars(with = "serde_json::Value")] // Any type but a number's: it is no metric.
     pub schema: u32,
     /// Version of headstart.
     pub version: &'static str,
@@ -71,6 +74,8 @@ pub struct Report {
     pub optimum_bytes: Option<u64>,
     /// What a cache that is larger by 1 GiB could have saved of that.
     pub next_gib_saves_bytes: Option<u64>,
+    /// Waits and bytes over time.
+    pub history: History,
 }
 
 impl Store {
@@ -111,6 +116,33 @@ impl Store {
             disclosed_bytes,
             optimum_bytes,
             next_gib_saves_bytes,
+            history: inner.history.clone(),
         }
+    }
+}
+
+impl Report {
+    /// The report in the text format of OpenMetrics.
+    #[must_use]
+    pub fn to_openmetrics(&self) -> String {
+        let mut metrics = OpenMetrics::new("headstart_store_", &[]);
+        metrics.counter(
+            "waited_seconds",
+            "seconds",
+            "Time that readers waited, the sum over all",
+            self.waited_ns as f64 / 1e9,
+        );
+        for (name, help, times) in [
+            ("wait_seconds", "From a request to the moment at which all of it was in memory", &self.wait_ns),
+            ("response_seconds", "Requests to the source", &self.response_ns),
+        ] {
+            let quantiles = [("0.5", times.p50), ("0.9", times.p90), ("0.99", times.p99)];
+            let sample = |(quantile, ns): (&str, u64)| (format!(" quantile=\"{quantile}\""), ns as f64 / 1e9);
+            let samples = quantiles.map(sample);
+            let samples = samples.each_ref().map(|(name, value)| (name.as_str(), *value));
+            metrics.family(name, "summary", "seconds", help, &samples);
+        }
+        metrics.reports("", &[(String::new(), self)]);
+        metrics.finish()
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headstart_host::memory::check_room;
+use headstart_host::metrics::Metrics;
 use headstart_nbd::TlsFiles;
 use headstart_types::{printable_path, system_says, KeyError};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
@@ -49,6 +50,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     };
     let spill = folder.map(|folder| Spill::open(folder, source.name())).transpose()?;
     let limits = Limits { memory_bytes: settings.cache.0, spill_bytes, requests: settings.requests as usize };
+    let metrics = settings.openmetrics.as_deref().map(|to| Metrics::start(to).map_err(Error::io(to))).transpose()?;
     let recording = settings.record.as_deref().map(Recording::create).transpose()?;
     raise_file_limit();
     let runtime =
@@ -64,7 +66,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
                 store.disclose(order, chunk).await.map_err(|failure| Error::Source(failure.to_string()))?;
             }
         }
-        doors.watch(&store, settings.linger, go_on).await;
+        doors.watch(&store, settings.linger, metrics, go_on).await;
         doors.close().await;
         store.take_recording().map_or(Ok(()), Recording::finish)?;
         Ok(store.report(&doors.urls, 0, true))
@@ -114,7 +116,13 @@ impl Doors {
 
     /// Waits until `go_on` returns false, or nobody is connected for longer than `linger` seconds.
     #[allow(clippy::disallowed_methods)] // The machine's clock: this is the host.
-    async fn watch(&self, store: &Arc<Store>, linger: Option<f64>, go_on: &mut dyn FnMut(&Report) -> bool) {
+    async fn watch(
+        &self,
+        store: &Arc<Store>,
+        linger: Option<f64>,
+        mut metrics: Option<Metrics>,
+        go_on: &mut dyn FnMut(&Report) -> bool,
+    ) {
         let mut ticks = tokio::time::interval(TICK);
         let mut alone = Instant::now();
         loop {
@@ -124,7 +132,11 @@ impl Doors {
                 alone = Instant::now();
             }
             let is_left = linger.is_some_and(|linger| alone.elapsed().as_secs_f64() >= linger.max(0.0) && clients == 0);
-            if !go_on(&store.report(&self.urls, clients, false)) || is_left {
+            let report = store.report(&self.urls, clients, false);
+            if let Some(metrics) = &mut metrics {
+                metrics.update(store.now(), || report.to_openmetrics());
+            }
+            if !go_on(&report) || is_left {
                 return;
             }
         }

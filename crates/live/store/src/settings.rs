@@ -4,6 +4,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use headstart_host::metrics::check_target;
 use headstart_nbd::TlsFiles;
 use headstart_types::{as_text, keys, Bytes, KeyError};
 
@@ -32,11 +33,14 @@ keys! {
         /// Maximum number of requests at a time that read ahead.
         #[schemars(range(min = 1, max = 1024), extend("x-metavar" = "N"))]
         pub requests: u32 = 64,
-        /// Do not send a second request for one that takes longer than 99 % of the others.
+        /// Do not send a second request for one whose answer begins later than 99 % of the others.
         pub no_hedge: bool = false,
         /// Write what is read to a trace, which --hints and the simulator read.
         #[schemars(extend("x-metavar" = "TRACE.csv", "x-file" = "own"))]
         pub record: Option<PathBuf> = None,
+        /// Write metrics to a file, or serve them to collectors at a local address.
+        #[schemars(extend("x-names" = ["--openmetrics", "--metrics"], "x-metavar" = "FILE|HOST:PORT"))]
+        pub openmetrics: Option<String> = None,
         /// Read ahead what this trace names, in its order: one of --record, or any that names files.
         #[schemars(extend("x-metavar" = "TRACE", "x-file" = "own"))]
         pub hints: Option<PathBuf> = None,
@@ -78,6 +82,7 @@ impl Settings {
         if self.s3_key.is_some() && self.s3.is_none() {
             return refused("s3_key", "given without --s3", "both, or neither");
         }
+        self.openmetrics.as_deref().map_or(Ok(()), check_target)?;
         self.tls().map(|_| ())
     }
 
@@ -138,6 +143,7 @@ mod tests {
             ("source = \".\"\ns3 = \"x:1\"\nlinger = 1", "linger: only programs at --shared"),
             ("source = \".\"\nshared = \"x\"\ns3_key = \"k\"", "s3_key: given without --s3"),
             ("source = \".\"\ns3 = \"x:1\"\ntls_key = \"k\"", "tls_cert: is missing"),
+            ("source = \".\"\ns3 = \"x:1\"\nopenmetrics = \"0.0.0.0:9\"", "openmetrics: 0.0.0.0:9 can be reached"),
             ("source = \".\"\ns3 = \"x:1\"\nrequests = 0", "requests: 0 is out of range"),
         ] {
             let read: Result<Settings, _> = read_options(text.parse().expect("TOML"));

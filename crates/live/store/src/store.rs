@@ -1,5 +1,6 @@
 //! The host of a shelf: carries out its actions on a runtime's threads, and lets readers wait.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::arena::Place;
 use crate::failure::Failure;
+use crate::history::History;
 use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::optimum::Reads;
@@ -22,7 +24,9 @@ use crate::source::{Listing, Meta, Source};
 use crate::spill::{Found, Spill};
 
 /// Answers after which the time of nearly all of them is known, and is found anew.
-const ANSWERS: u64 = 64;
+const ANSWERS: usize = 64;
+/// Answers of which it is found: what is slow for a while is forgotten.
+const ANSWERS_MAX: usize = 256;
 
 pub(crate) type Waiter = oneshot::Sender<Result<(), Failure>>;
 
@@ -34,6 +38,7 @@ pub(crate) struct Inner {
     pub waits: Responses,
     /// Their sum.
     pub waited: Nanos,
+    pub history: History,
     pub recording: Option<Recording>,
     /// Times of requests to the source.
     pub responses: Responses,
@@ -43,7 +48,9 @@ pub(crate) struct Inner {
     /// What an earlier run has left in the spill, by key.
     pub found: FxHashMap<String, Vec<Found>>,
     listings: FxHashMap<(String, bool), Arc<Listing>>,
-    answers: u64,
+    /// Times to the first bytes of the last answers, and how many have been added since they were looked at.
+    beginnings: VecDeque<Nanos>,
+    added: usize,
 }
 
 /// Counts that no lock guards.
@@ -111,13 +118,15 @@ impl Store {
             reads: Reads::default(),
             waits: Responses::new(),
             waited: Nanos::ZERO,
+            history: History::default(),
             recording: None,
             responses: Responses::new(),
             waiters: FxHashMap::default(),
             files: FxHashMap::default(),
             found,
             listings: FxHashMap::default(),
-            answers: 0,
+            beginnings: VecDeque::new(),
+            added: 0,
         };
         Ok(Arc::new(Self {
             source,
@@ -297,7 +306,7 @@ impl Store {
 
     async fn fetch(self: Arc<Self>, request: Request) {
         let (first, last) = (request.segments[0].1, request.segments[request.segments.len() - 1].1);
-        let key = self.lock().objects.key(first.object);
+        let key = self.lock().objects.key(first.object).to_owned();
         #[allow(clippy::disallowed_methods)]
         let begun = Instant::now();
         let fetched = self.get_known(&key, first.object, first.start..last.end, &request.segments).await;
@@ -305,11 +314,7 @@ impl Store {
         if fetched.is_ok() {
             let took = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
             inner.responses.record(took);
-            inner.answers += 1;
-            if inner.answers.is_multiple_of(ANSWERS) {
-                let most = Nanos(inner.responses.summary().p99);
-                inner.shelf.set_response(most);
-            }
+            inner.history.has_fetched(last.end - first.start, self.now());
         }
         for (segment, _, _) in &request.segments {
             inner.shelf.arrived(*segment, fetched.is_ok(), false);
@@ -344,7 +349,7 @@ impl Store {
     pub(crate) fn hedge_after(&self) -> Option<Duration> {
         let inner = self.lock();
         let most = inner.shelf.response();
-        (self.hedges && inner.answers >= ANSWERS).then_some(Duration::from_nanos(most.0))
+        (self.hedges && most > Nanos::ZERO).then_some(Duration::from_nanos(most.0))
     }
 
     fn load(self: Arc<Self>, segment: SegmentId, span: Span, place: Place, file: Option<u64>) {
@@ -365,7 +370,7 @@ impl Store {
     fn spill(self: Arc<Self>, segment: SegmentId, span: Span, place: Place) {
         let (key, meta) = {
             let inner = self.lock();
-            (inner.objects.key(span.object), inner.objects.known(span.object))
+            (inner.objects.key(span.object).to_owned(), inner.objects.known(span.object))
         };
         let file = self.spill.as_ref().zip(meta).and_then(|(spill, meta)| {
             let number = spill.number();
@@ -381,6 +386,22 @@ impl Store {
 }
 
 impl Inner {
+    /// An answer begins. How long it takes then depends on the bytes and on what else is under way, of which there would
+    /// be more and more if what is fetched ahead followed from it.
+    pub fn begins(&mut self, took: Nanos) {
+        self.beginnings.push_back(took);
+        if self.beginnings.len() > ANSWERS_MAX {
+            self.beginnings.pop_front();
+        }
+        self.added += 1;
+        if self.added == ANSWERS {
+            self.added = 0;
+            let mut sorted: Vec<Nanos> = self.beginnings.iter().copied().collect();
+            let nearly_all = sorted.len() * 99 / 100;
+            self.shelf.set_response(*sorted.select_nth_unstable(nearly_all).1);
+        }
+    }
+
     pub fn wait(&mut self, segment: SegmentId) -> oneshot::Receiver<Result<(), Failure>> {
         let (waiter, wait) = oneshot::channel();
         self.waiters.entry(segment).or_default().push(waiter);

@@ -81,7 +81,7 @@ class Store(Ranges):
 
         It is read ahead, and what is needed last is evicted first. Any process may read it, and in another order, too.
         A thread consumes the iterable, `ahead` entries ahead of what is read: two epochs are best, since what is not
-        known by then counts as never read again. A million entries take up to 150 MB of the daemon's memory.
+        known by then counts as never read again. A million entries take up to 120 MB of the daemon's memory.
         """
         order = Order(self._daemon, entries, ahead)
         with self._lock:
@@ -108,6 +108,12 @@ class Store(Ranges):
         """Return what the daemon has done for all its programs; `optimum`: with what takes a pass over all reads."""
         answer: dict[str, Any] = self._with(lambda connection: connection.ask("report", optimum=optimum))
         return Record.from_json(json.dumps(answer["report"]))
+
+    def page(self) -> str:
+        """Return the report as an HTML page, with waits and bytes over time. Needs `headstart[report]`."""
+        from headstart.report.store import store_page
+
+        return store_page(self.report())
 
     def close(self) -> None:
         """Disconnect and withdraw the orders. Views stay valid."""

@@ -1,10 +1,11 @@
 //! What is fetched ahead of its readers.
 //!
-//! What is fetched early takes room from what is read again, so no more is fetched ahead than hides the source's time:
-//! for each order, what is read in twice the time within which nearly all requests are answered, batches included. Where
-//! the source is slower than its readers, its answers take longer, and more is under way, until that changes nothing.
-//! At first, twice as many entries as there may be requests at a time.
-//! Further ahead, only what needs nothing to be evicted. Unread, all of it takes at most half of the memory.
+//! An entry may displace only what is used after it (Cao, Felten, Karlin and Li, SIGMETRICS 1995, rules 1 to 4). That alone
+//! does not keep what is fetched early from taking room: so no more is fetched than hides the source's time. For each
+//! order, this is what is read in twice the time within which nearly all answers begin, batches included; it grows as
+//! long as readers have to wait, which also bridges stretches in which a slow source falls behind. At first, it is twice
+//! as many entries as there may be requests at a time. Further ahead, only what needs nothing to be evicted, up to half of
+//! the memory, which is also the limit for orders that nobody has followed yet.
 
 use super::{Action, SegmentId, Shelf, State, SEGMENT_BYTES_MAX};
 use crate::arena::Place;
@@ -19,11 +20,10 @@ impl Shelf {
     pub(super) fn fetch_ahead(&mut self) {
         while self.prefetches < self.limits.requests {
             self.forget_passed();
-            if self.ahead_bytes >= self.limits.memory_bytes / 2 {
-                return;
-            }
-            let near = self.orders.next_entry(true).map(|(at, span)| (Wish { at, may_evict: true }, span));
-            let far = || self.orders.next_entry(false).map(|(at, span)| (Wish { at, may_evict: false }, span));
+            let is_full = self.ahead_bytes >= self.limits.memory_bytes / 2;
+            let near = self.orders.next_entry(true, is_full).map(|(at, span)| (Wish { at, may_evict: true }, span));
+            let far = || self.orders.next_entry(false, false).map(|(at, span)| (Wish { at, may_evict: false }, span));
+            let far = || if is_full { None } else { far() };
             let Some((wish, span)) = near.or_else(far) else { return };
             let Some(missing) = self.first_missing(span) else {
                 self.orders.passed(wish.at);

@@ -10,6 +10,8 @@ mod ahead;
 mod eviction;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timed;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -243,9 +245,8 @@ impl Shelf {
         }
         self.totals.read_requests += 1;
         self.totals.read_bytes += span.bytes();
-        for read in self.orders.has_read(span, now) {
-            self.no_more_ahead(read);
-        }
+        let uses = self.orders.has_read(span, now);
+        uses.iter().for_each(|read| self.no_more_ahead(*read));
         let mut parts = Vec::new();
         let mut at = span.start;
         let held: Vec<SegmentId> = self.overlapping(span).collect();
@@ -257,6 +258,8 @@ impl Shelf {
             at = part.end;
         }
         self.fill(Span { start: at, ..span }, &mut parts);
+        let is_late = parts.iter().any(|part| !part.is_here);
+        uses.iter().for_each(|each| self.orders.was(*each, is_late));
         // What is used again later is filed by that.
         parts.iter().for_each(|part| self.file(part.segment));
         Ok(parts)
@@ -414,7 +417,7 @@ impl Shelf {
         }
     }
 
-    /// Time within which nearly all requests to the source are answered.
+    /// Time within which nearly all answers of the source begin.
     pub fn set_response(&mut self, response: Nanos) {
         self.orders.set_response(response);
     }
