@@ -96,6 +96,16 @@ def test_programs_join_one_daemon_and_read(source: Path, store: Store) -> None:
     assert store.list("part/0") == [(key(number), BYTES) for number in range(10)]
 
 
+def test_the_page_shows_waits_beside_the_optimum(own: Store) -> None:
+    read_all(own)
+    report, page = own.report(), own.page()
+    history = report["history"]
+    assert sum(history["read_bytes"]) == sum(history["fetched_bytes"]) == report["read_bytes"] == OBJECTS * BYTES
+    assert sum(history["waited_ns"]) == report["waited_ns"] > 0
+    assert "1.00 times the least possible with this cache (" in page
+    assert page.count("data-figure=") == 2
+
+
 def test_mistakes_are_errors_of_one_line(store: Store) -> None:
     with pytest.raises(FileNotFoundError, match="part/x: there is no such object"):
         store.read("part/x")
@@ -224,6 +234,23 @@ def test_a_killed_daemon_is_started_anew_and_finds_its_spill(source: Path, tmp_p
         assert daemons._started[-1] is not process
         assert store.report()["spill_hit_bytes"] >= 5 * BYTES
         assert [bytes(view) for view in views] == [content(number) for number in range(2)]
+
+
+def test_what_is_left_of_an_order_is_disclosed_to_the_next_daemon(source: Path, sockets: Path) -> None:
+    with headstart.store(source, "1MiB", socket=sockets / "again", linger=1) as store:
+        numbers = [*range(OBJECTS), *range(OBJECTS)]
+        order = store.disclose(key(number) for number in numbers)
+        for number in numbers[:10]:
+            assert store.read(key(number)) == content(number)
+        until(lambda: order.left == len(numbers) - 10)
+        time.sleep(0.3)  # The order looks every 0.1 s.
+        daemons._started[-1].kill()
+        until(lambda: store.report(optimum=False)["disclosed_entries"] == len(numbers) - 10)
+        until(lambda: store.report(optimum=False)["prefetched_bytes"] >= BYTES)
+        for number in numbers[10:]:
+            assert store.read(key(number)) == content(number)
+        until(lambda: order.left == 0)
+        assert store.report()["missed_bytes"] <= 2 * BYTES, "it is read ahead as before"
 
 
 def test_programs_that_start_together_start_one_daemon(source: Path, sockets: Path) -> None:

@@ -1,9 +1,15 @@
-"""Disclosed orders: what a program is going to read, sent to the daemon a chunk at a time from a thread."""
+"""Disclosed orders: what a program is going to read, sent to the daemon a chunk at a time from a thread.
 
+What has been sent and not yet read is kept, and is sent again to the daemon that follows one that has ended.
+"""
+
+import json
 import os
 import threading
 import time
 import warnings
+import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 
@@ -28,6 +34,7 @@ class Order:
         self._ahead = ahead
         self._entries = (LATER if each is LATER else item_of(each) for each in entries)
         self._connection: Connection | None = daemon.join()
+        self._sent = _Sent()
         self._asking = threading.Lock()
         self._over = threading.Event()
         self._problem: str | None = None
@@ -69,23 +76,28 @@ class Order:
         """Withdraw it."""
         self.withdraw()
 
-    def _ask(self, op: str, **fields: object) -> int:
+    def _ask(self, op: str, items: list[Item] | None = None) -> int:
+        fields = {} if items is None else {"items": items}
         with self._asking:
             if self._connection is None:
                 return 0
             try:
                 left: int = self._connection.ask(op, order=0, **fields)["left"]
             except LostError:
-                # A new daemon knows nothing of what was sent; what follows is sent to it.
                 self._connection = self._daemon.join()
+                for chunk in self._sent:
+                    self._connection.ask("disclose", order=0, items=chunk)
                 left = self._connection.ask(op, order=0, **fields)["left"]
+            if items is not None:
+                self._sent.append(items)
+            self._sent.keep(left)
             return left
 
     def _send_all(self) -> None:
         try:
             for chunk in _chunks(self._entries):
                 begun = time.monotonic()
-                left = self._ask("disclose", items=chunk) if chunk else 0
+                left = self._ask("disclose", chunk) if chunk else 0
                 # Half of the time is the program's: both hold Python's lock.
                 pause = time.monotonic() - begun if chunk else _TICK
                 while not self._over.wait(pause) and left >= self._ahead:
@@ -99,6 +111,33 @@ class Order:
         except Exception as error:  # Whatever the caller's iterable raises.
             self._problem = f"the disclosed order ends early: {plain(getattr(error, 'strerror', None) or error)}"
             warnings.warn(self._problem, RuntimeWarning, stacklevel=1)
+
+
+class _Sent:
+    """Chunks that were sent, packed: of a million entries, some 10 MB."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[tuple[int, bytes]] = deque()
+        self._count = 0
+        self._left = 0
+
+    def append(self, items: list[Item]) -> None:
+        self._chunks.append((len(items), zlib.compress(json.dumps(items).encode(), 1)))
+        self._count += len(items)
+
+    def keep(self, left: int) -> None:
+        """Forget what comes before the last `left` entries."""
+        self._left = left
+        while self._chunks and self._count - self._chunks[0][0] >= left:
+            self._count -= self._chunks.popleft()[0]
+
+    def __iter__(self) -> Iterator[list[Item]]:
+        """Return the last entries, as many as are left, in chunks."""
+        read = max(self._count - self._left, 0)
+        for _, packed in self._chunks:
+            items: list[Item] = json.loads(zlib.decompress(packed))
+            yield items[read:]
+            read = 0
 
 
 def _chunks(items: Iterator[Item | Later]) -> Iterator[list[Item]]:
