@@ -228,8 +228,8 @@ impl Source {
             .map_err(|_| Failure::Invalid(format!("{}: no prefix that can be listed", printable(folder))))
     }
 
-    /// Reads `range` of an object and passes its bytes on in order; returns what is known of the object. `known`: what it
-    /// was found to be before.
+    /// Reads `range` of an object and passes its bytes on in order, at first none, when the answer begins; returns what is
+    /// known of the object. `known`: what it was found to be before.
     ///
     /// # Errors
     /// The object is gone or has changed, or the source fails or answers with too few or too many bytes.
@@ -251,6 +251,7 @@ impl Source {
         if range.end > found.size {
             return Err(beyond(key, &range, found.size));
         }
+        sink(range.start, &Bytes::new());
         let (mut at, mut parts) = (range.start, answer.into_stream());
         while let Some(part) = parts.try_next().await.map_err(|error| self.failed(key, &error))? {
             if at + part.len() as u64 > range.end {
