@@ -198,7 +198,7 @@ impl Disk {
         while let Some(work) = self.next() {
             match work {
                 Work::Place(file, blocks) => {
-                    for said in self.place(file, blocks) {
+                    if let Some(said) = self.place(file, blocks) {
                         let _ = done.send(said);
                     }
                     self.changed.notify_all();
@@ -219,31 +219,17 @@ impl Disk {
     }
 
     /// Finds the places of `blocks`, and queues those that are stored. Returns the others.
-    fn place(&self, file: u32, blocks: Vec<(Block, u64)>) -> Vec<Done> {
+    fn place(&self, file: u32, blocks: Vec<(Block, u64)>) -> Option<Done> {
         let hinted = &self.list.files[file as usize];
-        let (mut stored, mut holes, mut gone) = (Vec::new(), Vec::new(), Vec::new());
-        match open_unchanged(hinted) {
-            None => gone.extend(blocks.iter().map(|(block, _)| *block)),
-            Some(opened) => {
-                let end = blocks.iter().map(|(_, page)| (page + 1) * PAGE_BYTES).max().unwrap_or(0);
-                let found = extents(&opened, end);
-                for (block, page) in blocks {
-                    match &found {
-                        None => stored.push(Placed { block, file, page, address: page }),
-                        Some(extents) => match address(extents, page) {
-                            Some(address) => stored.push(Placed { block, file, page, address }),
-                            None => holes.push(block),
-                        },
-                    }
-                }
-            }
-        }
-        self.lock().queue.place(stored);
-        let said = [(holes, Why::Hole), (gone, Why::not_opened(hinted))];
-        said.into_iter()
-            .filter(|(blocks, _)| !blocks.is_empty())
-            .map(|(blocks, why)| Done::Unneeded(blocks, why))
-            .collect()
+        let opened = open_unchanged(hinted);
+        let end = blocks.iter().map(|(_, page)| (page + 1) * PAGE_BYTES).max().unwrap_or(0);
+        let found = opened.as_ref().map(|opened| extents(opened, end));
+        let others = self.lock().queue.place(file, blocks, |page| match found.as_ref()? {
+            None => Some(page),
+            Some(extents) => address(extents, page),
+        });
+        let why = if found.is_some() { Why::Hole } else { Why::not_opened(hinted) };
+        (!others.is_empty()).then_some(Done::Unneeded(others, why))
     }
 }
 

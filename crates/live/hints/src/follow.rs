@@ -157,19 +157,12 @@ impl Follower {
         if self.conductor.stopped.is_none() {
             self.conductor.act(now);
         }
-        while !self.conductor.queues.stopped {
-            let queue = &mut self.conductor.queues.queues[0];
-            match queue.choose() {
-                None => break,
-                Some(Work::Place(file, blocks)) => {
-                    queue.place(blocks.into_iter().map(|(block, page)| super::pieces::Placed {
-                        block,
-                        file,
-                        page,
-                        address: page,
-                    }));
+        while let Some(work) = self.conductor.queues.choose(0) {
+            match work {
+                Work::Place(file, blocks) => {
+                    self.conductor.queues.queues[0].place(file, blocks, Some);
                 }
-                Some(Work::Read(piece, _)) => {
+                Work::Read(piece, _) => {
                     let number = self.next_reading;
                     self.next_reading += 1;
                     for placed in &piece.pages {

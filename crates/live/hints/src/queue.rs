@@ -151,15 +151,23 @@ impl Queue {
         self.active - self.placing < self.reads_max
     }
 
-    /// A file has been placed: these of its pages are stored.
-    pub fn place(&mut self, stored: impl IntoIterator<Item = Placed>) {
+    /// A file has been placed: `address` says on which page of the device a page of it is stored. Returns the blocks
+    /// that are not stored.
+    pub fn place(&mut self, file: u32, blocks: Vec<(Block, u64)>, address: impl Fn(u64) -> Option<u64>) -> Vec<Block> {
         self.active -= 1;
         self.placing -= 1;
         let cut = self.cut();
-        for placed in stored {
+        let mut others = Vec::new();
+        for (block, page) in blocks {
+            let Some(address) = address(page) else {
+                others.push(block);
+                continue;
+            };
+            let placed = Placed { block, file, page, address };
             self.data.add(cut, placed);
-            self.placed.insert(placed.block, placed);
+            self.placed.insert(block, placed);
         }
+        others
     }
 
     /// A read has ended; `metadata`: whether it was one of metadata.
@@ -228,7 +236,7 @@ mod tests {
         assert!(queue.choose().is_none(), "where the data lies is read in it");
         queue.read(true);
         assert!(matches!(queue.choose(), Some(Work::Place(3, _))));
-        queue.place([Placed { block: Block(1), file: 3, page: 5, address: 205 }]);
+        assert_eq!(queue.place(3, vec![(Block(1), 5), (Block(2), 6)], |page| (page == 5).then_some(205)), [Block(2)]);
         assert!(matches!(queue.choose(), Some(Work::Read(_, false))));
         queue.read(false);
         assert!(queue.is_idle() && queue.is_empty());

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 
-use hashbrown::hash_map::Entry;
 use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk};
 use rustc_hash::FxBuildHasher;
@@ -79,11 +78,14 @@ impl Universe {
         universe
     }
 
-    fn add(&mut self, file: u32, page: u64) {
-        if let Entry::Vacant(free) = self.blocks.entry((file, page)) {
-            free.insert(Block(self.places.len() as u32));
+    /// The block of this page, which gets a number if it has none.
+    pub fn add(&mut self, file: u32, page: u64) -> Block {
+        let next = Block(self.places.len() as u32);
+        let block = *self.blocks.entry((file, page)).or_insert(next);
+        if block == next {
             self.places.push((file, page));
         }
+        block
     }
 
     /// Whether this page is hinted, and left to the kernel's read-ahead.

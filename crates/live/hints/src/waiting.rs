@@ -3,7 +3,7 @@
 use headstart_types::Block;
 
 use super::conductor::Queues;
-use super::queue::Queue;
+use super::queue::{Queue, Work};
 
 /// The queues of the hinted disks.
 pub struct Waiting {
@@ -22,6 +22,14 @@ impl Waiting {
     #[must_use]
     pub fn new(arms: &[bool], is_device: Vec<bool>, reads_holes: bool) -> Self {
         Self { queues: arms.iter().map(|arm| Queue::new(*arm)).collect(), stopped: false, is_device, reads_holes }
+    }
+
+    /// The next piece of work of `disk`, if it may start now.
+    pub fn choose(&mut self, disk: usize) -> Option<Work> {
+        if self.stopped {
+            return None;
+        }
+        self.queues[disk].choose()
     }
 }
 

@@ -7,19 +7,21 @@
 //! ```
 //!
 //! - `program.rs`: what the command does; `places.rs`: where its pages lie;
-//! - `memory.rs`, `storage.rs`: the kernel's page cache and read-ahead, over simulated drives;
+//! - `memory.rs`, `disks.rs`: the kernel's page cache and read-ahead, over simulated drives;
 //! - `system.rs`: the recorded system in the simulator's terms; `study.rs`: what all runs share;
-//! - `host.rs`: the command and the readers of prefetches, in virtual time; the code of [`crate`] decides.
+//! - `host.rs`, `prefetcher.rs`: the command and the readers of prefetches, in virtual time; the code of [`crate`]
+//!   decides.
 //!
 //! Known limits: think times are those of the recording; waits of one thread for another are known only if the other
 //! one ends; writes, direct I/O and other programs are left out.
 
+mod disks;
 mod host;
 mod memory;
 mod places;
+mod prefetcher;
 mod program;
 mod report;
-mod storage;
 mod study;
 mod system;
 mod text;
@@ -120,7 +122,7 @@ pub fn forecast(
     let both = Recording { files, ..recording.clone() };
     let recorded = hinted(hints).map(|file| of_hints[file as usize]).collect();
     let mut study = Study::try_new(&both, recording.files.len(), settings, list, recorded)?;
-    let compute = study.host(true, None)?.run(None).elapsed;
+    let compute = study.host(None, true, None)?.run(None, None).elapsed;
     let (demand, _) = study.plain(Some(0))?;
     let (plain, times) = study.plain(None)?;
     if settings.hints.is_none() {

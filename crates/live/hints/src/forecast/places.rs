@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use headstart_trace::hints::{FileKind, Read, ReadKind, RecordedFile, Recording};
-use headstart_types::open_regular;
+use headstart_types::{open_regular, Disk};
 
 use rustc_hash::FxBuildHasher;
 
@@ -103,7 +103,7 @@ impl DiskFound {
 pub(super) struct Places {
     files: Vec<Place>,
     /// By file: its disk; its pages, or `None` if it is the device.
-    pub disk_of: Vec<usize>,
+    pub disk_of: Vec<Disk>,
     pub pages_of: Vec<Option<u64>>,
     /// By file: the pages that are mapped as executable.
     text_of: Vec<Vec<Range<u64>>>,
@@ -151,7 +151,7 @@ impl Places {
                 places.disks.push(DiskFound::of(sys, number));
                 places.disks.len() - 1
             });
-            places.disk_of.push(disk);
+            places.disk_of.push(Disk(disk as u32));
             let device = file.kind == FileKind::Device;
             places.pages_of.push((!device).then_some(file.size_bytes.div_ceil(PAGE_BYTES).max(*end)));
             let opened = opened(file);
@@ -165,11 +165,12 @@ impl Places {
         let mut seen: HashSet<(u32, u64), FxBuildHasher> = HashSet::default();
         for read in recording.references().filter(|read| all || !read.hit) {
             let new = (read.start..read.end()).filter(|page| seen.insert((read.file, *page))).count();
-            places.disks[places.disk_of[read.file as usize]].pages += new as u64;
+            places.disks[places.disk_of[read.file as usize].index()].pages += new as u64;
         }
         for disk in 0..places.disks.len() {
-            let here =
-                recording.references().filter(|read| read.wait_ns > 0 && places.disk_of[read.file as usize] == disk);
+            let here = recording
+                .references()
+                .filter(|read| read.wait_ns > 0 && places.disk_of[read.file as usize].index() == disk);
             let mut waits: Vec<u64> = here.map(|read| read.wait_ns).collect();
             waits.sort_unstable();
             places.disks[disk].waited_all_ns = waits.iter().sum();
@@ -184,7 +185,7 @@ impl Places {
         let mut next: Vec<u64> = vec![0; self.disks.len()];
         for read in recording.references() {
             if let Place::Device = self.files[read.file as usize] {
-                let next = &mut next[self.disk_of[read.file as usize]];
+                let next = &mut next[self.disk_of[read.file as usize].index()];
                 *next = read.end().max(*next);
                 self.metadata[0].push((read.file, read.start, read.end()));
             }
@@ -193,7 +194,7 @@ impl Places {
             for at in files.clone() {
                 if let Place::Mapped(extents) = &self.files[at] {
                     let end = extents.iter().map(|each| (each.physical + each.length) / PAGE_BYTES).max();
-                    let next = &mut next[self.disk_of[at]];
+                    let next = &mut next[self.disk_of[at].index()];
                     *next = end.unwrap_or(0).max(*next);
                 }
             }
@@ -202,7 +203,7 @@ impl Places {
             rest.sort_by_key(|at| recording.files[*at].inode);
             self.unplaced += rest.len();
             for at in rest {
-                let next = &mut next[self.disk_of[at]];
+                let next = &mut next[self.disk_of[at].index()];
                 self.files[at] = Place::Whole(*next);
                 *next += self.pages_of[at].unwrap_or(0);
             }
@@ -211,7 +212,7 @@ impl Places {
 
     /// The page of the file's disk that holds `page`; `None` in a hole.
     pub fn page(&self, file: u32, page: u64) -> Option<u64> {
-        let disk = &self.disks[self.disk_of[file as usize]];
+        let disk = &self.disks[self.disk_of[file as usize].index()];
         let at = disk.start
             + match &self.files[file as usize] {
                 Place::Device => page,
@@ -258,10 +259,10 @@ impl Places {
         };
         let (files, lists) = if with_hints { (self.files.len(), 2) } else { (self.own, 1) };
         let metadata = self.metadata[..lists].iter().flatten();
-        for (_, first, end) in metadata.filter(|(file, ..)| self.disk_of[*file as usize] == disk) {
+        for (_, first, end) in metadata.filter(|(file, ..)| self.disk_of[*file as usize].index() == disk) {
             add(*first, *end);
         }
-        for file in (0..files).filter(|file| self.disk_of[*file] == disk) {
+        for file in (0..files).filter(|file| self.disk_of[*file].index() == disk) {
             match &self.files[file] {
                 Place::Device => {}
                 Place::Mapped(extents) => extents.iter().for_each(|each| {

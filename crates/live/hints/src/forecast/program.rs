@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use headstart_policy::readahead::Run;
 use headstart_trace::hints::{FileKind, Read, ReadKind, Recording};
 use headstart_types::Nanos;
 
@@ -21,31 +22,26 @@ const WOKEN_WITHIN_NS: u64 = 1_000_000;
 /// Share of the gap for which the other thread must have waited for devices.
 const WAITED_SHARE: f64 = 0.5;
 
-/// Pages of a file of the recording: `first..first + count`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pages {
-    pub file: u32,
-    pub first: u64,
-    pub count: u32,
-}
-
-impl Pages {
-    pub fn end(&self) -> u64 {
-        self.first + u64::from(self.count)
-    }
-}
-
 /// What a thread does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
     /// A system call reads.
-    Read(Pages),
+    Read(Run),
     /// A page of a mapped file is touched that is not mapped.
-    Fault(Pages),
+    Fault(Run),
     /// The cached ones of these pages are mapped.
-    Map(Pages),
+    Map(Run),
     /// The file system reads for itself; whether the thread waits for it.
-    Metadata(Vec<Pages>, bool),
+    Metadata(Vec<Run>, bool),
+}
+
+impl Action {
+    pub fn runs(&self) -> &[Run] {
+        match self {
+            Self::Read(run) | Self::Fault(run) | Self::Map(run) => std::slice::from_ref(run),
+            Self::Metadata(runs, _) => runs,
+        }
+    }
 }
 
 /// A thread's read.
@@ -65,8 +61,6 @@ pub(super) struct Program {
     pub threads: Vec<Vec<Step>>,
     /// From the end of the last step to the end of the command.
     pub tail: Nanos,
-    /// By step: the steps that wait for it.
-    pub dependents: BTreeMap<(u32, u32), Vec<(u32, u32)>>,
 }
 
 /// A recorded step.
@@ -89,9 +83,6 @@ impl Program {
             }
             let (after, from_ns) = ties.before(thread, begun_ns);
             let step = program.threads[at].len() as u32;
-            for needed in &after {
-                program.dependents.entry(*needed).or_default().push((thread, step));
-            }
             let action = as_submitted(action);
             program.threads[at].push(Step { after, think: Nanos(begun_ns.saturating_sub(from_ns)), action });
             ties.add(thread, step, (begun_ns, ended_ns));
@@ -207,12 +198,12 @@ fn steps(recording: &Recording) -> Vec<Seen> {
     seen
 }
 
-fn pages_of(read: &Read) -> Pages {
-    Pages { file: read.file, first: read.start, count: read.pages }
+fn pages_of(read: &Read) -> Run {
+    Run { file: read.file, first: read.start, count: read.pages }
 }
 
 /// Adds pages to those that are read together: neighbours become one request.
-fn join(all: &mut Vec<Pages>, more: Pages) {
+fn join(all: &mut Vec<Run>, more: Run) {
     match all.last_mut().filter(|last| last.file == more.file) {
         Some(last) if last.end() == more.first => last.count += more.count,
         Some(last) if more.end() == last.first => (last.first, last.count) = (more.first, last.count + more.count),
@@ -237,8 +228,8 @@ mod tests {
 
     #[test]
     fn the_inode_that_is_wanted_is_read_last() {
-        let pages = |first, count| Pages { file: 0, first, count };
-        let of = |all: &[Pages], waits| as_submitted(Action::Metadata(all.to_vec(), waits));
+        let pages = |first, count| Run { file: 0, first, count };
+        let of = |all: &[Run], waits| as_submitted(Action::Metadata(all.to_vec(), waits));
         let group = [pages(1759, 1), pages(1728, 31), pages(1760, 1)];
         let last = Action::Metadata(vec![group[1], group[2], group[0]], true);
         assert_eq!(of(&group, true), last);

@@ -3,18 +3,20 @@
 use std::collections::BTreeSet;
 
 use headstart_device::{build_device, build_scheduler, sectors_of, Device, DeviceError, Drive};
-use headstart_policy::readahead::Version;
+use headstart_emulate::ClockedDrive;
+use headstart_policy::readahead::{Linux, Version};
 use headstart_policy::registry::{PolicyRow, POLICIES};
 use headstart_policy::BlockMap;
 use headstart_trace::hints::{About, FileKind, Recording};
-use headstart_types::{stream_seed, Disk, KeyError, Nanos};
+use headstart_types::{stream_seed, KeyError, Nanos};
 use toml::Table;
 
-use super::host::{Host, Prefetcher, Ran, Times};
-use super::memory::{Kernel, PageCache, State};
+use super::disks::Disk;
+use super::host::{Host, Times};
+use super::memory::Memory;
 use super::places::Places;
+use super::prefetcher::Prefetcher;
 use super::program::Program;
-use super::storage::Storage;
 use super::system::{guess, ours};
 use super::{DiskFound, DiskUsed, Error, Row, Settings, BUDGET_BYTES_MIN};
 use crate::conductor::{Conductor, Plan, Trust};
@@ -24,6 +26,11 @@ use crate::machine::Machine;
 use crate::report::Report;
 use crate::universe::Universe;
 use crate::waiting::Waiting;
+
+/// Maximum number of open files with a read-ahead of their own.
+const OPEN_FILES: usize = 65_536;
+/// Maximum number of marks of the read-ahead: all that may ever be needed, since pages do not leave the cache.
+const MARKS: usize = 1 << 22;
 
 /// Whether both are of one command.
 fn is_of(hints: &About, about: &About) -> bool {
@@ -49,7 +56,7 @@ pub(super) struct Study<'a> {
     pub list: HintList,
     /// By hinted file: its disk among those of the hints, and its file in the recording; by disk of the hints: the disk
     /// of the places.
-    pub disk_of_hint: Vec<Disk>,
+    pub disk_of_hint: Vec<headstart_types::Disk>,
     recorded: Vec<u32>,
     disks: Vec<usize>,
     version: Version,
@@ -167,56 +174,45 @@ impl<'a> Study<'a> {
         self.arms().into_iter().map(|arm| !arm && self.trust != Trust::Whole).collect()
     }
 
-    /// The kernel's read-ahead on each disk; `only`: this many bytes on each.
-    fn kernels(&self, only: Option<u64>) -> Vec<Kernel> {
-        let each = |disk: &DiskFound| {
-            let bytes = only.or(self.read_ahead_bytes).unwrap_or(disk.read_ahead_bytes);
-            Kernel::new(self.version, bytes / PAGE_BYTES, disk.request_bytes_max / PAGE_BYTES)
-        };
-        self.places.disks.iter().map(each).collect()
-    }
-
-    /// The initial page cache: everything, or what the recorded run found there. If that run was not cold, the disk
-    /// that the forecast is about is assumed to be.
-    fn cache(&self, all: bool) -> PageCache {
-        let mut cache = PageCache::new(self.places.pages_of.clone());
+    /// The referenced pages, by whether they are in memory at the start: everything, or what the recorded run found
+    /// there. If that run was not cold, the disk that the forecast is about is assumed to be.
+    fn pages(&self, all: bool) -> impl Iterator<Item = ((u32, u64), bool)> + '_ {
         let mut seen = BTreeSet::new();
-        for read in self.recording.references() {
-            let as_found = self.recording.about.cold || self.places.disk_of[read.file as usize] != self.main;
-            for page in read.start..read.end() {
-                let is_first = all || (as_found && seen.insert((read.file, page)));
-                if all || (is_first && read.hit) {
-                    cache.set(read.file, page, State::Cached);
-                }
-            }
-        }
-        cache
+        self.recording.references().flat_map(move |read| {
+            let as_found = self.recording.about.cold || self.places.disk_of[read.file as usize].index() != self.main;
+            let pages = (read.start..read.end()).map(|page| (read.file, page));
+            let first: Vec<_> = pages.filter(|page| seen.insert(*page)).collect();
+            first.into_iter().map(move |page| (page, all || as_found && read.hit))
+        })
     }
 
-    pub fn host(&self, all_cached: bool, prefetcher: Option<Prefetcher>) -> Result<Host<'_>, Error> {
-        let mut drives = Vec::new();
-        for (at, template) in (0u64..).zip(&self.templates) {
+    /// `read_ahead_bytes`: the kernel's read-ahead on each disk; `None`: the current setting.
+    pub fn host(
+        &self,
+        read_ahead_bytes: Option<u64>,
+        all_cached: bool,
+        prefetcher: Option<Prefetcher>,
+    ) -> Result<Host<'_>, Error> {
+        let (mut disks, mut kernels) = (Vec::new(), Vec::new());
+        for (at, (template, found)) in (0u64..).zip(self.templates.iter().zip(&self.places.disks)) {
             let mut device = template.device.clone();
             device.reseed(stream_seed(1, "disk", at));
-            drives.push((Drive::new(device, build_scheduler(&template.scheduler, Table::new())?), template.arm));
+            let drive = Drive::new(device, build_scheduler(&template.scheduler, Table::new())?);
+            let pages_max = found.request_bytes_max / PAGE_BYTES;
+            let ahead = read_ahead_bytes.unwrap_or_else(|| self.read_ahead_bytes(found)) / PAGE_BYTES;
+            kernels.push(Linux::new(self.version, ahead, pages_max, OPEN_FILES, MARKS));
+            disks.push(Disk { drive: ClockedDrive::new(drive), arm: template.arm, pages_max: pages_max as usize });
         }
-        let storage = Storage::new(self.cache(all_cached || self.cached), &self.places, drives);
-        Ok(Host {
-            program: &self.program,
-            places: &self.places,
-            storage,
-            kernels: self.kernels(None),
-            prefetcher,
-            head_start: None,
-            times: Times::default(),
-        })
+        let cached = self.pages(all_cached || self.cached).filter(|(_, is_cached)| *is_cached).map(|(page, _)| page);
+        let memory = Memory::new(&self.places, cached, kernels, disks);
+        Ok(Host::new(&self.program, memory, prefetcher))
     }
 
     /// A run without prefetching, with the given read-ahead or the current setting.
     pub fn plain(&self, read_ahead_bytes: Option<u64>) -> Result<(Row, Times), Error> {
-        let mut host = Host { kernels: self.kernels(read_ahead_bytes), ..self.host(false, None)? };
+        let mut host = self.host(read_ahead_bytes, false, None)?;
         let name = if read_ahead_bytes == Some(0) { "demand" } else { "linux" };
-        let ran = host.run(None);
+        let ran = host.run(None, None);
         Ok((Row::plain(name, ran), host.times))
     }
 
@@ -237,21 +233,18 @@ impl<'a> Study<'a> {
                 (device, file.inode)
             }
         });
-        let prefetcher = Prefetcher::new(conductor, self.recorded.clone(), identity.collect(), &arms, self.open);
+        let threads = self.program.threads.len();
+        let prefetcher = Prefetcher::new(conductor, self.recorded.clone(), identity.collect(), threads, self.open);
         let mut report = Report::new(row.name);
-        let mut host = Host { head_start, ..self.host(false, Some(prefetcher))? };
-        let ran: Ran = host.run(Some(&mut report));
+        let ran = self.host(None, false, Some(prefetcher))?.run(head_start, Some(&mut report));
         Ok(Row::hinted(report, budget_bytes, ran, plain))
     }
 
     /// No prefetching is faster: think time, with each disk delivering the absent pages at its full rate.
     pub fn lower_bound(&self, compute: Nanos) -> Nanos {
-        let cache = self.cache(self.cached);
         let mut absent = vec![BTreeSet::new(); self.templates.len()];
-        for read in self.recording.references().filter(|_| !self.cached) {
-            let disk = self.places.disk_of[read.file as usize];
-            let pages = (read.start..read.end()).filter(|page| cache.state(read.file, *page).is_none());
-            absent[disk].extend(pages.filter_map(|page| self.places.page(read.file, page)));
+        for ((file, page), _) in self.pages(self.cached).filter(|(_, is_cached)| !is_cached) {
+            absent[self.places.disk_of[file as usize].index()].extend(self.places.page(file, page));
         }
         let least = self.templates.iter().zip(&absent);
         let least =
@@ -259,12 +252,16 @@ impl<'a> Study<'a> {
         least.fold(compute, Nanos::max)
     }
 
+    fn read_ahead_bytes(&self, found: &DiskFound) -> u64 {
+        self.read_ahead_bytes.unwrap_or(found.read_ahead_bytes)
+    }
+
     pub fn disks_used(&self) -> Vec<DiskUsed> {
         let each = |(found, template): (&DiskFound, &Template)| DiskUsed {
             name: found.name.clone(),
             profile: template.name.clone(),
             scheduler: template.scheduler.clone(),
-            read_ahead_bytes: self.read_ahead_bytes.unwrap_or(found.read_ahead_bytes),
+            read_ahead_bytes: self.read_ahead_bytes(found),
             read_bytes: found.pages * PAGE_BYTES,
         };
         self.places.disks.iter().zip(&self.templates).map(each).collect()
