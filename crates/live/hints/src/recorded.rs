@@ -46,21 +46,28 @@ fn hinted(file: &RecordedFile, came_pages: u64) -> Option<HintedFile> {
     if file.path.as_os_str().is_empty() {
         return None;
     }
+    let is_device = match file.kind {
+        FileKind::Regular => false,
+        FileKind::Device => true,
+        FileKind::Other => return None,
+    };
+    Some(HintedFile {
+        path: file.path.clone(),
+        identity: identity(file),
+        is_device,
+        size: (!is_device).then_some(file.size_bytes),
+        mtime_ns: (!is_device).then_some(file.mtime_ns.into()),
+        came_pages,
+    })
+}
+
+/// See [`HintedFile::identity`].
+pub fn identity(file: &RecordedFile) -> (u64, u64) {
     let device = device_number(u64::from(file.major), u64::from(file.minor));
-    let path = file.path.clone();
-    match file.kind {
-        FileKind::Regular => Some(HintedFile {
-            path,
-            identity: (device, file.inode),
-            is_device: false,
-            size: Some(file.size_bytes),
-            mtime_ns: Some(i128::from(file.mtime_ns)),
-            came_pages,
-        }),
-        FileKind::Device => {
-            Some(HintedFile { path, identity: (0, device), is_device: true, size: None, mtime_ns: None, came_pages })
-        }
-        FileKind::Other => None,
+    if file.kind == FileKind::Device {
+        (0, device)
+    } else {
+        (device, file.inode)
     }
 }
 

@@ -12,18 +12,11 @@ use rustc_hash::FxBuildHasher;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::program::{Action, Program};
+use super::report::Row;
 use crate::head_start::HeadStart;
 use crate::list::PAGE_BYTES;
 use crate::report::Report;
 use crate::trace::By;
-
-/// The result of a run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ran {
-    pub elapsed: Nanos,
-    pub requests: u64,
-    pub read_bytes: u64,
-}
 
 /// The end of a step that has not ended.
 const NEVER: Nanos = Nanos(u64::MAX);
@@ -54,9 +47,8 @@ impl<'a> Host<'a> {
         Self { program, memory, prefetcher, times, done: vec![0; left], parked, ready, left }
     }
 
-    /// Runs the command to its end, and fills in the prefetch statistics of `report`. `head_start`: what to read before
-    /// the command is started.
-    pub fn run(&mut self, mut head_start: Option<HeadStart>, report: Option<&mut Report>) -> Ran {
+    /// Runs the command to its end. `head_start`: what to read before the command is started.
+    pub fn run(&mut self, policy: &'static str, mut head_start: Option<HeadStart>) -> Row {
         let mut now = Nanos::ZERO;
         if head_start.is_none() {
             self.start(now);
@@ -88,11 +80,20 @@ impl<'a> Host<'a> {
                 now = next.expect("a thread waits for something").max(now);
             }
         }
-        if let (Some(prefetcher), Some(report)) = (&mut self.prefetcher, report) {
-            prefetcher.finish(now, report);
+        let mut report = Report::new(policy);
+        self.prefetcher.iter_mut().for_each(|prefetcher| prefetcher.finish(now, &mut report));
+        Row {
+            policy: report.policy.to_owned(),
+            elapsed_ns: (now + self.program.tail).0,
+            requests: self.memory.disks.requests,
+            read_bytes: self.memory.disks.pages * PAGE_BYTES,
+            prefetched_bytes: report.prefetched_bytes,
+            used_bytes: report.used_bytes,
+            late_bytes: report.late_bytes,
+            wasted_bytes: report.wasted_bytes,
+            stopped: report.stopped,
+            ..Row::default()
         }
-        let disks = &self.memory.disks;
-        Ran { elapsed: now + self.program.tail, requests: disks.requests, read_bytes: disks.pages * PAGE_BYTES }
     }
 
     fn start(&mut self, now: Nanos) {

@@ -38,10 +38,12 @@ use headstart_types::{KeyError, Nanos};
 use toml::Table;
 
 use crate::list::{HintList, PAGE_BYTES};
+use crate::recorded::identity;
 use crate::universe::Universe;
 use crate::Error as HintsError;
 
 use host::Times;
+use report::{recommended, SCHEMA};
 use study::Study;
 
 pub use places::DiskFound;
@@ -122,15 +124,15 @@ pub fn forecast(
     let both = Recording { files, ..recording.clone() };
     let recorded = hinted(hints).map(|file| of_hints[file as usize]).collect();
     let mut study = Study::try_new(&both, recording.files.len(), settings, list, recorded)?;
-    let compute = study.host(None, true, None)?.run(None, None).elapsed;
-    let (demand, _) = study.plain(Some(0))?;
+    let compute_ns = study.host(None, true, None)?.run("", None).elapsed_ns;
     let (plain, times) = study.plain(None)?;
+    let demand = study.plain(Some(0))?.0.beside(&plain);
     if settings.hints.is_none() {
         study.list = HintList::try_from(&timed(recording, &times, plain.elapsed_ns))?;
     }
     let universe = Universe::new(&study.list, study.disk_of_hint.clone(), &study.in_order_left());
     let hinted_bytes = universe.blocks() as u64 * PAGE_BYTES;
-    let policies = study.policies(settings)?;
+    let policies = study.policies()?;
     let budgets = budgets(settings, hinted_bytes);
     let (mut rows, runs) = (Vec::new(), policies.len() * budgets.len());
     for row in policies {
@@ -138,7 +140,7 @@ pub fn forecast(
             if !between(rows.len() as f64 / runs as f64) {
                 break;
             }
-            rows.push(study.hinted(row, *budget_bytes, &plain)?);
+            rows.push(study.hinted(row, *budget_bytes)?.beside(&plain));
         }
     }
     let mut notes = std::mem::take(&mut study.notes);
@@ -148,21 +150,26 @@ pub fn forecast(
             study.places.disks[study.main].shown()
         ));
     }
-    if recording.about.lost_events > 0 {
-        notes.push(format!(
-            "the kernel has dropped {} events while recording: reads may be missing",
-            recording.about.lost_events
-        ));
+    let lost = recording.about.lost_events;
+    if lost > 0 {
+        notes.push(format!("the kernel has dropped {lost} events while recording: reads may be missing"));
     }
-    let bound = study.lower_bound(compute);
-    Ok(Forecast::new(
-        recording,
-        study.disks_used(),
-        (hinted_bytes, compute, bound),
-        (plain, demand),
+    Ok(Forecast {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        command: recording.about.command.clone(),
+        devices: study.disks_used(),
+        trusted: settings.trusted,
+        recorded_ns: recording.about.elapsed_ns,
+        hinted_bytes,
+        compute_ns,
+        lower_bound_ns: study.lower_bound_ns(compute_ns),
+        plain,
+        demand,
+        recommendation: recommended(&rows),
         rows,
-        (settings.trusted, notes),
-    ))
+        notes,
+    })
 }
 
 /// The recording without pages beyond the ends of its files, by the smaller of the recorded and the current size.
@@ -210,7 +217,6 @@ fn timed(recording: &Recording, times: &Times, elapsed_ns: u64) -> Recording {
 
 /// The union of both lists, and the index of each file of the second in it.
 fn joined(files: &[RecordedFile], more: &[RecordedFile]) -> (Vec<RecordedFile>, Vec<u32>) {
-    let identity = |file: &RecordedFile| (file.major, file.minor, file.inode, file.kind == FileKind::Device);
     let (mut all, mut place) = (files.to_vec(), BTreeMap::new());
     place.extend((0u32..).zip(files).map(|(at, file)| (identity(file), at)));
     let of_more = more.iter().map(|file| {

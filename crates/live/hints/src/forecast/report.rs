@@ -1,15 +1,10 @@
 //! The report of a forecast.
 
-use headstart_trace::hints::Recording;
-use headstart_types::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::host::Ran;
-use crate::report::Report;
-
 /// Version of this schema.
-const SCHEMA: u32 = 1;
+pub(super) const SCHEMA: u32 = 1;
 /// Minimum share of the plain time that prefetching must save to be worth it.
 pub const BENEFIT_MIN: f64 = 0.05;
 /// A smaller budget is recommended if it takes at most this many times as long as the best one.
@@ -19,7 +14,7 @@ const AS_GOOD: f64 = 1.01;
 const DEFAULT_POLICY: &str = "just-in-time";
 
 /// A simulated run of the command.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// "linux": a plain run with the kernel's read-ahead; "demand": a plain run without it; otherwise a hinted policy.
     pub policy: String,
@@ -46,35 +41,8 @@ pub struct Row {
 }
 
 impl Row {
-    pub(super) fn plain(policy: &str, ran: Ran) -> Self {
-        Self {
-            policy: policy.to_owned(),
-            budget_bytes: None,
-            elapsed_ns: ran.elapsed.0,
-            gain: 0.0,
-            requests: ran.requests,
-            read_bytes: ran.read_bytes,
-            prefetched_bytes: 0,
-            used_bytes: 0,
-            late_bytes: 0,
-            wasted_bytes: 0,
-            stopped: None,
-        }
-    }
-
-    pub(super) fn hinted(report: Report, budget_bytes: u64, ran: Ran, plain: &Row) -> Self {
-        Self {
-            budget_bytes: Some(budget_bytes),
-            prefetched_bytes: report.prefetched_bytes,
-            used_bytes: report.used_bytes,
-            late_bytes: report.late_bytes,
-            wasted_bytes: report.wasted_bytes,
-            stopped: report.stopped,
-            ..Self::plain(report.policy, ran).beside(plain.elapsed_ns)
-        }
-    }
-
-    fn beside(self, plain_ns: u64) -> Self {
+    pub(super) fn beside(self, plain: &Row) -> Self {
+        let plain_ns = plain.elapsed_ns;
         let gain = if plain_ns == 0 { 0.0 } else { 1.0 - self.elapsed_ns as f64 / plain_ns as f64 };
         Self { gain, ..self }
     }
@@ -141,37 +109,9 @@ pub struct Forecast {
     pub notes: Vec<String>,
 }
 
-impl Forecast {
-    pub(super) fn new(
-        recording: &Recording,
-        devices: Vec<DiskUsed>,
-        (hinted_bytes, compute, bound): (u64, Nanos, Nanos),
-        (plain, demand): (Row, Row),
-        rows: Vec<Row>,
-        (trusted, notes): (bool, Vec<String>),
-    ) -> Self {
-        Self {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
-            command: recording.about.command.clone(),
-            devices,
-            trusted,
-            recorded_ns: recording.about.elapsed_ns,
-            hinted_bytes,
-            compute_ns: compute.0,
-            lower_bound_ns: bound.0,
-            demand: demand.beside(plain.elapsed_ns),
-            recommendation: recommended(&rows),
-            plain,
-            rows,
-            notes,
-        }
-    }
-}
-
 /// The smallest budget that is about as good as the best, if it is worth it; with the default policy of `headstart run`
 /// if possible.
-fn recommended(rows: &[Row]) -> Option<Recommendation> {
+pub(super) fn recommended(rows: &[Row]) -> Option<Recommendation> {
     let best = rows.iter().map(|row| row.elapsed_ns).min()?;
     let as_good = rows.iter().filter(|row| row.elapsed_ns as f64 <= best as f64 * AS_GOOD && row.gain >= BENEFIT_MIN);
     let chosen = as_good.min_by_key(|row| (row.budget_bytes, row.policy != DEFAULT_POLICY, row.elapsed_ns))?;

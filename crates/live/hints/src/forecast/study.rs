@@ -7,7 +7,7 @@ use headstart_emulate::ClockedDrive;
 use headstart_policy::readahead::{Linux, Version};
 use headstart_policy::registry::{PolicyRow, POLICIES};
 use headstart_policy::BlockMap;
-use headstart_trace::hints::{About, FileKind, Recording};
+use headstart_trace::hints::{About, Recording};
 use headstart_types::{stream_seed, KeyError, Nanos};
 use toml::Table;
 
@@ -23,7 +23,7 @@ use crate::conductor::{Conductor, Plan, Trust};
 use crate::head_start::HeadStart;
 use crate::list::{disks_of, main_disk, waited_for_page, HintList, PAGE_BYTES};
 use crate::machine::Machine;
-use crate::report::Report;
+use crate::recorded::identity;
 use crate::universe::Universe;
 use crate::waiting::Waiting;
 
@@ -60,10 +60,8 @@ pub(super) struct Study<'a> {
     recorded: Vec<u32>,
     disks: Vec<usize>,
     version: Version,
-    read_ahead_bytes: Option<u64>,
     trust: Trust,
-    cached: bool,
-    open: Nanos,
+    settings: &'a Settings,
     pub notes: Vec<String>,
 }
 
@@ -72,7 +70,7 @@ impl<'a> Study<'a> {
     pub fn try_new(
         recording: &'a Recording,
         own: usize,
-        settings: &Settings,
+        settings: &'a Settings,
         list: HintList,
         recorded: Vec<u32>,
     ) -> Result<Self, Error> {
@@ -129,27 +127,26 @@ impl<'a> Study<'a> {
             disk_of_hint,
             recorded,
             disks,
-            read_ahead_bytes: settings.read_ahead_bytes,
             trust: match &settings.hints {
                 _ if settings.trusted => Trust::Whole,
                 Some(hints) if !is_of(&hints.about, &recording.about) => Trust::Earned,
                 _ => Trust::SameCommand,
             },
-            cached: settings.cached,
-            open: settings.open,
+            settings,
             notes,
         })
     }
 
     /// The policies to try; one that was not requested by name may fail to work.
-    pub fn policies(&self, settings: &Settings) -> Result<Vec<&'static PolicyRow>, Error> {
+    pub fn policies(&self) -> Result<Vec<&'static PolicyRow>, Error> {
         let tried = |row: &&'static PolicyRow| self.machine(row, BUDGET_BYTES_MIN, &HintList::default());
-        if settings.policies.is_empty() {
+        let named = &self.settings.policies;
+        if named.is_empty() {
             let hinted = POLICIES.iter().copied().filter(|row| row.is_hinted());
             return Ok(hinted.filter(|row| tried(row).is_ok()).collect());
         }
-        settings.policies.iter().try_for_each(|row| tried(row).map(|_| ()))?;
-        Ok(settings.policies.clone())
+        named.iter().try_for_each(|row| tried(row).map(|_| ()))?;
+        Ok(named.clone())
     }
 
     fn arms(&self) -> Vec<bool> {
@@ -203,7 +200,8 @@ impl<'a> Study<'a> {
             kernels.push(Linux::new(self.version, ahead, pages_max, OPEN_FILES, MARKS));
             disks.push(Disk { drive: ClockedDrive::new(drive), arm: template.arm, pages_max: pages_max as usize });
         }
-        let cached = self.pages(all_cached || self.cached).filter(|(_, is_cached)| *is_cached).map(|(page, _)| page);
+        let cached =
+            self.pages(all_cached || self.settings.cached).filter(|(_, is_cached)| *is_cached).map(|(page, _)| page);
         let memory = Memory::new(&self.places, cached, kernels, disks);
         Ok(Host::new(&self.program, memory, prefetcher))
     }
@@ -211,49 +209,38 @@ impl<'a> Study<'a> {
     /// A run without prefetching, with the given read-ahead or the current setting.
     pub fn plain(&self, read_ahead_bytes: Option<u64>) -> Result<(Row, Times), Error> {
         let mut host = self.host(read_ahead_bytes, false, None)?;
-        let name = if read_ahead_bytes == Some(0) { "demand" } else { "linux" };
-        let ran = host.run(None, None);
-        Ok((Row::plain(name, ran), host.times))
+        let row = host.run(if read_ahead_bytes == Some(0) { "demand" } else { "linux" }, None);
+        Ok((row, host.times))
     }
 
-    pub fn hinted(&self, row: &'static PolicyRow, budget_bytes: u64, plain: &Row) -> Result<Row, Error> {
+    pub fn hinted(&self, row: &'static PolicyRow, budget_bytes: u64) -> Result<Row, Error> {
         let machine = self.machine(row, budget_bytes, &self.list)?;
-        let arms = self.arms();
-        let queues = Waiting::new(&arms, self.list.files.iter().map(|file| file.is_device).collect(), true);
+        let queues = Waiting::new(&self.arms(), self.list.files.iter().map(|file| file.is_device).collect(), true);
         let pages = machine.universe().blocks() as u64;
         let head_start = HeadStart::of(self.trust == Trust::Whole, self.has_arm(), &self.list, pages);
         let conductor = Conductor::new(machine, queues, budget_bytes, self.trust);
         let recorded = Nanos(self.list.elapsed_ns);
         let conductor = conductor.at_risk(recorded, self.has_arm(), waited_for_page(&self.list.ranges));
-        let identity = self.recording.files.iter().map(|file| {
-            let device = crate::device_number(u64::from(file.major), u64::from(file.minor));
-            if file.kind == FileKind::Device {
-                (0, device)
-            } else {
-                (device, file.inode)
-            }
-        });
+        let identity = self.recording.files.iter().map(identity).collect();
         let threads = self.program.threads.len();
-        let prefetcher = Prefetcher::new(conductor, self.recorded.clone(), identity.collect(), threads, self.open);
-        let mut report = Report::new(row.name);
-        let ran = self.host(None, false, Some(prefetcher))?.run(head_start, Some(&mut report));
-        Ok(Row::hinted(report, budget_bytes, ran, plain))
+        let prefetcher = Prefetcher::new(conductor, self.recorded.clone(), identity, threads, self.settings.open);
+        let row = self.host(None, false, Some(prefetcher))?.run(row.name, head_start);
+        Ok(Row { budget_bytes: Some(budget_bytes), ..row })
     }
 
     /// No prefetching is faster: think time, with each disk delivering the absent pages at its full rate.
-    pub fn lower_bound(&self, compute: Nanos) -> Nanos {
+    pub fn lower_bound_ns(&self, compute_ns: u64) -> u64 {
         let mut absent = vec![BTreeSet::new(); self.templates.len()];
-        for ((file, page), _) in self.pages(self.cached).filter(|(_, is_cached)| !is_cached) {
+        for ((file, page), _) in self.pages(self.settings.cached).filter(|(_, is_cached)| !is_cached) {
             absent[self.places.disk_of[file as usize].index()].extend(self.places.page(file, page));
         }
-        let least = self.templates.iter().zip(&absent);
-        let least =
-            least.map(|(template, pages)| template.device.least_transfer(pages.len() as u64 * sectors_of(PAGE_BYTES)));
-        least.fold(compute, Nanos::max)
+        let sectors = absent.iter().map(|pages| pages.len() as u64 * sectors_of(PAGE_BYTES));
+        let least = self.templates.iter().zip(sectors).map(|(each, sectors)| each.device.least_transfer(sectors).0);
+        least.fold(compute_ns, u64::max)
     }
 
     fn read_ahead_bytes(&self, found: &DiskFound) -> u64 {
-        self.read_ahead_bytes.unwrap_or(found.read_ahead_bytes)
+        self.settings.read_ahead_bytes.unwrap_or(found.read_ahead_bytes)
     }
 
     pub fn disks_used(&self) -> Vec<DiskUsed> {
