@@ -68,21 +68,24 @@ impl DiskFacts {
     /// Reads the facts of the device of that number from sysfs; without a device there is no arm.
     #[must_use]
     pub fn of(sys: &Path, major: u64, minor: u64) -> Self {
-        let folder = sys.join(format!("dev/block/{major}:{minor}"));
-        // A partition uses its disk's queue.
-        let read = |name: &str| {
-            let own = fs::read_to_string(folder.join("queue").join(name));
-            own.or_else(|_| fs::read_to_string(folder.join("../queue").join(name))).unwrap_or_default()
-        };
+        let queue = |name: &str| queue_setting(sys, (major, minor), name);
         // ../../devices/pci0000:00/0000:00:04.0/virtio2/block/vda, and Xen's ../../devices/vbd-768/block/xvda.
-        let place = fs::canonicalize(&folder).unwrap_or_default();
+        let place = fs::canonicalize(sys.join(format!("dev/block/{major}:{minor}"))).unwrap_or_default();
         let is_virtual = |name: &str| ["virtio", "vbd-"].iter().any(|driver| name.starts_with(driver));
         Self {
-            arm: read("rotational").trim() == "1",
+            arm: queue("rotational") == "1",
             is_virtual: place.iter().any(|name| name.to_str().is_some_and(is_virtual)),
-            idle_class: read("scheduler").contains("[mq-deadline]"),
+            idle_class: queue("scheduler").contains("[mq-deadline]"),
         }
     }
+}
+
+/// A setting of the queue of a device, in sysfs; empty if unknown. A partition uses its disk's queue.
+#[must_use]
+pub fn queue_setting(sys: &Path, (major, minor): (u64, u64), name: &str) -> String {
+    let folder = sys.join(format!("dev/block/{major}:{minor}"));
+    let read = |of: &str| fs::read_to_string(folder.join(of).join(name));
+    read("queue").or_else(|_| read("../queue")).unwrap_or_default().trim().to_owned()
 }
 
 /// The state that the threads share.

@@ -15,6 +15,7 @@ use toml::Table;
 
 const PAGE: u64 = 4096;
 const MS: u64 = 1_000_000;
+const DEVICES: [&str; 3] = ["ibm-36gb-10k", "seagate-exos-x20", "sata-ssd"];
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A folder with one sparse file, which has no place on the device.
@@ -71,6 +72,16 @@ fn recording(file: &Sparse, reads: Vec<Read>, elapsed_ns: u64) -> Recording {
         files: vec![file.recorded()],
         reads,
     }
+}
+
+/// The reads of one process, with these times between, pages and kinds; and how long it takes without waiting.
+fn in_turn(reads: impl Iterator<Item = (u64, u64, u32, ReadKind)>) -> (Vec<Read>, u64) {
+    let mut time = 0;
+    let each = |(gap, start, pages, kind)| {
+        time += gap;
+        read(time, 0, 0, start, pages, kind)
+    };
+    (reads.map(each).collect(), time)
 }
 
 /// A device on which each request takes `fetch_ns`.
@@ -240,15 +251,10 @@ proptest! {
     #[test]
     fn common_sense(reads in reads(), slow in 1..40u64) {
         let file = Sparse::new(4096);
-        let mut time = 0;
-        let reads: Vec<Read> = reads
-            .into_iter()
-            .map(|(gap, start, pages, fault)| {
-                time += gap;
-                let (pages, kind) = if fault { (1, ReadKind::Fault) } else { (pages, ReadKind::Read) };
-                read(time, 0, 0, start, pages, kind)
-            })
-            .collect();
+        let (reads, time) = in_turn(reads.into_iter().map(|(gap, start, pages, fault)| match fault {
+            true => (gap, start, 1, ReadKind::Fault),
+            false => (gap, start, pages, ReadKind::Read),
+        }));
         let recorded = recording(&file, reads, time);
         let budgets = vec![256 << 10, 1 << 20, 16 << 20];
         let settings = Settings { budgets, ..uniform(slow * 200_000) };
@@ -324,14 +330,10 @@ proptest! {
     /// then: with an arm at most 35 % of the time, without one at worst one read per page: 16 pages, and one for each
     /// that was right. A command that reads fast by itself, from near places, gains nothing in return.
     #[test]
-    fn wrong_hints_cost_a_few_reads((reads, right_percent, seed) in wrong_hints(), device in 0..3usize) {
+    fn wrong_hints_cost_a_few_reads((reads, right_percent, seed) in wrong_hints(), device in prop::sample::select(&DEVICES[..])) {
         let file = Sparse::new(70_000);
         let right = reads.len() as u64 * right_percent / 100;
-        let mut time = 0;
-        let command: Vec<Read> = reads.iter().map(|(gap, start, pages)| {
-            time += gap;
-            read(time, 0, 0, *start, *pages, ReadKind::Read)
-        }).collect();
+        let (command, time) = in_turn(reads.into_iter().map(|(gap, start, pages)| (gap, start, pages, ReadKind::Read)));
         // The wrong ones lie where the command reads nothing.
         let other = |(at, each): (u64, &Read)| {
             let start = if at < right { each.start } else { 35_000 + (each.start ^ seed) % 30_000 };
@@ -340,7 +342,6 @@ proptest! {
         let hints = (0..).zip(&command).map(other).collect();
         let recorded = recording(&file, command, time);
         let hints = Recording { reads: hints, ..recorded.clone() };
-        let device = ["ibm-36gb-10k", "seagate-exos-x20", "sata-ssd"][device];
         let settings = Settings {
             device: Some((device.into(), Table::new())),
             trusted: false,
@@ -363,15 +364,11 @@ proptest! {
     /// A command's own hints, which are right, slow it down by at most a twentieth and a few reads of an arm, which is
     /// not where the command left it. With a head start, too.
     #[test]
-    fn own_hints_make_no_command_slower((reads, ..) in wrong_hints(), device in 0..3usize, trusted: bool, spread in 1..60u64) {
+    fn own_hints_make_no_command_slower((reads, ..) in wrong_hints(), device in prop::sample::select(&DEVICES[..]), trusted: bool, spread in 1..60u64) {
         let file = Sparse::new(70_000);
-        let mut time = 0;
-        let command: Vec<Read> = reads.iter().map(|(gap, start, pages)| {
-            time += gap;
-            read(time, 0, 0, start * spread / 60, *pages, ReadKind::Read)
-        }).collect();
+        let spread = reads.into_iter().map(|(gap, start, pages)| (gap, start * spread / 60, pages, ReadKind::Read));
+        let (command, time) = in_turn(spread);
         let recorded = recording(&file, command, time);
-        let device = ["ibm-36gb-10k", "seagate-exos-x20", "sata-ssd"][device];
         let settings = Settings { device: Some((device.into(), Table::new())), trusted, budgets: vec![1 << 30], ..uniform(MS) };
         let found = forecast_of(&recorded, &settings);
         let row = &found.rows[0];

@@ -112,9 +112,8 @@ impl<'a> Memory<'a> {
     /// What the kernel reads when `thread` touches the page `run`, which is mapped.
     pub fn fault(&mut self, thread: u32, run: Run) -> Vec<Run> {
         let (linux, cache) = self.kernel(run.file);
-        let text = cache.places.text(run.file, run.first).map(|text| text.end);
         let mut runs = vec![run];
-        linux.fault(&asked(run, thread), text, cache, &mut runs);
+        linux.fault(&asked(run, thread), cache.places.text_end(run.file, run.first), cache, &mut runs);
         joined(runs)
     }
 

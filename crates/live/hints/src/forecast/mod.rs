@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - `program.rs`: what the command does; `places.rs`: where its pages lie;
-//! - `memory.rs`, `disks.rs`: the kernel's page cache and read-ahead, over simulated drives;
+//! - `memory.rs`, `disks.rs`: the page cache, a level of `headstart_engine`, under the kernel's read-ahead, over drives;
 //! - `system.rs`: the recorded system in the simulator's terms; `study.rs`: what all runs share;
 //! - `host.rs`, `prefetcher.rs`: the command and the readers of prefetches, in virtual time; the code of [`crate`]
 //!   decides.
@@ -158,7 +158,7 @@ pub fn forecast(
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         command: recording.about.command.clone(),
-        devices: study.disks_used(),
+        devices: study.templates.iter().map(|each| each.used.clone()).collect(),
         trusted: settings.trusted,
         recorded_ns: recording.about.elapsed_ns,
         hinted_bytes,

@@ -5,14 +5,15 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::path::Path;
 
-use headstart_trace::hints::{FileKind, Read, ReadKind, RecordedFile, Recording};
+use headstart_device::SECTOR_BYTES;
+use headstart_trace::hints::{FileKind, ReadKind, RecordedFile, Recording};
 use headstart_types::{open_regular, Disk};
 
 use rustc_hash::FxBuildHasher;
 
 use super::text::text;
 use crate::device_number;
-use crate::disk::{address, keep_access_time, DiskFacts};
+use crate::disk::{address, keep_access_time, queue_setting, DiskFacts};
 use crate::list::PAGE_BYTES;
 use crate::system::{extents, Extent};
 
@@ -63,28 +64,23 @@ impl DiskFound {
     fn of(sys: &Path, number: u64) -> Self {
         let (major, minor) = (number >> 20, number & 0xf_ffff);
         let folder = sys.join(format!("dev/block/{major}:{minor}"));
-        let read = |name: &str| fs::read_to_string(folder.join(name)).ok().map(|text| text.trim().to_owned());
-        // A partition uses its disk's queue.
-        let queue = |name: &str| read(&format!("queue/{name}")).or_else(|| read(&format!("../queue/{name}")));
-        let kib = |name: &str, default: u64| queue(name).and_then(|text| text.parse().ok()).unwrap_or(default) << 10;
-        let scheduler = queue("scheduler").unwrap_or_default();
+        let queue = |name: &str| queue_setting(sys, (major, minor), name);
+        let bytes = |name: &str, default: u64| queue(name).parse().unwrap_or(default) << 10;
+        let scheduler = queue("scheduler");
         let chosen = scheduler.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
-        let link = fs::read_link(&folder).ok();
         let DiskFacts { arm, is_virtual, .. } = DiskFacts::of(sys, major, minor);
-        let name = link.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned()));
+        let name = fs::read_link(&folder).ok().and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned()));
+        let start = fs::read_to_string(folder.join("start")).ok().and_then(|text| text.trim().parse::<u64>().ok());
         Self {
             name: name.unwrap_or_default(),
             number,
             arm,
             is_virtual,
-            read_ahead_bytes: kib("read_ahead_kb", 128),
-            request_bytes_max: kib("max_sectors_kb", 1280).max(PAGE_BYTES),
+            read_ahead_bytes: bytes("read_ahead_kb", 128),
+            request_bytes_max: bytes("max_sectors_kb", 1280).max(PAGE_BYTES),
             scheduler: chosen.unwrap_or_default().to_owned(),
-            waited_ns: None,
-            waited_all_ns: 0,
-            pages: 0,
-            start: read("start").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0) * 512 / PAGE_BYTES,
-            moved: BTreeMap::new(),
+            start: start.unwrap_or(0) * SECTOR_BYTES / PAGE_BYTES,
+            ..Self::default()
         }
     }
 
@@ -99,7 +95,7 @@ impl DiskFound {
 }
 
 /// Where everything lies.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Places {
     files: Vec<Place>,
     /// By file: its disk; its pages, or `None` if it is the device.
@@ -122,62 +118,60 @@ impl Places {
     /// former. `hinted`: pages of metadata that the hints name: file, first, end. The caller guarantees that pages have
     /// 4096 bytes.
     pub fn new(recording: &Recording, own: usize, hinted: Vec<(u32, u64, u64)>, sys: &Path) -> Self {
-        let count = recording.files.len();
-        let mut places = Self {
-            files: Vec::with_capacity(count),
-            disk_of: Vec::with_capacity(count),
-            pages_of: Vec::with_capacity(count),
-            text_of: Vec::with_capacity(count),
-            disks: Vec::new(),
-            changed: vec![false; count],
-            unplaced: 0,
-            own,
-            metadata: [Vec::new(), hinted],
-        };
+        let mut places = Self { own, metadata: [Vec::new(), hinted], ..Self::default() };
+        places.changed = vec![false; recording.files.len()];
         for stale in headstart_trace::hints::check(recording) {
             places.changed[stale.file] = true;
         }
-        let mut ends = vec![0; count];
+        let mut ends = vec![0; recording.files.len()];
+        let mut is_faulted = vec![false; recording.files.len()];
         for read in recording.references() {
-            let end: &mut u64 = &mut ends[read.file as usize];
-            *end = read.end().max(*end);
+            let file = read.file as usize;
+            ends[file] = read.end().max(ends[file]);
+            is_faulted[file] |= matches!(read.kind, ReadKind::Fault | ReadKind::Map);
         }
-        let is_fault = |read: &&Read| matches!(read.kind, ReadKind::Fault | ReadKind::Map);
-        let faulted: HashSet<u32, FxBuildHasher> =
-            recording.references().filter(is_fault).map(|read| read.file).collect();
-        for (file, end) in recording.files.iter().zip(&ends) {
-            let number = device_number(u64::from(file.major), u64::from(file.minor));
-            let disk = places.disks.iter().position(|disk| disk.number == number).unwrap_or_else(|| {
-                places.disks.push(DiskFound::of(sys, number));
-                places.disks.len() - 1
-            });
-            places.disk_of.push(Disk(disk as u32));
-            let device = file.kind == FileKind::Device;
-            places.pages_of.push((!device).then_some(file.size_bytes.div_ceil(PAGE_BYTES).max(*end)));
-            let opened = opened(file);
-            let mapped = || opened.as_ref().and_then(mapped).map_or(Place::Whole(u64::MAX), Place::Mapped);
-            places.files.push(if device { Place::Device } else { mapped() });
-            let is_faulted = faulted.contains(&(places.text_of.len() as u32));
-            places.text_of.push(opened.filter(|_| is_faulted).map_or_else(Vec::new, |opened| text(&opened)));
+        for ((file, end), is_faulted) in recording.files.iter().zip(ends).zip(is_faulted) {
+            places.add(file, end, is_faulted, sys);
         }
         // Only what came from a device counts, or everything if nothing did.
         let all = recording.references().all(|read| read.hit);
         let mut seen: HashSet<(u32, u64), FxBuildHasher> = HashSet::default();
-        for read in recording.references().filter(|read| all || !read.hit) {
-            let new = (read.start..read.end()).filter(|page| seen.insert((read.file, *page))).count();
-            places.disks[places.disk_of[read.file as usize].index()].pages += new as u64;
+        let mut waits = vec![Vec::new(); places.disks.len()];
+        for read in recording.references() {
+            let disk = places.disk_of[read.file as usize].index();
+            if all || !read.hit {
+                let new = (read.start..read.end()).filter(|page| seen.insert((read.file, *page))).count();
+                places.disks[disk].pages += new as u64;
+            }
+            waits[disk].extend((read.wait_ns > 0).then_some(read.wait_ns));
         }
-        for disk in 0..places.disks.len() {
-            let here = recording
-                .references()
-                .filter(|read| read.wait_ns > 0 && places.disk_of[read.file as usize].index() == disk);
-            let mut waits: Vec<u64> = here.map(|read| read.wait_ns).collect();
+        for (disk, mut waits) in places.disks.iter_mut().zip(waits) {
             waits.sort_unstable();
-            places.disks[disk].waited_all_ns = waits.iter().sum();
-            places.disks[disk].waited_ns = waits.get(waits.len() / 2).copied();
+            disk.waited_all_ns = waits.iter().sum();
+            disk.waited_ns = waits.get(waits.len() / 2).copied();
         }
         places.place_rest(recording);
         places
+    }
+
+    /// Adds a file that was read up to the page `end`, with its disk.
+    fn add(&mut self, file: &RecordedFile, end: u64, is_faulted: bool, sys: &Path) {
+        let number = device_number(u64::from(file.major), u64::from(file.minor));
+        let disk = self.disks.iter().position(|disk| disk.number == number).unwrap_or_else(|| {
+            self.disks.push(DiskFound::of(sys, number));
+            self.disks.len() - 1
+        });
+        self.disk_of.push(Disk(disk as u32));
+        let is_device = file.kind == FileKind::Device;
+        self.pages_of.push((!is_device).then_some(file.size_bytes.div_ceil(PAGE_BYTES).max(end)));
+        let opened = opened(file);
+        let extents = opened.as_ref().and_then(mapped);
+        self.files.push(match extents {
+            _ if is_device => Place::Device,
+            Some(extents) => Place::Mapped(extents),
+            None => Place::Whole(u64::MAX),
+        });
+        self.text_of.push(opened.filter(|_| is_faulted).map_or_else(Vec::new, |opened| text(&opened)));
     }
 
     /// Places the files of unknown place behind the others, in inode order: first the command's own, then the rest.
@@ -223,9 +217,9 @@ impl Places {
         Some(disk.moved.get(&chunk).map_or(at, |chunk| chunk * CHUNK_PAGES + rest))
     }
 
-    /// The pages from `page` on that are mapped as executable, if `page` is.
-    pub fn text(&self, file: u32, page: u64) -> Option<Range<u64>> {
-        self.text_of[file as usize].iter().find(|text| text.contains(&page)).map(|text| page..text.end)
+    /// The end of the executable mapping that `page` is in, if it is in one.
+    pub fn text_end(&self, file: u32, page: u64) -> Option<u64> {
+        self.text_of[file as usize].iter().find(|text| text.contains(&page)).map(|text| text.end)
     }
 
     /// Moves chunks together if places are beyond the end of a drive of `capacity` pages. Returns whether that was
@@ -266,8 +260,7 @@ impl Places {
             match &self.files[file] {
                 Place::Device => {}
                 Place::Mapped(extents) => extents.iter().for_each(|each| {
-                    let first = each.physical / PAGE_BYTES;
-                    add(first, first + each.length.div_ceil(PAGE_BYTES));
+                    add(each.physical / PAGE_BYTES, each.physical / PAGE_BYTES + each.length.div_ceil(PAGE_BYTES));
                 }),
                 Place::Whole(first) => add(*first, first + self.pages_of[file].unwrap_or(0)),
             }

@@ -18,7 +18,7 @@ use super::places::Places;
 use super::prefetcher::Prefetcher;
 use super::program::Program;
 use super::system::{guess, ours};
-use super::{DiskFound, DiskUsed, Error, Row, Settings, BUDGET_BYTES_MIN};
+use super::{DiskUsed, Error, Row, Settings, BUDGET_BYTES_MIN};
 use crate::conductor::{Conductor, Plan, Trust};
 use crate::head_start::HeadStart;
 use crate::list::{disks_of, main_disk, waited_for_page, HintList, PAGE_BYTES};
@@ -37,12 +37,11 @@ fn is_of(hints: &About, about: &About) -> bool {
     (&hints.command, &hints.folder) == (&about.command, &about.folder)
 }
 
-/// A drive of the forecast, not yet used.
-struct Template {
+/// A disk of the forecast, not yet used.
+pub(super) struct Template {
     device: Box<dyn Device>,
-    name: String,
-    scheduler: String,
     arm: bool,
+    pub used: DiskUsed,
 }
 
 /// What all runs share.
@@ -50,7 +49,9 @@ pub(super) struct Study<'a> {
     recording: &'a Recording,
     program: Program,
     pub places: Places,
-    templates: Vec<Template>,
+    pub templates: Vec<Template>,
+    /// The referenced pages, and whether they are in memory at the start.
+    pages: Vec<((u32, u64), bool)>,
     /// The disk that the forecast is about.
     pub main: usize,
     pub list: HintList,
@@ -85,24 +86,41 @@ impl<'a> Study<'a> {
         for disk in 0..places.disks.len() {
             let found = &places.disks[disk];
             let given = settings.device.as_ref().filter(|_| disk == main);
-            let (name, keys) = given.cloned().unwrap_or_else(|| (guess(found).to_owned(), Table::new()));
+            let (profile, keys) = given.cloned().unwrap_or_else(|| (guess(found).to_owned(), Table::new()));
             let scheduler = settings.scheduler.as_ref().filter(|_| disk == main);
             let scheduler = scheduler.map_or_else(|| ours(&found.scheduler), String::as_str).to_owned();
             if given.is_none() {
                 let of = found.shown();
-                notes.push(format!("{of} is taken for {name}, by its waits in the recording or what the system says"));
+                notes.push(format!(
+                    "{of} is taken for {profile}, by its waits in the recording or what the system says"
+                ));
             }
             build_scheduler(&scheduler, Table::new()).map_err(|error| error.within("device.scheduler"))?;
-            let device = build_device(&name, keys).map_err(|error| match error {
+            let device = build_device(&profile, keys).map_err(|error| match error {
                 DeviceError::Key(error) => DeviceError::Key(error.within("device")),
                 error => error,
             })?;
             let arm = device.drive_facts().is_some();
             let capacity = device.capacity_sectors().map(|sectors| sectors / sectors_of(PAGE_BYTES));
+            let used = DiskUsed {
+                name: found.name.clone(),
+                profile,
+                scheduler,
+                read_ahead_bytes: settings.read_ahead_bytes.unwrap_or(found.read_ahead_bytes),
+                read_bytes: found.pages * PAGE_BYTES,
+            };
             if places.fit(disk, capacity) {
-                notes.push(format!("{name} is smaller than the file system: pages were moved together"));
+                notes.push(format!("{} is smaller than the file system: pages were moved together", used.profile));
             }
-            templates.push(Template { device, name, scheduler, arm });
+            templates.push(Template { device, arm, used });
+        }
+        let mut seen = BTreeSet::new();
+        let mut pages = Vec::new();
+        for read in recording.references() {
+            // If the recorded run was not cold, the disk that the forecast is about is assumed to be.
+            let as_found = recording.about.cold || places.disk_of[read.file as usize].index() != main;
+            let each = (read.start..read.end()).map(|page| (read.file, page)).filter(|page| seen.insert(*page));
+            pages.extend(each.map(|page| (page, settings.cached || as_found && read.hit)));
         }
         let changed = places.changed.iter().filter(|changed| **changed).count();
         for (files, what) in [
@@ -122,6 +140,7 @@ impl<'a> Study<'a> {
             recording,
             places,
             templates,
+            pages,
             main,
             list,
             disk_of_hint,
@@ -171,18 +190,6 @@ impl<'a> Study<'a> {
         self.arms().into_iter().map(|arm| !arm && self.trust != Trust::Whole).collect()
     }
 
-    /// The referenced pages, by whether they are in memory at the start: everything, or what the recorded run found
-    /// there. If that run was not cold, the disk that the forecast is about is assumed to be.
-    fn pages(&self, all: bool) -> impl Iterator<Item = ((u32, u64), bool)> + '_ {
-        let mut seen = BTreeSet::new();
-        self.recording.references().flat_map(move |read| {
-            let as_found = self.recording.about.cold || self.places.disk_of[read.file as usize].index() != self.main;
-            let pages = (read.start..read.end()).map(|page| (read.file, page));
-            let first: Vec<_> = pages.filter(|page| seen.insert(*page)).collect();
-            first.into_iter().map(move |page| (page, all || as_found && read.hit))
-        })
-    }
-
     /// `read_ahead_bytes`: the kernel's read-ahead on each disk; `None`: the current setting.
     pub fn host(
         &self,
@@ -194,14 +201,13 @@ impl<'a> Study<'a> {
         for (at, (template, found)) in (0u64..).zip(self.templates.iter().zip(&self.places.disks)) {
             let mut device = template.device.clone();
             device.reseed(stream_seed(1, "disk", at));
-            let drive = Drive::new(device, build_scheduler(&template.scheduler, Table::new())?);
+            let drive = Drive::new(device, build_scheduler(&template.used.scheduler, Table::new())?);
             let pages_max = found.request_bytes_max / PAGE_BYTES;
-            let ahead = read_ahead_bytes.unwrap_or_else(|| self.read_ahead_bytes(found)) / PAGE_BYTES;
+            let ahead = read_ahead_bytes.unwrap_or(template.used.read_ahead_bytes) / PAGE_BYTES;
             kernels.push(Linux::new(self.version, ahead, pages_max, OPEN_FILES, MARKS));
             disks.push(Disk { drive: ClockedDrive::new(drive), arm: template.arm, pages_max: pages_max as usize });
         }
-        let cached =
-            self.pages(all_cached || self.settings.cached).filter(|(_, is_cached)| *is_cached).map(|(page, _)| page);
+        let cached = self.pages.iter().filter(|(_, is_cached)| all_cached || *is_cached).map(|(page, _)| *page);
         let memory = Memory::new(&self.places, cached, kernels, disks);
         Ok(Host::new(&self.program, memory, prefetcher))
     }
@@ -231,26 +237,11 @@ impl<'a> Study<'a> {
     /// No prefetching is faster: think time, with each disk delivering the absent pages at its full rate.
     pub fn lower_bound_ns(&self, compute_ns: u64) -> u64 {
         let mut absent = vec![BTreeSet::new(); self.templates.len()];
-        for ((file, page), _) in self.pages(self.settings.cached).filter(|(_, is_cached)| !is_cached) {
-            absent[self.places.disk_of[file as usize].index()].extend(self.places.page(file, page));
+        for ((file, page), _) in self.pages.iter().filter(|(_, is_cached)| !is_cached) {
+            absent[self.places.disk_of[*file as usize].index()].extend(self.places.page(*file, *page));
         }
         let sectors = absent.iter().map(|pages| pages.len() as u64 * sectors_of(PAGE_BYTES));
         let least = self.templates.iter().zip(sectors).map(|(each, sectors)| each.device.least_transfer(sectors).0);
         least.fold(compute_ns, u64::max)
-    }
-
-    fn read_ahead_bytes(&self, found: &DiskFound) -> u64 {
-        self.settings.read_ahead_bytes.unwrap_or(found.read_ahead_bytes)
-    }
-
-    pub fn disks_used(&self) -> Vec<DiskUsed> {
-        let each = |(found, template): (&DiskFound, &Template)| DiskUsed {
-            name: found.name.clone(),
-            profile: template.name.clone(),
-            scheduler: template.scheduler.clone(),
-            read_ahead_bytes: self.read_ahead_bytes(found),
-            read_bytes: found.pages * PAGE_BYTES,
-        };
-        self.places.disks.iter().zip(&self.templates).map(each).collect()
     }
 }
