@@ -108,6 +108,7 @@ fn heard(arm: bool, finished: &Finished) -> Reverse<(Nanos, u64)> {
     };
     Reverse((finished.arrived + finished.response_time + after, finished.request.tag))
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

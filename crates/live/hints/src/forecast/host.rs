@@ -127,6 +127,7 @@ impl<'a> Host<'a> {
                 let coming = runs.iter().find(|run| self.memory.absent(run).next().is_some());
                 coming.into_iter().for_each(|run| self.see(now, *run, By::Coming));
                 // The first of them begins with the pages that are needed.
+                debug_assert_eq!(runs[0].first, run.first);
                 let waits = self.memory.request(now, waiter, &[*run], runs[0].count - run.count);
                 self.memory.fetch(now, &runs[1..]);
                 waits
@@ -146,10 +147,9 @@ impl<'a> Host<'a> {
             }
             Action::Metadata(runs, waits) => {
                 for run in runs {
-                    let absent: Vec<u64> = self.memory.absent(run).collect();
-                    absent
-                        .into_iter()
-                        .for_each(|page| self.see(now, Run { first: page, count: 1, ..*run }, By::Metadata));
+                    for first in self.memory.absent(run).collect::<Vec<_>>() {
+                        self.see(now, Run { first, count: 1, ..*run }, By::Metadata);
+                    }
                 }
                 if *waits {
                     return self.memory.request(now, waiter, runs, 0);
