@@ -26,14 +26,14 @@ mod study;
 mod system;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 
 use headstart_device::DeviceError;
 use headstart_host::Roots;
 use headstart_policy::registry::PolicyRow;
 use headstart_policy::BlockMap;
-use headstart_trace::hints::{FileKind, RecordedFile, Recording};
+use headstart_trace::hints::{RecordedFile, Recording};
 use headstart_types::{KeyError, Nanos};
 use toml::Table;
 
@@ -120,10 +120,10 @@ pub fn forecast(
     let hints = settings.hints.as_ref().map(within_files).transpose()?;
     let hints = hints.as_ref().unwrap_or(recording);
     let list = HintList::try_from(hints)?;
-    let (files, of_hints) = joined(&recording.files, &hints.files);
-    let both = Recording { files, ..recording.clone() };
-    let recorded = hinted(hints).map(|file| of_hints[file as usize]).collect();
-    let mut study = Study::try_new(&both, recording.files.len(), settings, list, recorded)?;
+    let own: BTreeSet<_> = recording.files.iter().map(identity).collect();
+    let mut both = recording.clone();
+    both.files.extend(hints.files.iter().filter(|file| !own.contains(&identity(file))).cloned());
+    let mut study = Study::try_new(&both, recording.files.len(), settings, list)?;
     let compute_ns = study.host(None, true, None)?.run("", None).elapsed_ns;
     let (plain, times) = study.plain(None)?;
     let demand = study.plain(Some(0))?.0.beside(&plain);
@@ -198,7 +198,7 @@ fn within_files(recording: &Recording) -> Result<Recording, Error> {
 pub fn as_simulated(recording: &Recording, settings: &Settings) -> Result<Recording, Error> {
     let recording = &within_files(recording)?;
     let list = HintList::try_from(recording)?;
-    let study = Study::try_new(recording, recording.files.len(), settings, list, hinted(recording).collect())?;
+    let study = Study::try_new(recording, recording.files.len(), settings, list)?;
     let (plain, times) = study.plain(None)?;
     Ok(timed(recording, &times, plain.elapsed_ns))
 }
@@ -213,26 +213,6 @@ fn timed(recording: &Recording, times: &Times, elapsed_ns: u64) -> Recording {
         }
     }
     timed
-}
-
-/// The union of both lists, and the index of each file of the second in it.
-fn joined(files: &[RecordedFile], more: &[RecordedFile]) -> (Vec<RecordedFile>, Vec<u32>) {
-    let (mut all, mut place) = (files.to_vec(), BTreeMap::new());
-    place.extend((0u32..).zip(files).map(|(at, file)| (identity(file), at)));
-    let of_more = more.iter().map(|file| {
-        *place.entry(identity(file)).or_insert_with(|| {
-            all.push(file.clone());
-            all.len() as u32 - 1
-        })
-    });
-    let of_more = of_more.collect();
-    (all, of_more)
-}
-
-/// The files of [`HintList`], in its order: without those that cannot be read ahead.
-fn hinted(hints: &Recording) -> impl Iterator<Item = u32> + '_ {
-    let is_hinted = |file: &RecordedFile| file.kind != FileKind::Other && !file.path.as_os_str().is_empty();
-    (0u32..).zip(&hints.files).filter(move |(_, file)| is_hinted(file)).map(|(at, _)| at)
 }
 
 /// From the smallest up to what the hints need, doubling.

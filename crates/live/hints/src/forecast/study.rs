@@ -1,6 +1,6 @@
 //! What all runs of a forecast share: the program, the places of its pages, the drives, and how far hints are trusted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use headstart_device::{build_device, build_scheduler, sectors_of, Device, DeviceError, Drive};
 use headstart_emulate::ClockedDrive;
@@ -46,7 +46,6 @@ pub(super) struct Template {
 
 /// What all runs share.
 pub(super) struct Study<'a> {
-    recording: &'a Recording,
     program: Program,
     pub places: Places,
     pub templates: Vec<Template>,
@@ -59,6 +58,8 @@ pub(super) struct Study<'a> {
     /// of the places.
     pub disk_of_hint: Vec<headstart_types::Disk>,
     recorded: Vec<u32>,
+    /// By file of the recording: its device and inode.
+    identity: Vec<(u64, u64)>,
     disks: Vec<usize>,
     version: Version,
     trust: Trust,
@@ -68,13 +69,10 @@ pub(super) struct Study<'a> {
 
 impl<'a> Study<'a> {
     /// `own`: the number of files of the command itself; only its hints name the others.
-    pub fn try_new(
-        recording: &'a Recording,
-        own: usize,
-        settings: &'a Settings,
-        list: HintList,
-        recorded: Vec<u32>,
-    ) -> Result<Self, Error> {
+    pub fn try_new(recording: &Recording, own: usize, settings: &'a Settings, list: HintList) -> Result<Self, Error> {
+        let identity: Vec<_> = recording.files.iter().map(identity).collect();
+        let number_of: BTreeMap<_, u32> = identity.iter().zip(0..).collect();
+        let recorded: Vec<u32> = list.files.iter().map(|file| number_of[&file.identity]).collect();
         let metadata = list.ranges.iter().filter(|range| list.files[range.file as usize].is_device);
         let metadata =
             metadata.map(|range| (recorded[range.file as usize], range.first, range.first + u64::from(range.count)));
@@ -137,7 +135,6 @@ impl<'a> Study<'a> {
         Ok(Self {
             program: Program::new(recording),
             version: Version::of_release(&recording.about.kernel),
-            recording,
             places,
             templates,
             pages,
@@ -145,6 +142,7 @@ impl<'a> Study<'a> {
             list,
             disk_of_hint,
             recorded,
+            identity,
             disks,
             trust: match &settings.hints {
                 _ if settings.trusted => Trust::Whole,
@@ -227,9 +225,9 @@ impl<'a> Study<'a> {
         let conductor = Conductor::new(machine, queues, budget_bytes, self.trust);
         let recorded = Nanos(self.list.elapsed_ns);
         let conductor = conductor.at_risk(recorded, self.has_arm(), waited_for_page(&self.list.ranges));
-        let identity = self.recording.files.iter().map(identity).collect();
+        let (recorded, identity) = (self.recorded.clone(), self.identity.clone());
         let threads = self.program.threads.len();
-        let prefetcher = Prefetcher::new(conductor, self.recorded.clone(), identity, threads, self.settings.open);
+        let prefetcher = Prefetcher::new(conductor, recorded, identity, threads, self.settings.open);
         let row = self.host(None, false, Some(prefetcher))?.run(row.name, head_start);
         Ok(Row { budget_bytes: Some(budget_bytes), ..row })
     }
