@@ -84,7 +84,7 @@ class Store(TypedDict, total=False):
     requests: int | None
     """Maximum number of requests at a time that read ahead."""
     no_hedge: bool | None
-    """Do not send a second request for one that takes longer than 99 % of the others."""
+    """Do not send a second request for one whose answer begins later than 99 % of the others."""
     record: str | PathLike[str] | None
     """Write what is read to a trace, which --hints and the simulator read."""
     openmetrics: str | None
