@@ -57,10 +57,16 @@ impl Drop for Lease {
 struct Held {
     store: Arc<Store>,
     parts: Vec<Part>,
+    /// The read's number in the recording.
+    recorded: Option<u64>,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
+        if let Some(number) = self.recorded {
+            let now = self.store.now();
+            self.store.lock().recording.iter_mut().for_each(|recording| recording.ended(number, now));
+        }
         if !self.parts.is_empty() {
             let mut inner = self.store.lock();
             self.parts.iter().for_each(|part| inner.shelf.release(part.segment));
@@ -88,16 +94,14 @@ impl Store {
             let mut inner = self.lock();
             let span = Span { object, start, end };
             inner.reads.note(span);
-            if let Some(recording) = &mut inner.recording {
-                recording.read(asked, key, start, end - start, size);
-            }
             let parts = inner.shelf.request(span, asked).map_err(|memory| {
                 let problem = format!("{}: {} bytes at once of a cache of {memory}", printable(key), end - start);
                 Failure::Invalid(problem)
             })?;
+            let recorded = inner.recording.as_mut().map(|all| all.began(asked, key, start, end - start, size));
             let waits: Vec<_> =
                 parts.iter().filter(|part| !part.is_here).map(|part| inner.wait(part.segment)).collect();
-            (Held { store: self.clone(), parts }, waits)
+            (Held { store: self.clone(), parts, recorded }, waits)
         };
         self.act();
         for wait in waits {

@@ -68,7 +68,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
         }
         doors.watch(&store, settings.linger, metrics, go_on).await;
         doors.close().await;
-        store.take_recording().map_or(Ok(()), Recording::finish)?;
+        store.take_recording().map_or(Ok(()), |recording| recording.finish(store.now()))?;
         Ok(store.report(&doors.urls, 0, true))
     });
     // What still reads is of no use to anybody.
