@@ -19,6 +19,7 @@ pub static POLICIES: LazyLock<Vec<&PolicyRow>> = LazyLock::new(|| {
         &hinted::reverse_aggressive::ROW,
         &hinted::forestall::ROW,
         &hinted::just_in_time::ROW,
+        &hinted::headstart_store::ROW,
         &hinted::tip2::ROW,
         &hinted::optimum::ROW,
         &parallel::rapid_transit::ROW,

@@ -16,6 +16,10 @@ const CHECKED_MAX: u32 = 4;
 pub fn drives(keys: &DeviceKeys, seed: u64) -> Result<Vec<Drive>, Error> {
     // A profile is parsed once.
     let mut device = build_device(&keys.model, keys.model_keys.clone())?;
+    if device.shares() && (keys.shared_bus.is_some() || !keys.array.is_independent()) {
+        let problem = "is given beside shared_bus or an array behind one controller";
+        return Err(KeyError::new("device.network_bytes_per_second", problem, "one of the two").into());
+    }
     if !keys.array.is_independent() {
         let unit = keys.stripe_unit.0.div_ceil(SECTOR_BYTES);
         let joined = build_array(keys.array.name, keys.count, device, unit, keys.array_keys.clone());

@@ -187,6 +187,26 @@ pub trait Device: Send {
     /// progress at `now`, and that the request has at least one sector and lies within the capacity.
     fn serve(&mut self, now: Nanos, request: &Request) -> Service;
 
+    /// Whether requests in progress share a rate. Then [`Device::serve`] says when a request ends if no other comes,
+    /// and a [`crate::Drive`] follows [`Device::first_end`].
+    fn shares(&self) -> bool {
+        false
+    }
+
+    /// Of a device that shares: which of the requests in progress ends first if no other comes, counted from 0 in the
+    /// order in which they were served, and when.
+    fn first_end(&self) -> Option<(u64, Nanos)> {
+        None
+    }
+
+    /// Of a device that shares: the request that [`Device::first_end`] named has ended at `now`.
+    fn ended(&mut self, _now: Nanos) {}
+
+    /// Whether files are objects of their own, so that no request reads two.
+    fn holds_objects(&self) -> bool {
+        false
+    }
+
     /// Size in sectors; `None` if there is no limit.
     fn capacity_sectors(&self) -> Option<u64>;
 

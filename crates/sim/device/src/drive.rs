@@ -28,13 +28,18 @@ struct InService {
     parts: Vec<Queued>,
     started: Nanos,
     service: Service,
+    /// The end that [`Drive::start`] returned.
+    announced: Nanos,
+    /// How many requests the device served before it.
+    number: u64,
 }
 
 impl InService {
     /// A placeholder while nothing is in service.
     fn none() -> Self {
         let queued = Queued { request: Request::read(0, 1, 0), arrived: Nanos::ZERO, sequence: 0 };
-        Self { queued, parts: Vec::new(), started: Nanos::ZERO, service: Service::default() }
+        let (started, service, announced) = (Nanos::ZERO, Service::default(), Nanos::ZERO);
+        Self { queued, parts: Vec::new(), started, service, announced, number: 0 }
     }
 
     /// Requests leave by end time, then by order of arrival.
@@ -78,11 +83,14 @@ pub struct Finished {
     pub response_time: Nanos,
     /// See [`Service::buffer_hit`].
     pub buffer_hit: bool,
+    /// The end that [`Drive::start`] returned: an earlier one, if requests that came later share the device's rate.
+    pub announced: Nanos,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Started {
-    /// A request is in service and ends at this instant.
+    /// A request is in service and ends at this instant, or later if the device [shares](Device::shares) a rate: see
+    /// [`Drive::next_end`].
     Ends(Nanos),
     /// Nothing was started: a scheduler waits. The host calls `start` again at this instant.
     Wakes(Nanos),
@@ -121,6 +129,7 @@ impl Statistics {
             service_time: now - ended.started,
             response_time,
             buffer_hit: ended.service.buffer_hit,
+            announced: ended.announced,
         }
     }
 }
@@ -135,6 +144,10 @@ pub struct Drive {
     concurrency: usize,
     /// Whether its queues may have work although nothing is queued, or nothing can begin.
     asks_always: bool,
+    /// See [`Device::shares`].
+    shares: bool,
+    /// Requests that the device has served.
+    served: u64,
     /// The request in service that ends first; stale if there is none. It is stored separately, since most devices
     /// serve one at a time, and is written in place.
     first: InService,
@@ -156,6 +169,8 @@ impl Drive {
         let concurrency = device.concurrency().max(1) as usize;
         let asks_always = scheduler.idles_at_most() > Nanos::ZERO;
         Self {
+            shares: device.shares(),
+            served: 0,
             device,
             scheduler,
             commands: None,
@@ -267,24 +282,45 @@ impl Drive {
         } else {
             mem::replace(&mut self.parts, self.spare.pop().unwrap_or_default())
         };
+        let (announced, number) = (service.end, self.served);
+        self.served += 1;
         if self.serving > 0 {
-            self.join(InService { queued: *queued, parts, started: now, service });
+            self.join(InService { queued: *queued, parts, started: now, service, announced, number });
         } else {
             let first = &mut self.first;
             (first.queued, first.parts, first.started, first.service) = (*queued, parts, now, service);
+            (first.announced, first.number) = (announced, number);
             if begin > now {
                 first.service.seek += begin - now;
             }
         }
         self.serving += 1;
         self.done.areas.began(now);
-        Started::Ends(service.end)
+        if self.shares {
+            self.find_first();
+        }
+        Started::Ends(announced)
     }
 
     /// Adds a request to those in service.
     fn join(&mut self, held: InService) {
         let later = if held.key() < self.first.key() { mem::replace(&mut self.first, held) } else { held };
         self.others.push(later);
+    }
+
+    /// Finds the request that ends first of a device whose requests share a rate, and when.
+    #[cold]
+    fn find_first(&mut self) {
+        let Some((number, end)) = self.device.first_end() else { return };
+        if self.first.number != number {
+            let mut others = mem::take(&mut self.others).into_vec();
+            let found = others.iter_mut().find(|held| held.number == number).expect("it is in service");
+            mem::swap(&mut self.first, found);
+            self.others = others.into();
+        }
+        let InService { started, service, .. } = &mut self.first;
+        service.wait = (end - *started).saturating_sub(service.overhead + service.transfer);
+        service.end = end;
     }
 
     /// Moves the arm; a device without a capacity has no arm.
@@ -322,6 +358,9 @@ impl Drive {
         let first = &mut self.first;
         assert_eq!(first.service.end, now, "finish is called at the end that start returned");
         self.done.count(now, first);
+        if self.shares {
+            self.device.ended(now);
+        }
         self.serving -= 1;
         if self.serving == 0 {
             self.done.busy += now - self.busy_since;
@@ -363,6 +402,9 @@ impl Drive {
     fn next_to_end(&mut self) {
         if self.serving > 0 {
             self.first = self.others.pop().expect("others are in service");
+        }
+        if self.shares && self.serving > 0 {
+            self.find_first();
         }
     }
 

@@ -9,9 +9,6 @@
 //! ChaCha8 from a seed: the same load gives the same figures on every machine. Cost: per request one draw, one event on
 //! a heap of `depth`, and the device's own. Memory: 8 bytes per request.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use headstart_types::{stream_seed, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -154,7 +151,6 @@ impl Places {
 pub fn probe(device: Box<dyn Device>, scheduler: Box<dyn Scheduler>, load: &Load) -> Probed {
     let mut places = Places::new(load, device.capacity_sectors());
     let mut drive = Drive::new(device, scheduler);
-    let mut ends: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
     let mut responses = Vec::with_capacity(load.requests as usize);
     let (mut now, mut warm) = (Nanos::ZERO, Nanos::ZERO);
     let total = u64::from(load.warm_up) + u64::from(load.requests);
@@ -167,16 +163,14 @@ pub fn probe(device: Box<dyn Device>, scheduler: Box<dyn Scheduler>, load: &Load
         }
         let wakes = loop {
             match drive.start(now) {
-                Started::Ends(end) => ends.push(Reverse(end)),
+                Started::Ends(_) => {}
                 Started::Wakes(at) => break Some(at),
                 Started::Nothing => break None,
             }
         };
-        let first_end = ends.peek().map(|end| end.0);
-        match (first_end, wakes) {
+        match (drive.next_end(), wakes) {
             (Some(end), wakes) if wakes.is_none_or(|at| end <= at) => {
                 now = end;
-                ends.pop();
                 drive.finish(now, |finished| {
                     ended += 1;
                     if ended > u64::from(load.warm_up) {

@@ -101,6 +101,10 @@ impl Device for Behind {
         Service { end, wait: service.wait + (end - service.end), ..service }
     }
 
+    fn holds_objects(&self) -> bool {
+        self.device.holds_objects()
+    }
+
     fn capacity_sectors(&self) -> Option<u64> {
         self.device.capacity_sectors()
     }

@@ -1,7 +1,8 @@
 //! From (file, block in file) to a disk and a sector.
 //!
 //! - by address: the number is the block of the volume;
-//! - table order: files one after another, in the order of the file table, each starting at a block boundary;
+//! - table order: files one after another, in the order of the file table, each starting at a block boundary; in an object
+//!   store with a block between two, since a request reads one object;
 //! - random groups (kimbrel96, section 3.2: "a random starting point within a group of 8550 8 kbyte blocks"): files
 //!   fill groups in the order of the table, a group takes files up to 8550 blocks, and each file starts at a random
 //!   block of its group. The paper gives no more; that files follow the table, and that blocks of two files may
@@ -126,7 +127,11 @@ impl Placing {
         let layout = layout.map_err(|error| error.within("device"))?;
         let bases = match placement {
             Placement::Address => None,
-            Placement::TableOrder => Some(each_server(disks.spread, &contents.files, |_, files| table_order(files))),
+            Placement::TableOrder => {
+                // A request of an object store reads one object: no object adjoins another.
+                let gap = u64::from(disks.device.holds_objects());
+                Some(each_server(disks.spread, &contents.files, |_, files| table_order(files, gap)))
+            }
             Placement::RandomGroups => {
                 Some(each_server(disks.spread, &contents.files, |server, files| random_groups(files, seed, server)))
             }
@@ -337,14 +342,14 @@ fn each_server(spread: Option<Spread>, files: &[(u32, u64)], of: impl Fn(u32, &[
     (0..spread.servers).map(|server| of(server, &parts(server))).collect()
 }
 
-/// Files one after another.
-fn table_order(files: &[(u32, u64)]) -> Bases {
+/// Files one after another, with `gap` blocks between them.
+fn table_order(files: &[(u32, u64)], gap: u64) -> Bases {
     let mut next = 0u64;
     files
         .iter()
         .map(|(file, blocks)| {
             let base = next;
-            next = next.saturating_add(*blocks);
+            next = next.saturating_add(*blocks).saturating_add(gap);
             (*file, base)
         })
         .collect()

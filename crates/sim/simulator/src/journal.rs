@@ -82,24 +82,25 @@ impl DiskJournal {
         self.open.entry((disk.0, sector, tag)).or_default().push_back(open);
     }
 
-    /// A disk serves from `start` to `end`.
+    /// A disk serves from `start` on, and says that it ends at `end`.
     #[cold]
     pub fn started(&mut self, disk: u32, start: Nanos, end: Nanos) {
         self.serving.insert((disk, end, start));
     }
 
-    /// The request with that tag for `sectors` from `sector` has ended, `service` after its start.
+    /// The request with that tag for `sectors` from `sector` has ended, `service` after its start; `announced` is the
+    /// end that its disk had said.
     #[cold]
     pub fn finished(
         &mut self,
-        (now, service): (Nanos, Nanos),
+        (now, service, announced): (Nanos, Nanos, Nanos),
         disk: u32,
         (sector, sectors): (u64, u32),
         tag: u64,
         arrived: Nanos,
     ) {
         let start = now - service;
-        self.serving.remove(&(disk, now, start));
+        self.serving.remove(&(disk, announced, start));
         let key = (disk, sector, tag);
         let Some(waiting) = self.open.get_mut(&key) else { return };
         let Some(Open { from, kind, blocks }) = waiting.pop_front() else { return };

@@ -134,9 +134,10 @@ impl Storage {
     fn request_ended(&mut self, now: Nanos, disk: u32, finished: &Finished) -> Option<(Ended, u64)> {
         // By its fields: binding the whole request copies it in memory, which would take as long as everything else
         // here.
-        let Finished { request: Request { sector, sectors, tag, write, .. }, service_time, arrived, .. } = *finished;
+        let Finished { request: Request { sector, sectors, tag, write, .. }, service_time, arrived, announced, .. } =
+            *finished;
         if let Some(journal) = &mut self.journal {
-            journal.finished((now, service_time), disk, (sector, sectors), tag, arrived);
+            journal.finished((now, service_time, announced), disk, (sector, sectors), tag, arrived);
         }
         let over = if tag & GROUP != 0 {
             self.pieces.ended((tag & GROUP_SLOT) as usize, service_time, write)?

@@ -20,6 +20,7 @@ mod batch;
 pub(crate) mod fixed_horizon;
 pub(crate) mod forestall;
 mod from_device;
+pub(crate) mod headstart_store;
 pub(crate) mod just_in_time;
 mod knowledge;
 mod missing;

@@ -8,6 +8,7 @@ mod flash_channels;
 mod flash_keys;
 pub mod geometry;
 pub mod mechanical;
+mod network;
 pub mod object_store;
 mod overhead;
 mod parameters;

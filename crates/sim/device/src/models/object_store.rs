@@ -4,14 +4,16 @@
 //! mean ln m and deviation ln(p / m) / 2.326. If p = m it is constant. Connections are independent; position and
 //! history do not matter. Requests are admitted at a limited rate, separately for reads and writes, with a burst of one
 //! second's worth (a token bucket, as the virtual scheduling algorithm of ITU-T I.371): requests above the rate wait,
-//! where a real store would refuse them and clients would retry.
+//! where a real store would refuse them and clients would retry. Connections may share a network, fairly: of those that
+//! transfer, each has an equal part of its rate at any time, and no more than its own rate (processor sharing; Kleinrock,
+//! Queueing Systems II, 1976, section 4.4).
 //!
-//! Not modelled: connection set-up, slow start, refusals and retries, adaptive partitioning, a network shared by the
-//! connections, objects and their names.
+//! Not modelled: connection set-up, slow start, refusals and retries, adaptive partitioning, objects and their names.
 //!
 //! Deterministic: ChaCha8 from a seed, and logarithms, exponentials and sines that are the same on every machine. Cost:
 //! for every other request two random words, a logarithm and a sine; for each an exponential. With constant latency:
-//! none of it. Memory: a few hundred bytes.
+//! none of it. Memory: a few hundred bytes. With a shared network, a step per request in progress for each that begins or
+//! ends, and 40 bytes for each.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,6 +22,7 @@ use headstart_types::{keys, read_keys, KeyError, KeyTable, Nanos};
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::network::Network;
 use super::{at_rate, PER_SECTOR};
 use crate::driver_cost;
 use crate::limits::TIME_MAX;
@@ -31,6 +34,9 @@ const NORMAL_P99: f64 = 2.326_347_874_040_840_8;
 
 /// Bound of the normal numbers that 53 random bits give: sqrt(2 * 53 ln 2) = 8.571...
 const NORMAL_MAX: f64 = 8.58;
+
+/// The slowest network.
+const RATE_MIN: u64 = 1_000;
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
@@ -63,14 +69,21 @@ keys! {
         reads_per_second: u64,
         /// Maximum number of writes per second. 0: no limit.
         #[schemars(range(max = 1_000_000_000))]
-        writes_per_second: u64
+        writes_per_second: u64,
+        /// Rate of the network that all connections share in equal parts. 0: no limit.
+        #[schemars(range(max = 1_000_000_000_000u64))]
+        network_bytes_per_second: u64
     }
-    impl check = |keys| match keys.latency_p99 < keys.latency {
-        true => {
+    impl check = |keys| {
+        if keys.latency_p99 < keys.latency {
             let problem = format!("{} is below the median", keys.latency_p99);
-            Err(KeyError::new("latency_p99", problem, format!("a time from {}", keys.latency)))
+            return Err(KeyError::new("latency_p99", problem, format!("a time from {}", keys.latency)));
         }
-        false => Ok(()),
+        if (1..RATE_MIN).contains(&keys.network_bytes_per_second) {
+            let problem = format!("{} is out of range", keys.network_bytes_per_second);
+            return Err(KeyError::new("network_bytes_per_second", problem, "0 for no limit, or from 1000"));
+        }
+        Ok(())
     };
 }
 
@@ -81,14 +94,18 @@ pub struct ObjectStore {
     connections: u32,
     /// For reads and for writes.
     limits: [Limit; 2],
+    /// `None`: connections share nothing.
+    network: Option<Network>,
     head_sector: u64,
 }
 
 impl ObjectStore {
     pub(crate) fn new(keys: &ObjectStoreKeys) -> Self {
+        let (own, shared) = (keys.connection_bytes_per_second, keys.network_bytes_per_second);
         Self {
             latency: Latency::new(keys.latency, keys.latency_p99),
-            bytes_per_second: keys.connection_bytes_per_second,
+            bytes_per_second: if shared == 0 { own } else { own.min(shared) },
+            network: (shared != 0).then(|| Network::new(own, shared)),
             connections: keys.connections,
             limits: [Limit::new(keys.reads_per_second), Limit::new(keys.writes_per_second)],
             head_sector: 0,
@@ -107,6 +124,9 @@ impl Device for ObjectStore {
         let admitted = self.limits[usize::from(request.write)].admit(now);
         let (overhead, transfer) = (self.latency.draw(), self.transfer(request.sectors));
         self.head_sector = request.end();
+        if let Some(network) = &mut self.network {
+            network.begin(now, admitted + overhead, u64::from(request.sectors) * SECTOR_BYTES);
+        }
         Service {
             end: admitted + overhead + transfer,
             seek: Nanos::ZERO,
@@ -116,6 +136,22 @@ impl Device for ObjectStore {
             wait: admitted - now,
             buffer_hit: false,
         }
+    }
+
+    fn shares(&self) -> bool {
+        self.network.is_some()
+    }
+
+    fn first_end(&self) -> Option<(u64, Nanos)> {
+        self.network.as_ref()?.first_end()
+    }
+
+    fn ended(&mut self, now: Nanos) {
+        self.network.iter_mut().for_each(|network| network.ended(now));
+    }
+
+    fn holds_objects(&self) -> bool {
+        true
     }
 
     fn capacity_sectors(&self) -> Option<u64> {
@@ -129,6 +165,7 @@ impl Device for ObjectStore {
     /// All connections busy all the time.
     fn least_transfer(&self, sectors: u64) -> Nanos {
         let rate = u128::from(self.bytes_per_second) * u128::from(self.connections);
+        let rate = self.network.as_ref().map_or(rate, |network| rate.min(network.shared.into()));
         let bytes = u128::from(sectors) * u128::from(SECTOR_BYTES);
         self.latency.least() + Nanos((bytes * u128::from(SECOND.0) / rate) as u64)
     }

@@ -1,7 +1,8 @@
 //! The object store by hand, its seeds, and its errors.
 
-use headstart_device::{build_device, Device, Request};
+use headstart_device::{build_device, build_scheduler, Device, Drive, Request};
 use headstart_types::Nanos;
+use toml::Table;
 
 fn store(keys: &str) -> Box<dyn Device> {
     build_device("object-store", keys.parse().unwrap()).unwrap()
@@ -55,9 +56,37 @@ fn mistakes_name_their_key() {
         ("latency = 30", "latency: 30 is a number"),
         ("connections = 0", "connections: 0 is out of range; allowed: a whole number from 1 to 65536"),
         ("reads_per_second = -1", "reads_per_second: -1 is out of range; allowed: a whole number from 0 to"),
+        (
+            "network_bytes_per_second = 999",
+            "network_bytes_per_second: 999 is out of range; allowed: 0 for no limit, or",
+        ),
         ("bandwidth = 3", "bandwidth: unknown key; allowed: latency, latency_p99"),
     ] {
         let error = build_device("object-store", keys.parse().unwrap()).err().unwrap().to_string();
         assert!(error.starts_with(begins), "{error:?} should begin with {begins:?}");
     }
+}
+
+#[test]
+fn a_shared_network_is_divided_among_the_transfers() {
+    // 100 ms to the first byte; 1,000 sectors take 0.1 s of the whole network.
+    let device = store(
+        "latency = '100ms'\nlatency_p99 = '100ms'\nconnections = 3\nreads_per_second = 0\n\
+         connection_bytes_per_second = 1_000_000_000\nnetwork_bytes_per_second = 5_120_000",
+    );
+    assert_eq!(device.least_service(1_000), Nanos::from_millis(200));
+    let mut drive = Drive::new(device, build_scheduler("fcfs", Table::new()).unwrap());
+    // Two at once share it until 300 ms. The third is known at 250 ms, and its first byte comes at 350 ms.
+    for (at, tag) in [(0, 0), (0, 1), (250, 2)] {
+        drive.submit(Nanos::from_millis(at), Request::read(0, 1_000, tag));
+        drive.start(Nanos::from_millis(at));
+    }
+    let mut ends = Vec::new();
+    while let Some(end) = drive.next_end() {
+        drive.finish(end, |done| ends.push((end.0 / 1_000_000, done.request.tag, done.announced.0 / 1_000_000)));
+    }
+    assert_eq!(ends, [(300, 0, 200), (300, 1, 200), (450, 2, 450)]);
+    let sums = drive.statistics(Nanos::from_millis(450));
+    assert_eq!(sums.service, sums.overhead + sums.transfer + sums.wait);
+    assert_eq!((sums.overhead, sums.transfer), (Nanos::from_millis(300), Nanos::from_millis(300)));
 }
