@@ -30,6 +30,7 @@ ABOUT = {
     "ml_folder": "trace: a data loader reads a folder of images in the order of its sampler",
     "ml_slice": "trace: slices through a large three-dimensional array",
     "multi6": "trace: several programs at the same time",
+    "objects": "trace: three epochs of shuffled images, as headstart store --record writes it",
     "offsets": "trace: bare offsets, one a line, which need --request-size",
     "own_policies": "script: a replacement and read-aheads written in Python, for --policies FILE.py:CLASS",
     "pg_join": "trace: PostgreSQL joins two tables through an index",
