@@ -9,16 +9,11 @@
 //! A platter rotates in the drive's own time. With [`ClockedDrive::from_first_arrival`], that begins with the first
 //! request, as in a simulation: two runs with the same arrivals then find the platter in the same position.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use headstart_device::{Drive, Finished, Request, Started, Statistics};
 use headstart_types::Nanos;
 
 pub struct ClockedDrive {
     drive: Drive,
-    /// Completion times of the requests in service.
-    ends: BinaryHeap<Reverse<Nanos>>,
     /// When the scheduler wants to be asked again.
     wakes: Option<Nanos>,
     /// Everything up to this time was processed, in the drive's time.
@@ -31,7 +26,7 @@ impl ClockedDrive {
     /// The caller guarantees that `drive` has had no requests.
     #[must_use]
     pub fn new(drive: Drive) -> Self {
-        Self { drive, ends: BinaryHeap::new(), wakes: None, now: Nanos::ZERO, begins: Some(Nanos::ZERO) }
+        Self { drive, wakes: None, now: Nanos::ZERO, begins: Some(Nanos::ZERO) }
     }
 
     /// Like [`ClockedDrive::new`], with a time that begins with the first request.
@@ -54,7 +49,7 @@ impl ClockedDrive {
 
     /// The next event in the drive's time.
     fn next_own(&self) -> Option<Nanos> {
-        let end = self.ends.peek().map(|end| end.0);
+        let end = self.drive.next_end();
         [end, self.wakes].into_iter().flatten().min()
     }
 
@@ -65,8 +60,7 @@ impl ClockedDrive {
         let now = now.saturating_sub(begins);
         while let Some(event) = self.next_own().filter(|event| *event <= now) {
             self.now = event;
-            if self.ends.peek() == Some(&Reverse(event)) {
-                self.ends.pop();
+            if self.drive.next_end() == Some(event) {
                 self.drive.finish(event, &mut |finished: Finished| {
                     each(Finished { arrived: finished.arrived + begins, ..finished });
                 });
@@ -104,7 +98,7 @@ impl ClockedDrive {
     fn start(&mut self) {
         self.wakes = loop {
             match self.drive.start(self.now) {
-                Started::Ends(end) => self.ends.push(Reverse(end)),
+                Started::Ends(_) => {}
                 Started::Wakes(at) => break Some(at),
                 Started::Nothing => break None,
             }

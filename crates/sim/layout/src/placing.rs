@@ -379,8 +379,10 @@ mod tests {
 
     #[test]
     fn files_follow_one_another_in_table_order() {
-        let bases = table_order(&[(3, 10), (1, 5), (2, 1)]);
+        let bases = table_order(&[(3, 10), (1, 5), (2, 1)], 0);
         assert_eq!(bases, Bases::from_iter([(3, 0), (1, 10), (2, 15)]));
+        let apart = table_order(&[(3, 10), (1, 5), (2, 1)], 1);
+        assert_eq!(apart, Bases::from_iter([(3, 0), (1, 11), (2, 17)]));
     }
 
     #[test]

@@ -118,8 +118,15 @@ mod tests {
         let after_us = |arm, took_us: u64| {
             let (service_time, response_time) = (Nanos(took_us * 1000), Nanos(took_us * 1000));
             let request = Request::read(0, 8, 7);
-            let finished =
-                Finished { request, arrived: Nanos(5_000), service_time, response_time, buffer_hit: took_us < 1000 };
+            let buffer_hit = took_us < 1000;
+            let finished = Finished {
+                request,
+                arrived: Nanos(5_000),
+                service_time,
+                response_time,
+                buffer_hit,
+                announced: Nanos(0),
+            };
             let Reverse((at, tag)) = heard(arm, &finished);
             assert_eq!(tag, 7);
             (at - finished.arrived - response_time).0 / 1000
