@@ -1,7 +1,7 @@
 //! headstart store: what this project's cache for objects reads ahead of a reader that disclosed its order.
 //!
-//! Source: ours; the rules of crates/live/store/src/shelf for one order, in blocks. docs/store.md compares the simulation
-//! with measurements.
+//! Source: ours; the rules of crates/live/store/src/shelf for one order, in blocks, as they were when the predictions of
+//! benches/store were measured. Since then, what is near in the store grows while readers wait, which is not followed here.
 //!
 //! ```text
 //! near: the references of twice the time within which 99 % of requests are answered, as bursts make them
