@@ -129,11 +129,11 @@ impl Order {
         }
     }
 
-    /// What had to be waited for widens what is near by two entries, up to four times what is read in the time of a
-    /// response; each other read takes a part of an entry back.
+    /// What had to be waited for widens what is near by two entries, up to three times what is read in the time of
+    /// a response; each other read takes a part of an entry back.
     fn was(&mut self, is_late: bool) {
         self.widened = if is_late {
-            (self.widened + 2 * WIDENED_PARTS).min(4 * self.burst.most() * WIDENED_PARTS)
+            (self.widened + 2 * WIDENED_PARTS).min(3 * self.burst.most() * WIDENED_PARTS)
         } else {
             self.widened.saturating_sub(1)
         };

@@ -4,8 +4,9 @@
 //! does not keep what is fetched early from taking room: so no more is fetched than hides the source's time. For each
 //! order, this is what is read in twice the time within which nearly all answers begin, batches included; it grows as
 //! long as readers have to wait, which also bridges stretches in which a slow source falls behind. At first, it is twice
-//! as many entries as there may be requests at a time. Further ahead, only what needs nothing to be evicted, up to half of
-//! the memory, which is also the limit for orders that nobody has followed yet.
+//! as many entries as there may be requests at a time. Further ahead, only what displaces nothing, or what would hardly stay
+//! until it is used, up to half of the memory, which is also the limit for orders that nobody has followed yet. That uses
+//! the stretches in which readers find all they need for those in which a slow source falls behind.
 
 use super::{Action, SegmentId, Shelf, State, SEGMENT_BYTES_MAX};
 use crate::arena::Place;
@@ -21,8 +22,8 @@ impl Shelf {
         while self.prefetches < self.limits.requests {
             self.forget_passed();
             let is_full = self.ahead_bytes >= self.limits.memory_bytes / 2;
-            let near = self.orders.next_entry(true, is_full).map(|(at, span)| (Wish { at, may_evict: true }, span));
-            let far = || self.orders.next_entry(false, false).map(|(at, span)| (Wish { at, may_evict: false }, span));
+            let near = self.orders.next_entry(true, is_full).map(|(at, span)| (Wish { at, is_near: true }, span));
+            let far = || self.orders.next_entry(false, false).map(|(at, span)| (Wish { at, is_near: false }, span));
             let far = || if is_full { None } else { far() };
             let Some((wish, span)) = near.or_else(far) else { return };
             let Some(missing) = self.first_missing(span) else {
@@ -52,18 +53,12 @@ impl Shelf {
         (from < span.end).then_some(Missing::Gap(Span { start: from, ..span }))
     }
 
-    /// Whether there is room in memory for `bytes`.
-    fn has_room(&mut self, bytes: u64, wish: Wish) -> bool {
-        let is_free = self.arena.used() + Place::bytes_of(bytes) <= self.limits.memory_bytes;
-        is_free || wish.may_evict && self.make_room(bytes, Some(wish.at))
-    }
-
     /// Orders the missing part of an entry; false if there is no room.
     fn fetch_one(&mut self, wish: Wish, entry: Span, missing: Missing) -> bool {
         let at = wish.at;
         match missing {
             Missing::Spilled(id) => {
-                if !self.has_room(self.of(id).span.bytes(), wish) {
+                if !self.make_room(self.of(id).span.bytes(), Some(wish)) {
                     return false;
                 }
                 // Making room may have dropped it from the spill.
@@ -75,7 +70,7 @@ impl Shelf {
             Missing::Gap(gap) => {
                 let longest = SEGMENT_BYTES_MAX.min((self.limits.memory_bytes / 4).max(1));
                 let gap = Span { end: gap.end.min(gap.start + longest), ..gap };
-                if !self.has_room(gap.bytes(), wish) {
+                if !self.make_room(gap.bytes(), Some(wish)) {
                     return false;
                 }
                 let mut run = vec![(at, gap)];
@@ -101,7 +96,7 @@ impl Shelf {
                 return;
             }
             // The run's earlier parts have no place yet.
-            if !self.has_room(length + next.bytes(), Wish { at, ..wish }) {
+            if !self.make_room(length + next.bytes(), Some(Wish { at, ..wish })) {
                 return;
             }
             run.push((at, next));
@@ -154,9 +149,9 @@ impl Shelf {
 
 /// What is to be fetched for a place in an order.
 #[derive(Clone, Copy)]
-struct Wish {
-    at: Use,
-    may_evict: bool,
+pub(super) struct Wish {
+    pub at: Use,
+    pub is_near: bool,
 }
 
 enum Missing {

@@ -1,5 +1,6 @@
 //! Room: what leaves the memory, what leaves the spill.
 
+use super::ahead::Wish;
 use super::{SegmentId, Shelf, State};
 use crate::arena::Place;
 use crate::filing::Filing;
@@ -8,6 +9,8 @@ use crate::orders::{Span, Use};
 /// The share of the memory, as a divisor, that may wait to be written to the spill: what is evicted while the spill is
 /// slower than that is dropped. A guess.
 const LEAVING: u64 = 8;
+/// After about so many evictions, the nearest one of before is forgotten. A guess.
+const HORIZON_EVICTIONS: f64 = 256.0;
 
 impl Shelf {
     /// Files a segment where it may leave, by its next use; takes it out where it may not.
@@ -20,23 +23,32 @@ impl Shelf {
         set(&mut self.in_spill, is_spilled, id, span, next, count);
     }
 
-    /// Makes room in memory for `bytes`, which are needed at `until`, or now: only what is used later is evicted. False:
-    /// there is none, or not yet.
-    pub(super) fn make_room(&mut self, bytes: u64, until: Option<Use>) -> bool {
+    /// Makes room in memory for `bytes`, which a wish is for, or which are needed now. False: there is none, or not yet.
+    pub(super) fn make_room(&mut self, bytes: u64, wish: Option<Wish>) -> bool {
         let bytes = Place::bytes_of(bytes);
         while self.arena.used() + bytes > self.limits.memory_bytes {
             if self.arena.used() - self.leaving_bytes + bytes <= self.limits.memory_bytes {
                 return false;
             }
             let Some((victim, next)) = self.in_memory.first(&self.orders) else { return false };
-            let is_sooner =
-                |until: Use| next.is_some_and(|next| self.orders.distance(next) <= self.orders.distance(until));
-            if until.is_some_and(is_sooner) {
+            if wish.is_some_and(|wish| !self.may_displace(wish, next)) {
                 return false;
+            }
+            if let Some(next) = next.filter(|_| wish.is_none_or(|wish| wish.is_near)) {
+                let off = self.orders.distance(next);
+                self.horizon = off.min(self.horizon + (off - self.horizon) / HORIZON_EVICTIONS);
             }
             self.evict(victim, next);
         }
         true
+    }
+
+    /// Whether what is used at `next` may leave for a wish: only if it is used later and, for what is far ahead, if it
+    /// would hardly stay until then.
+    fn may_displace(&self, wish: Wish, next: Option<Use>) -> bool {
+        let Some(next) = next else { return wish.is_near };
+        let off = self.orders.distance(next);
+        off > self.orders.distance(wish.at) && (wish.is_near || off > 2.0 * self.horizon)
     }
 
     fn evict(&mut self, id: SegmentId, next: Option<Use>) {

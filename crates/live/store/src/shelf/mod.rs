@@ -145,6 +145,8 @@ pub struct Shelf {
     /// Bytes fetched ahead and not yet read, by their places in orders.
     ahead: BTreeMap<Use, (SegmentId, u64)>,
     ahead_bytes: u64,
+    /// How far off the next use is of what has to be evicted: the least of late, in seconds.
+    horizon: f64,
     actions: Vec<Action>,
     pub totals: Totals,
 }
@@ -169,6 +171,7 @@ impl Shelf {
             leaving_bytes: 0,
             ahead: BTreeMap::new(),
             ahead_bytes: 0,
+            horizon: f64::MAX,
             actions: Vec::new(),
             totals: Totals::default(),
         }

@@ -160,17 +160,17 @@ fn a_reader_rarely_waits_and_little_is_fetched_twice() {
     let of = |order, count| Workload { steps: batches(order, count), item_bytes: STEP_BYTES / count as u64 };
     let third = Supply { share: 1.0 / 3.0, ..THREE_QUARTERS };
     for (name, workload, share, least) in [
-        ("one node", of(images, 16), 0.3, [0.99, 0.96, 0.55]),
-        ("four nodes", of(nodes, 16), 0.5, [0.99, 0.94, 0.51]),
+        ("one node", of(images, 16), 0.3, [0.99, 0.98, 0.69]),
+        ("four nodes", of(nodes, 16), 0.5, [0.99, 0.98, 0.51]),
         ("row groups", of(groups, 16), 0.3, [0.99, 0.99, 0.98]),
         ("windows", of(windows, 16), 0.3, [0.99, 0.99, 0.96]),
-        ("a scan", of(scan, 3), 0.3, [0.99, 0.94, 0.55]),
+        ("a scan", of(scan, 3), 0.3, [0.99, 0.98, 0.55]),
     ] {
         // And the bytes of 16 steps.
         let memory_bytes = (share * 64.0 * STEP_BYTES as f64) as u64 + 16 * STEP_BYTES;
         for (supply, least) in [AMPLE, THREE_QUARTERS, third].into_iter().zip(least) {
             let (times, busy) = run(&workload, memory_bytes, supply);
-            assert!(times < 1.045, "{name}: {times:.3} of the optimum, at {}", supply.share);
+            assert!(times < 1.04, "{name}: {times:.3} of the optimum, at {}", supply.share);
             assert!(busy > least, "{name}: computes {busy:.4} of the time, at {}", supply.share);
         }
     }
