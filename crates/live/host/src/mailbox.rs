@@ -30,6 +30,8 @@ pub struct Mailbox {
     block_sectors: u64,
     /// Demand fetches complete at once.
     only_prefetches: bool,
+    /// The level whose blocks the host writes to a disk: its allocations become requests.
+    spill: Option<u32>,
 }
 
 impl Mailbox {
@@ -43,6 +45,12 @@ impl Mailbox {
     #[must_use]
     pub fn of_prefetches() -> Self {
         Self { only_prefetches: true, ..Self::default() }
+    }
+
+    /// Orders complete block by block; allocations of level `spill` are requests, to write the blocks to its disk.
+    #[must_use]
+    pub fn with_spill(spill: u32) -> Self {
+        Self { spill: Some(spill), ..Self::default() }
     }
 
     /// Completes a block of an order of `level`.
@@ -69,8 +77,9 @@ impl Mailbox {
 
 impl<S: BlockMap> Devices<S> for Mailbox {
     fn submit(&mut self, _now: Nanos, from: From, order: IoRequest<'_>, space: &S) -> u32 {
-        let IoRequest { blocks, kind, .. } = order;
-        if kind == Kind::Allocate || self.only_prefetches && kind != Kind::Prefetch {
+        let IoRequest { blocks, kind, disk } = order;
+        let is_write = kind == Kind::Allocate && self.spill == Some(from.level);
+        if kind == Kind::Allocate && !is_write || self.only_prefetches && kind != Kind::Prefetch {
             blocks.iter().for_each(|block| self.end(from.level, What::Allocated, *block));
             return 0;
         }
@@ -82,7 +91,8 @@ impl<S: BlockMap> Devices<S> for Mailbox {
         let before = self.requests.len();
         for run in blocks.chunk_by(follows) {
             self.pieces.iter_mut().for_each(|pieces| pieces.add(slot));
-            self.requests.push(Request { slot, disk: space.disk(run[0]), kind, blocks: run.to_vec() });
+            let disk = if self.spill.is_some() { disk } else { space.disk(run[0]) };
+            self.requests.push(Request { slot, disk, kind, blocks: run.to_vec() });
         }
         (self.requests.len() - before) as u32
     }

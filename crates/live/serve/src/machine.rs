@@ -1,13 +1,20 @@
-//! The machine of one export: one level and its coordinator over a mailbox (`headstart_engine`).
+//! The machine of one export: the level in memory with its coordinator, and that of a spill file below it, over a
+//! mailbox (`headstart_engine`).
 
 use headstart_engine::{Counts, IssueMode, Level, NoSupply, Stack, System, Tier, What};
 use headstart_host::mailbox::{Mailbox, Request};
 use headstart_policy::coordinator::SentUp;
 use headstart_policy::readahead::Asked;
 use headstart_policy::BlockMap;
-use headstart_types::{Block, Nanos};
+use headstart_types::{Block, Disk, Nanos};
 
 use crate::pages::Pages;
+
+/// The levels.
+const MEMORY: usize = 0;
+const SPILL: usize = 1;
+/// The disk of the pages in a spill file.
+pub const SPILL_DISK: Disk = Disk(1);
 
 pub struct Machine {
     system: System<Mailbox, Pages, NoSupply>,
@@ -17,9 +24,12 @@ pub struct Machine {
 
 impl Machine {
     #[must_use]
-    pub fn new(tier: Tier, pages: Pages, page_bytes: u64) -> Self {
+    pub fn new(mut tier: Tier, spill: Option<Tier>, pages: Pages, page_bytes: u64) -> Self {
         let removes_sent = tier.coordinator.sent_up() == SentUp::Remove;
-        let stack = Stack::new(vec![tier], 0, Mailbox::default(), pages, page_bytes);
+        tier.below = spill.as_ref().map(|_| SPILL);
+        let mailbox = tier.below.map_or_else(Mailbox::default, |spill| Mailbox::with_spill(spill as u32));
+        let tiers = [tier].into_iter().chain(spill.map(|spill| Tier { spill: Some(SPILL_DISK), ..spill })).collect();
+        let stack = Stack::new(tiers, 0, mailbox, pages, page_bytes);
         let mode = IssueMode { whole: true, open: true, write_delay: None };
         let Ok(mut system) = System::try_new(stack, Vec::new(), mode, None);
         system.use_external_schedule();
@@ -33,12 +43,24 @@ impl Machine {
 
     #[must_use]
     pub fn level(&self) -> &Level {
-        &self.system.stack.tiers[0].level
+        &self.system.stack.tiers[MEMORY].level
+    }
+
+    /// The level of the spill file, if there is one.
+    #[must_use]
+    pub fn spill(&self) -> Option<&Level> {
+        self.system.stack.tiers.get(SPILL).map(|tier| &tier.level)
     }
 
     #[must_use]
     pub fn counts(&self) -> &Counts {
         self.level().counts()
+    }
+
+    /// Whether no level keeps anything about `block`; see [`Level::is_unknown`].
+    #[must_use]
+    pub fn is_unknown(&self, block: Block) -> bool {
+        self.system.stack.tiers.iter().all(|tier| tier.level.is_unknown(block))
     }
 
     /// Checks the level's invariants between two instants.
@@ -62,7 +84,12 @@ impl Machine {
 
     /// `block` was fetched in `service`; it arrives at the next turn.
     pub fn fetched(&mut self, block: Block, service: Nanos) {
-        self.system.stack.devices.end(0, What::Fetched(service), block);
+        self.system.stack.devices.end(MEMORY as u32, What::Fetched(service), block);
+    }
+
+    /// `block` was stored in the spill file, or could not be; it arrives there at the next turn.
+    pub fn stored(&mut self, block: Block) {
+        self.system.stack.devices.end(SPILL as u32, What::Allocated, block);
     }
 
     /// Begins the instant `now`: fetched blocks arrive, and the policy decides.
@@ -72,17 +99,22 @@ impl Machine {
 
     /// A client requests `blocks`, at the place given by `asked`.
     pub fn request(&mut self, now: Nanos, id: u64, asked: Asked, blocks: &[Block]) {
-        self.system.request(now, 0, id, asked, blocks);
+        self.system.request(now, MEMORY, id, asked, blocks);
     }
 
     /// Prefetches the absent ones of `blocks`, which are expected to be requested, as far as frames are available.
     pub fn expect(&mut self, now: Nanos, blocks: &[Block]) {
-        self.system.expect(now, 0, blocks);
+        self.system.expect(now, MEMORY, blocks);
     }
 
-    /// Removes `block` from the cache.
+    /// Removes `block` from memory.
     pub fn take_out(&mut self, block: Block) {
-        self.system.stack.tiers[0].level.take_out(block);
+        self.system.take_out(MEMORY, block);
+    }
+
+    /// Removes `block` from the spill file.
+    pub fn take_out_spilled(&mut self, block: Block) {
+        self.system.take_out(SPILL, block);
     }
 
     /// Returns evicted blocks, completed requests and fetches wanted since the last call. Evictions precede the fetches

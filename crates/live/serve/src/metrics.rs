@@ -43,8 +43,10 @@ pub fn text(server: &Server) -> String {
     let hinted: Vec<(String, FollowReport)> =
         exports.iter().filter_map(|(label, conductor)| Some((label.clone(), conductor.hints()?))).collect();
     metrics.reports("hints_", &hinted);
-    let spilling: Vec<(String, SpillTotals)> =
-        exports.iter().filter_map(|(label, conductor)| Some((label.clone(), conductor.spill()?.totals))).collect();
+    let spilling: Vec<(String, SpillTotals)> = exports
+        .iter()
+        .filter_map(|(label, conductor)| Some((label.clone(), conductor.spill_report()?.totals)))
+        .collect();
     metrics.reports("spill_", &spilling);
     let gauges: [Gauge; 4] = [
         ("outstanding_requests", "Requests without a reply", Conductor::open_requests),

@@ -46,9 +46,11 @@ struct Numbering {
 }
 
 impl Pages {
+    /// The pages of an export with a cache of `frames` and a spill file of `slots`.
     #[must_use]
-    pub fn new(count: u64, frames: u32) -> Self {
+    pub fn new(count: u64, frames: u32, slots: u32) -> Self {
         let numbered_max = (frames as usize).saturating_mul(NUMBERED_PER_FRAME).saturating_add(NUMBERED_MIN);
+        let numbered_max = numbered_max.saturating_add(slots as usize);
         Self { count, numbered_max, numbering: RefCell::default() }
     }
 
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn numbers_of_forgotten_pages_are_given_again() {
-        let pages = Pages::new(1 << 40, 0);
+        let pages = Pages::new(1 << 40, 0, 0);
         let numbered = |page| pages.block(0, page).expect("there is such a page");
         let many = NUMBERED_MIN as u64 + 100;
         for page in 0..many {

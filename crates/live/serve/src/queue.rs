@@ -17,6 +17,8 @@ pub struct Piece {
     pub first: u64,
     /// A client waits for it.
     pub demand: bool,
+    /// The machine expects it in the spill file.
+    pub spilled: bool,
     /// Start time; `None` while it is queued.
     pub since: Option<Nanos>,
 }
@@ -304,7 +306,7 @@ mod tests {
     use super::*;
 
     fn piece(first: u32, count: u32, demand: bool) -> Piece {
-        Piece { blocks: (first..first + count).map(Block).collect(), first: first.into(), demand, since: None }
+        Piece { blocks: (first..first + count).map(Block).collect(), first: first.into(), demand, ..Piece::default() }
     }
 
     #[test]

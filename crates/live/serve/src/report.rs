@@ -118,7 +118,7 @@ impl Report {
                 totals: conductor.statistics().totals.clone(),
                 level: level_report(conductor.counts(), "server", setting.frames, setting.page_bytes),
                 hints: conductor.hints(),
-                spill: conductor.spill(),
+                spill: conductor.spill_report(),
                 device,
             }
         };

@@ -16,7 +16,7 @@ use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use nix::unistd::geteuid;
 use toml::{Table, Value};
 
-use crate::backing::{self, Backing, SpilledBacking};
+use crate::backing::{self, Backing};
 use crate::error::Error;
 use crate::hinted;
 use crate::metrics;
@@ -45,7 +45,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     let (named, level_keys, selection) = (settings.exports()?, settings.level()?, settings.selection()?);
     check_memory(&level_keys, page_bytes, named.len()).map_err(|error| settings.at_option(error))?;
     let mut exports = Vec::new();
-    let (mut about, mut spills) = (Vec::new(), Vec::new());
+    let (mut about, mut backings) = (Vec::new(), Vec::new());
     for (name, backing) in &named {
         let backing_of = backing::open(backing, settings.writable, settings.direct, !settings.no_lock)?;
         if settings.writable {
@@ -63,12 +63,8 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
             settings.hints.as_deref().map(|path| hinted::hints((path, &selection), name_of, cache)).transpose()?;
         about.push((without_credentials(backing), built.keys));
         let spill = settings.spill.as_deref().map(|text| spill(text, &*backing_of, cache, settings.writable));
-        let spill = spill.transpose()?.map(Arc::new);
-        let backing_of: Arc<dyn Backing> = match &spill {
-            Some(spill) => Arc::new(SpilledBacking::new(backing_of, spill.clone(), page_bytes)),
-            None => Arc::from(backing_of),
-        };
-        spills.extend(spill.clone().map(|spill| (spill, backing_of.clone())));
+        let (spill, backing_of): (_, Arc<dyn Backing>) = (spill.transpose()?, Arc::from(backing_of));
+        backings.push(backing_of.clone());
         exports.push(Export {
             name: name.clone(),
             backing: backing_of,
@@ -100,7 +96,8 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     }
     ended.map_err(Error::io("the backing"))?;
     let is_stable = server.exports().all(|(_, conductor)| conductor.unstable().is_none());
-    for (spill, backing) in spills.into_iter().filter(|_| is_stable) {
+    for ((_, conductor), backing) in server.exports().zip(&backings).filter(|_| is_stable) {
+        let Some(spill) = conductor.spill() else { continue };
         spill.close(backing.about().identity.as_deref()).map_err(Error::io("the spill file"))?;
     }
     Ok(Report::new(&server, &watch.uris, &watch.about))
@@ -141,13 +138,13 @@ fn memory_of(backings: &[(String, String)], exports: &[Export]) -> u64 {
 fn spill(
     text: &str,
     backing: &dyn Backing,
-    (size_bytes, page_bytes, frames): (u64, u64, u32),
+    (_, page_bytes, frames): (u64, u64, u32),
     writable: bool,
 ) -> Result<Spill, Error> {
     if frames == 0 {
         return Err(KeyError::new("spill", "a cache of no pages gives none to it", "a larger --cache").into());
     }
-    Spill::open(text, (size_bytes, page_bytes), backing.about().identity.as_deref(), writable)
+    Spill::open(text, page_bytes, backing.about().identity.as_deref(), writable)
 }
 
 /// The level with these keys in front of `backing`.

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_nbd::{Errno, Extent};
-use headstart_types::Block;
 
 use crate::backing::Backing;
-use crate::spill::Spill;
+use crate::spill::{Place, Zeroing};
 
 /// The bytes of a page. The cache and outgoing replies share them, so that a reply copies nothing; if a page changes
 /// while a reply uses it, it is copied first ([`Buffers::of_mut`](crate::buffers::Buffers::of_mut)).
@@ -122,16 +121,6 @@ pub enum Answer {
     Failed(Errno),
 }
 
-/// A place in a spill file for a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    pub page: u64,
-    /// Its block in the file's level.
-    pub(crate) block: Block,
-    /// Its slot in the file.
-    pub(crate) slot: u32,
-}
-
 /// A change of a backing.
 #[derive(Debug)]
 pub enum Change {
@@ -184,7 +173,7 @@ impl Change {
     }
 }
 
-/// Work for a backing.
+/// Work for a backing or a spill file.
 pub enum Work {
     /// Fills the buffers in order, with zeroes beyond the end of the backing.
     Read {
@@ -193,18 +182,14 @@ pub enum Work {
         /// A client waits for it.
         demand: bool,
     },
-    Change(Change),
-    /// Stores an evicted page in a spill file, if possible.
-    Store {
-        spill: Arc<Spill>,
-        place: Place,
-        buffer: BytesMut,
-    },
+    /// Makes the change, after its pages have left the spill file.
+    Change(Change, Option<Zeroing>),
+    /// Stores an evicted page in a spill file.
+    Store(Place),
+    /// Reads pages from a spill file.
+    Load(Vec<Place>),
     /// Reports the allocation.
-    Extents {
-        offset: u64,
-        length: u32,
-    },
+    Extents { offset: u64, length: u32 },
 }
 
 impl Work {
@@ -213,8 +198,12 @@ impl Work {
     pub fn carry_out(&mut self, backing: &dyn Backing) -> io::Result<Vec<Extent>> {
         match self {
             Self::Read { offset, buffers, .. } => backing.read(*offset, buffers)?,
-            Self::Change(change) => backing.change(change)?,
-            Self::Store { spill, place, buffer } => spill.store(*place, buffer),
+            Self::Change(change, zeroing) => {
+                zeroing.iter().try_for_each(Zeroing::carry_out)?;
+                backing.change(change)?;
+            }
+            Self::Store(place) => place.store()?,
+            Self::Load(places) => places.iter_mut().try_for_each(Place::load)?,
             Self::Extents { offset, length } => return backing.extents(*offset, *length),
         }
         Ok(Vec::new())
@@ -225,8 +214,9 @@ impl Work {
     pub fn into_buffers(self) -> Vec<BytesMut> {
         match self {
             Self::Read { buffers, .. } => buffers,
-            Self::Store { buffer, .. } => vec![buffer],
-            Self::Change(_) | Self::Extents { .. } => Vec::new(),
+            Self::Store(place) => vec![place.buffer],
+            Self::Load(places) => places.into_iter().map(|place| place.buffer).collect(),
+            Self::Change(..) | Self::Extents { .. } => Vec::new(),
         }
     }
 }

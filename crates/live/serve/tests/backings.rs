@@ -1,14 +1,10 @@
 //! The conformance suite on each kind of backing, except objects, which `object.rs` tests with a server.
 
-mod common;
-
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
 
-use common::{Shared, PAGE};
-use headstart_serve::backing::{conformance, open, Backing, SpilledBacking};
-use headstart_serve::spill::Spill;
+use headstart_serve::backing::{conformance, open, Backing};
 use headstart_serve::{run, Settings};
 
 /// A multiple of neither pages nor sectors.
@@ -109,20 +105,4 @@ fn a_server() {
         served.join().expect("it ends").expect("it ends in order");
         conforms.unwrap_or_else(|said| std::panic::resume_unwind(said));
     });
-}
-
-#[test]
-fn one_behind_a_spill_file_that_has_some_of_its_pages() {
-    let (folder, bytes) = (Folder::new("spilled"), content());
-    let shared = Shared::default();
-    shared.lock().bytes = bytes.clone();
-    let text = format!("{}:1MiB", folder.0.join("spill").display());
-    let spill = Arc::new(Spill::open(&text, (SIZE as u64, PAGE), None, true).expect("it can be opened"));
-    for page in (0..SIZE as u64 / PAGE).filter(|page| page % 3 > 0) {
-        let place = spill.begin(page).expect("there is room");
-        spill.store(place, &bytes[(page * PAGE) as usize..][..PAGE as usize]);
-    }
-    let backing: Arc<dyn Backing> = Arc::new(SpilledBacking::new(Box::new(shared), spill.clone(), PAGE));
-    conformance::backing(&backing, &bytes, true);
-    assert!(serde_json::to_value(spill.report()).expect("it is JSON")["level"]["hits_ready"].as_u64() > Some(0));
 }

@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{data, numbered, World, PAGE};
+use std::os::unix::fs::FileExt;
+
+use common::{data, numbered, Shared, World, PAGE};
+use headstart_serve::spill::Spill;
 use headstart_serve::work::{Answer, Op};
 use headstart_sim::{simulate, Scenario, Source};
 use headstart_types::Nanos;
@@ -267,4 +270,35 @@ fn same(answer: &Answer) -> Answer {
         Answer::Failed(errno) => Answer::Failed(*errno),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn each_page_comes_from_the_backing_once_and_then_from_the_level_below() {
+    let path = std::env::temp_dir().join(format!("headstart-serve-below-{}", std::process::id()));
+    let spill = Spill::open(&format!("{}:1MiB", path.display()), PAGE, None, false).expect("a temporary file");
+    let file = std::fs::File::options().write(true).open(&path).expect("it is there");
+    std::fs::remove_file(&path).expect("it is there");
+    let shared = Shared::default();
+    shared.lock().bytes = numbered(40, 0);
+    let mut world = World::before("blocks = 8\npolicy = \"demand\"", shared, Some(spill));
+    for id in 0..120 {
+        let page = id % 40;
+        let expected = (page * PAGE) as usize..((page + 1) * PAGE) as usize;
+        let answer = world.read(id, page * PAGE, PAGE as u32);
+        assert!(data(&answer) == world.memory().bytes[expected], "page {page}");
+    }
+    while world.step() {}
+    world.conductor.check_idle().expect("nothing is lost");
+    let totals = world.conductor.statistics().totals.clone();
+    assert_eq!((totals.backing_demand_reads, totals.backing_read_bytes), (40, 40 * PAGE));
+    // A page that is evicted again is still in the file.
+    let report = world.conductor.spill_report().expect("there is a spill file");
+    assert_eq!((report.totals.stored_pages, report.totals.missed_pages, report.level.counts.hits_ready), (40, 40, 80));
+    // Page 5, in the sixth slot, is damaged: of a read of eight pages, it alone comes from the backing.
+    file.write_all_at(b"damage", 12_288 + 5 * PAGE).expect("it can be written");
+    let answer = world.read(120, 3 * PAGE, 8 * PAGE as u32);
+    assert!(data(&answer) == world.memory().bytes[3 * PAGE as usize..11 * PAGE as usize]);
+    let report = world.conductor.spill_report().expect("there is a spill file");
+    let reads = world.conductor.statistics().totals.backing_demand_reads;
+    assert_eq!((report.totals.corrupt_pages, reads), (1, 41));
 }

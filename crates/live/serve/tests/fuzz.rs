@@ -7,7 +7,6 @@ mod common;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use common::{data, meets, numbered, Shared, World, PAGE};
 use headstart_hints::{Expected, Follower};
@@ -58,10 +57,10 @@ impl Drop for Place {
 }
 
 impl Place {
-    fn open(&self) -> Arc<Spill> {
+    fn open(&self) -> Spill {
         // 80 slots, plus the header and the table.
         let text = format!("{}:{}B", self.0.display(), 8192 + 80 * (PAGE + 32));
-        Arc::new(Spill::open(&text, (PAGES * PAGE, PAGE), IDENTITY, true).expect("it can be opened"))
+        Spill::open(&text, PAGE, IDENTITY, true).expect("it can be opened")
     }
 }
 
@@ -196,10 +195,8 @@ fn run(seed: u64) {
     let place = random.random_bool(0.6).then_some(Place(path));
     let level = LEVELS.choose(&mut random).unwrap();
     let planned = planned(&mut random, model.len() as u64);
-    let spill = place.as_ref().map(Place::open);
-    let world = World::before(level, shared.clone(), spill.clone());
+    let world = World::before(level, shared.clone(), place.as_ref().map(Place::open));
     let mut case = Case { seed, random, world, model, changing: BTreeMap::new(), reading: BTreeMap::new() };
-    let mut spill = spill;
     for half in planned.chunks(planned.len().div_ceil(2)) {
         case.world.takes = |page| Nanos(1_000 + page % 7 * page % 5 * 1_900);
         if case.random.random_bool(0.6) {
@@ -219,15 +216,13 @@ fn run(seed: u64) {
         }
         case.drain();
         // The next server finds the file, closed in order or as left by a kill.
-        if let Some(before) = spill.take() {
+        if let Some(before) = case.world.conductor.spill() {
             if case.random.random() {
                 before.close(IDENTITY).expect("it can be closed");
             }
-            case.world = World::before(level, shared.clone(), None);
-            drop(before);
-            spill = place.as_ref().map(Place::open);
         }
-        case.world = World::before(level, shared.clone(), spill.clone());
+        case.world = World::before(level, shared.clone(), None);
+        case.world = World::before(level, shared.clone(), place.as_ref().map(Place::open));
     }
 }
 

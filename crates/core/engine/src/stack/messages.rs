@@ -4,7 +4,7 @@
 use headstart_policy::coordinator::{Plan, SentUp};
 use headstart_policy::readahead::{Asked, Cached};
 use headstart_policy::BlockMap;
-use headstart_types::{Block, Nanos, NEVER};
+use headstart_types::{Block, Disk, Nanos, NEVER};
 
 use super::spread::LevelSpace;
 use super::{Notification, Stack};
@@ -110,7 +110,31 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
                 let from = From { level: upper as u32, process: self.process };
                 self.devices.submit(now, from, IoRequest { blocks: &blocks, disk, kind }, &self.space);
             }
-            Kind::Demand | Kind::Prefetch => self.ask_below(now, (upper, below), blocks, kind),
+            Kind::Demand | Kind::Prefetch => match self.tiers[below].spill {
+                Some(disk) => self.order_past(now, (upper, below), disk, &blocks, kind),
+                None => self.ask_below(now, (upper, below), blocks, kind),
+            },
+        }
+    }
+
+    /// Orders blocks that a spill holds from its own `disk`, and the others from theirs. Each arrives at the level above
+    /// by itself.
+    fn order_past(&mut self, now: Nanos, (upper, spill): (usize, usize), disk: Disk, blocks: &[Block], kind: Kind) {
+        let from = From { level: upper as u32, process: self.process };
+        let is_held = |block: &Block| self.tiers[spill].level.state(*block).is_resident();
+        let runs: Vec<(bool, &[Block])> =
+            blocks.chunk_by(|one, next| is_held(one) == is_held(next)).map(|run| (is_held(&run[0]), run)).collect();
+        for (held, run) in runs {
+            let (file, first) = self.space.place(run[0]);
+            if held {
+                let asked = Asked { file, first, count: run.len() as u32, client: upper as u32, ends_inside: false };
+                let (position, compute) = (NEVER, Nanos::ZERO);
+                let ask = Ask { id: 0, asked, blocks: run, write: false, quiet: false, position, compute };
+                let (level, space, mut down) = self.at(spill);
+                level.request(now, &ask, space.as_space(), &mut down);
+            }
+            let disk = if held { disk } else { self.space.disk(run[0]) };
+            self.devices.submit(now, from, IoRequest { blocks: run, disk, kind }, &self.space);
         }
     }
 

@@ -14,7 +14,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use headstart_policy::coordinator::{Coordinator, SentUp, Uncoordinated};
 use headstart_policy::BlockMap;
-use headstart_types::{Block, Nanos, Spread};
+use headstart_types::{Block, Disk, Nanos, Spread};
 
 pub use link::Link;
 pub use spread::Share;
@@ -39,6 +39,8 @@ pub struct Tier {
     pub share: Option<Share>,
     /// Whether it has frames. A level without frames forwards everything.
     pub stores: bool,
+    /// The disk of a spill: a level that holds what the level above has evicted, and nothing else, on a disk of its own.
+    pub spill: Option<Disk>,
     /// Decides how requests from above are served.
     pub coordinator: Box<dyn Coordinator>,
     /// The link to the level above.
@@ -52,8 +54,8 @@ impl Tier {
     #[must_use]
     pub fn new(level: Level, stores: bool) -> Self {
         let (coordinator, link) = (Box::new(Uncoordinated), Link::default());
-        let (below, spread, share) = (None, None, None);
-        Self { level, below, spread, share, stores, coordinator, link, link_time: Nanos::ZERO }
+        let (below, spread, share, spill) = (None, None, None, None);
+        Self { level, below, spread, share, stores, spill, coordinator, link, link_time: Nanos::ZERO }
     }
 
     /// The level below that owns `block`.
@@ -156,7 +158,7 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
     /// Whether a level hands its evicted blocks to the level below.
     fn gives_down(&self, index: usize) -> bool {
         let below = self.tiers[index].below.map(|below| &self.tiers[below]);
-        below.is_some_and(|below| below.stores && below.coordinator.sent_up() == SentUp::Remove)
+        below.is_some_and(|tier| tier.stores && (tier.spill.is_some() || tier.coordinator.sent_up() == SentUp::Remove))
     }
 
     /// Makes [`Stack::take_left`] report evictions from now on.
@@ -385,10 +387,8 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
         loop {
             self.finish_requests(now);
             self.hand_down(now);
-            match self.outbox.pop_front() {
-                Some(sent) => self.deliver(now, sent),
-                None => break,
-            }
+            let Some(sent) = self.outbox.pop_front() else { break };
+            self.deliver(now, sent);
         }
     }
 

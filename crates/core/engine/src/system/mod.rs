@@ -344,6 +344,11 @@ impl<D: Devices<S>, S: BlockMap + Send, R: Supply<S>> System<D, S, R> {
         self.follow::<false>(now, tier, issued);
     }
 
+    /// Removes `block` from level `tier` for the host; see [`Level::take_out`](crate::Level::take_out).
+    pub fn take_out(&mut self, tier: usize, block: Block) {
+        self.stack.at(tier).0.take_out(block);
+    }
+
     /// Appends the finished requests of clients of the host, in order.
     pub fn take_replied(&mut self, into: &mut Vec<u64>) {
         into.append(&mut self.replied);

@@ -14,7 +14,6 @@ pub(crate) mod object;
 mod pool;
 mod refusal;
 mod ringed;
-mod spilled;
 mod unflushed;
 mod workers;
 
@@ -34,7 +33,6 @@ pub use nbd::NbdBacking;
 pub use object::ObjectBacking;
 pub use pool::{Done, Pool};
 pub use refusal::BackingError;
-pub use spilled::SpilledBacking;
 pub use unflushed::{is_loss, loss, Unflushed};
 
 use crate::work::Change;

@@ -15,6 +15,11 @@ impl<Q: ReadQueue> Conductor<Q> {
     pub(super) fn piece_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
         let Completed { id, buffers, result } = completed;
         let piece = self.queue.as_mut().end(id as u32);
+        let error = result.as_ref().err();
+        let is_loaded = self.spill.as_mut().is_some_and(|spill| spill.loaded(piece.first..piece.end(), error));
+        if is_loaded && result.is_err() {
+            return self.read_again(piece, buffers);
+        }
         let since = piece.since.expect("it has been started");
         let service = self.now - since;
         let is_again = self.lost_at.is_some_and(|at| since > at);
@@ -23,7 +28,9 @@ impl<Q: ReadQueue> Conductor<Q> {
         // Data read before a loss may be among the lost changes. A read that meets a second loss is not retried
         // forever.
         let is_stale = self.lost_at.is_some_and(|at| since <= at) && !(is_again && loss.is_some());
-        self.statistics.read_ended(service, result.is_err());
+        if !is_loaded {
+            self.statistics.read_ended(service, result.is_err());
+        }
         let share = Nanos(service.0 / piece.blocks.len() as u64);
         let final_failure = piece.blocks.len() == 1 || !self.setting.fails_in_parts;
         for ((page, block), buffer) in (piece.first..).zip(piece.blocks).zip(buffers) {
@@ -40,7 +47,7 @@ impl<Q: ReadQueue> Conductor<Q> {
                 outcome => {
                     self.buffers.put_back(buffer);
                     if self.wanted.holds(block) && (is_stale || !final_failure) {
-                        self.queue.push(Piece { blocks: vec![block], first: page, demand: true, since: None });
+                        self.queue.push(Piece { blocks: vec![block], first: page, demand: true, ..Piece::default() });
                         continue;
                     }
                     let failed = outcome.as_ref().err().map(Errno::of);

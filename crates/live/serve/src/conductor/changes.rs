@@ -37,7 +37,8 @@ impl<Q: ReadQueue> Conductor<Q> {
         if !matches!(made, Change::Write { .. }) {
             self.take_out(change.pages.clone());
         }
-        actions.push(Action::Start(change.request + DIRECT, Work::Change(made)));
+        let zeroing = self.forget_spilled(&change.pages);
+        actions.push(Action::Start(change.request + DIRECT, Work::Change(made, zeroing)));
     }
 
     /// Removes `pages` from the cache.
@@ -51,8 +52,10 @@ impl<Q: ReadQueue> Conductor<Q> {
     /// A request to the backing that bypassed the cache has completed.
     pub(super) fn direct_ended(&mut self, completed: Completed, actions: &mut Vec<Action>) {
         let request = completed.id - DIRECT;
-        if let (Some(pages), Err(_)) = (self.writes.end(request), &completed.result) {
-            self.take_out(pages);
+        match (self.writes.end(request), &completed.result, &mut self.spill) {
+            (Some(pages), Err(_), _) => self.take_out(pages),
+            (Some(pages), Ok(_), Some(spill)) => spill.zeroed(&pages),
+            _ => {}
         }
         let Some(Open { request: ClientRequest { op, offset, length, .. }, .. }) = self.open.get(&request) else {
             return;

@@ -32,6 +32,11 @@ impl<Q: ReadQueue> Conductor<Q> {
             holds(has_bytes || !state.is_resident(), || format!("page {page} is cached and has no bytes"))?;
             holds(!has_bytes || state.is_resident(), || format!("page {page} has bytes and is not cached"))?;
             kept += u32::from(has_bytes);
+            if let (Some(spill), Some(level)) = (&self.spill, self.machine.spill()) {
+                let is_free = self.machine.pages().known(0, page) != Some(block);
+                let is_right = is_free || spill.holds(page) == level.state(block).is_resident();
+                holds(is_right, || format!("page {page} is either in the spill file or in its level"))?;
+            }
             let mut is_wanted = false;
             for request in self.wanted.of(block) {
                 is_wanted = true;

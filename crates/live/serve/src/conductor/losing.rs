@@ -14,6 +14,7 @@ use headstart_types::Block;
 use super::{Conductor, RENEWAL};
 use crate::backing::is_loss;
 use crate::queue::ReadQueue;
+use crate::spill::Spill;
 use crate::stability::Unstable;
 use crate::work::{Action, Answer, Change, Work};
 
@@ -62,7 +63,8 @@ impl<Q: ReadQueue> Conductor<Q> {
             self.end(request, Answer::Failed(Errno::Io), actions);
         }
         self.is_renewing = true;
-        actions.push(Action::Start(RENEWAL, Work::Change(Change::Renew)));
+        let zeroing = self.spill.as_mut().map(Spill::forget_all);
+        actions.push(Action::Start(RENEWAL, Work::Change(Change::Renew, zeroing)));
     }
 
     /// Drops the whole cache.
@@ -70,6 +72,9 @@ impl<Q: ReadQueue> Conductor<Q> {
         for block in (0..self.machine.pages().blocks() as u32).map(Block) {
             self.machine.take_out(block);
             self.drop_if_absent(block);
+            if self.spill.is_some() {
+                self.machine.take_out_spilled(block);
+            }
         }
     }
 }

@@ -27,8 +27,6 @@ mod hinted;
 mod losing;
 mod spilling;
 
-use std::sync::Arc;
-
 use headstart_engine::{Counts, Kind, Level, Tier};
 use headstart_hints::{FollowReport, Follower};
 use headstart_host::mailbox::Request;
@@ -39,7 +37,7 @@ use headstart_types::{Block, Nanos};
 use rustc_hash::FxHashMap;
 
 use crate::buffers::Buffers;
-use crate::machine::Machine;
+use crate::machine::{Machine, SPILL_DISK};
 use crate::pages::Pages;
 use crate::queue::{Piece, Queue, ReadQueue};
 use crate::spill::Spill;
@@ -51,10 +49,10 @@ use crate::writes::{PendingChange, Writes};
 
 /// Ids below are pieces of reads; from here on, requests that bypass the cache.
 const DIRECT: u64 = 1 << 32;
-/// Ids from here on are pages that are stored in a spill file.
+/// Ids from here on are slots in which pages are stored in a spill file.
 const STORES: u64 = 1 << 63;
-/// Id of [`Change::Renew`]; stored pages have the ids after it.
-const RENEWAL: u64 = STORES;
+/// Id of [`Change::Renew`]; no slot has the one of this number.
+const RENEWAL: u64 = u64::MAX;
 
 /// Properties of an export.
 #[derive(Debug, Clone)]
@@ -107,29 +105,31 @@ pub struct Conductor<Q = Queue> {
     /// Changes may be lost and the backing has not dropped its caches yet: nothing is read from it.
     is_renewing: bool,
     hints: Option<Follower>,
-    spill: Option<Arc<Spill>>,
-    /// Pages being stored in the spill file, and all pages stored so far.
-    storing: u64,
-    stored: u64,
+    /// The file of the level below the one in memory.
+    spill: Option<Spill>,
+    /// Pages that arrive in that level at the next turn but could not be stored.
+    unstored: Vec<Block>,
     now: Nanos,
 }
 
 impl Conductor {
-    /// An export served through `tier`.
+    /// An export served through `tier`, whose evicted pages go to `spill`.
     #[must_use]
-    pub fn new(setting: Setting, tier: Tier) -> Self {
+    pub fn new(setting: Setting, tier: Tier, spill: Option<Spill>) -> Self {
         let queue = Queue::new(setting.under_way_max);
-        Self::with_queue(setting, tier, queue)
+        Self::with_queue(setting, tier, spill, queue)
     }
 }
 
 impl<Q: ReadQueue> Conductor<Q> {
     /// Like [`Conductor::new`], with the caller's queue.
     #[must_use]
-    pub fn with_queue(setting: Setting, tier: Tier, queue: Q) -> Self {
-        let pages = Pages::new(setting.size_bytes.div_ceil(setting.page_bytes), setting.frames);
+    pub fn with_queue(setting: Setting, tier: Tier, mut spill: Option<Spill>, queue: Q) -> Self {
+        let slots = spill.as_ref().map_or(0, Spill::slots);
+        let pages = Pages::new(setting.size_bytes.div_ceil(setting.page_bytes), setting.frames, slots);
+        let below = spill.as_mut().map(|spill| spill.tier(&pages));
         Self {
-            machine: Machine::new(tier, pages, setting.page_bytes),
+            machine: Machine::new(tier, below, pages, setting.page_bytes),
             buffers: Buffers::prepared(setting.page_bytes as usize),
             queue,
             writes: Writes::default(),
@@ -144,9 +144,8 @@ impl<Q: ReadQueue> Conductor<Q> {
             lost_at: None,
             is_renewing: false,
             hints: None,
-            spill: None,
-            storing: 0,
-            stored: 0,
+            spill,
+            unstored: Vec::new(),
             now: Nanos::ZERO,
             setting,
         }
@@ -199,8 +198,9 @@ impl<Q: ReadQueue> Conductor<Q> {
     /// Whether nothing is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let has_work = self.queue.as_ref().lengths() != (0, 0) || self.storing > 0 || self.is_renewing;
-        self.open.is_empty() && self.incoming.is_empty() && !has_work
+        let has_work = self.queue.as_ref().lengths() != (0, 0) || self.is_renewing;
+        let stores = !self.spill.as_ref().is_none_or(Spill::is_idle);
+        self.open.is_empty() && self.incoming.is_empty() && !has_work && !stores
     }
 
     /// Number of requests without a reply.
@@ -257,6 +257,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         for block in std::mem::take(&mut self.failed) {
             self.machine.take_out(block);
         }
+        std::mem::take(&mut self.unstored).into_iter().for_each(|block| self.machine.take_out_spilled(block));
         if self.lost_at == Some(now) {
             self.drop_all();
         }
@@ -274,7 +275,7 @@ impl<Q: ReadQueue> Conductor<Q> {
     fn is_unneeded(&self, block: Block) -> bool {
         let Self { machine, queue, buffers, wanted, .. } = self;
         let is_read = queue.as_ref().holds(block) || wanted.holds(block);
-        !is_read && machine.level().is_unknown(block) && buffers.of(block).is_none()
+        !is_read && machine.is_unknown(block) && buffers.of(block).is_none()
     }
 
     /// A free block number that something still refers to. Cost: proportional to the free numbers.
@@ -302,7 +303,7 @@ impl<Q: ReadQueue> Conductor<Q> {
             }
             Op::Flush => {
                 self.stability.sync_begins(id);
-                actions.push(Action::Start(id + DIRECT, Work::Change(Change::Flush)));
+                actions.push(Action::Start(id + DIRECT, Work::Change(Change::Flush, None)));
             }
             Op::Extents => {
                 let ClientRequest { offset, length, .. } = open.request;
@@ -349,17 +350,21 @@ impl<Q: ReadQueue> Conductor<Q> {
     fn follow(&mut self, actions: &mut Vec<Action>) {
         let (mut evicted, mut replied, mut orders) = (Vec::new(), Vec::new(), Vec::new());
         self.machine.take(&mut evicted, &mut replied, &mut orders);
-        evicted.iter().for_each(|block| self.leave(*block, actions));
+        self.spill_evicted(&evicted, &mut orders, actions);
+        evicted.iter().for_each(|block| self.drop_if_absent(*block));
         let pages_max = (self.setting.read_bytes_max / self.setting.page_bytes).max(1) as usize;
-        for Request { kind, blocks, .. } in orders {
-            let demand = kind == Kind::Demand;
+        for Request { kind, blocks, disk, .. } in orders {
+            let (demand, spilled) = (kind == Kind::Demand, disk == SPILL_DISK);
+            if let (Some(spill), false) = (&mut self.spill, spilled) {
+                spill.totals.missed_pages += blocks.len() as u64;
+            }
             for blocks in blocks.chunks(pages_max) {
                 let first = self.machine.page(blocks[0]);
                 debug_assert!(
                     (first..).zip(blocks).all(|(page, block)| self.machine.pages().known(0, page) == Some(*block)),
                     "an order is for pages that follow one another, by the numbers that they have"
                 );
-                self.queue.push(Piece { blocks: blocks.to_vec(), first, demand, since: None });
+                self.queue.push(Piece { blocks: blocks.to_vec(), first, demand, spilled, since: None });
             }
         }
         for id in replied {
@@ -387,8 +392,9 @@ impl<Q: ReadQueue> Conductor<Q> {
             return;
         }
         if !self.writes.is_empty() {
-            let Self { queue, writes, .. } = self;
-            for change in writes.start(|pages| queue.reads_any(pages.start, pages.end)) {
+            let Self { queue, writes, spill, .. } = self;
+            let is_stored = |pages: &_| spill.as_ref().is_some_and(|spill| spill.is_storing(pages));
+            for change in writes.start(|pages| queue.reads_any(pages.start, pages.end) || is_stored(pages)) {
                 self.change(&change, actions);
             }
             let Self { queue, writes, wanted, .. } = self;
@@ -399,6 +405,15 @@ impl<Q: ReadQueue> Conductor<Q> {
             let is_free = |piece: &Piece| writes.is_empty() || !writes.holds(&(piece.first..piece.end()));
             let Some(index) = queue.start(self.now, is_free) else { break };
             let piece = queue.as_ref().piece(index);
+            // Pages may have left the spill file since they were ordered.
+            let is_held =
+                |spill: &&mut Spill| piece.spilled && (piece.first..piece.end()).all(|page| spill.holds(page));
+            if let Some(spill) = self.spill.as_mut().filter(is_held) {
+                let pages = (piece.first..).zip(self.buffers.take_run(piece.blocks.len()));
+                let places = pages.map(|(page, buffer)| spill.load(page, buffer)).collect();
+                actions.push(Action::Start(index.into(), Work::Load(places)));
+                continue;
+            }
             let (offset, count, demand) = (piece.first * self.setting.page_bytes, piece.blocks.len(), piece.demand);
             self.statistics.read_started(count as u64 * self.setting.page_bytes, demand);
             let buffers = self.buffers.take_run(count);

@@ -67,8 +67,8 @@ pub struct Export {
     pub page_bytes: u64,
     /// Reads expected of clients.
     pub hints: Option<Follower>,
-    /// Receives evicted pages; placed before `backing`.
-    pub spill: Option<Arc<Spill>>,
+    /// Receives evicted pages.
+    pub spill: Option<Spill>,
 }
 
 struct Served {
@@ -157,9 +157,8 @@ impl Server {
                 poll.registry().register(&mut SourceFd(&ring), WAKER, Interest::READABLE)?;
             }
             let link = EmulatedLink::try_new(link, wake.clone())?;
-            let mut conductor = Conductor::new(setting, tier);
+            let mut conductor = Conductor::new(setting, tier, spill);
             hints.into_iter().for_each(|hints| conductor.follow_hints(hints));
-            spill.into_iter().for_each(|spill| conductor.spill_into(spill));
             Ok(Served { conductor, pool, writable, link, dirty: false })
         };
         let exports = exports.into_iter().enumerate().map(serve).collect::<io::Result<_>>()?;

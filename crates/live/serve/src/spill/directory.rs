@@ -1,21 +1,28 @@
-//! Tracks which pages are in a spill file, and where: a level of the engine, and the slots of its blocks.
+//! Tracks in which slot of a spill file each page is. The level of the engine below the one in memory decides which
+//! pages stay; this finds slots for them, and the work to do on the file.
+//!
+//! The conductor changes no page that is being stored or read. A slot may get another page while its old one is read,
+//! which then is a miss, or while the entry of the old one is zeroed, which may lose the new one: a miss, too.
 
+use std::io;
 use std::ops::Range;
 
+use bytes::BytesMut;
 use headstart_assemble::served;
-use headstart_engine::{Ask, Backend, IoRequest, Level};
-use headstart_policy::readahead::Asked;
+use headstart_engine::{Backend, IoRequest, Tier};
 use headstart_policy::BlockMap;
-use headstart_types::{Block, Nanos, NEVER};
-use rustc_hash::{FxHashMap, FxHashSet};
+use headstart_types::{Block, Nanos};
+use rustc_hash::FxHashMap;
 use toml::Table;
 
-use super::format::Entry;
-use super::SpillTotals;
+use super::file::{Place, Zeroing};
+use super::Spill;
 use crate::pages::Pages;
-use crate::work::Place;
 
-/// Ignores the level's orders, since pages are admitted without a fetch.
+/// Stands for a page that may be lost and is being stored.
+const LOST: u64 = u64::MAX;
+
+/// Ignores orders: pages found in a file need no fetch.
 struct Nowhere;
 
 impl Backend for Nowhere {
@@ -24,184 +31,157 @@ impl Backend for Nowhere {
     }
 }
 
+#[derive(Default)]
 pub(super) struct Directory {
-    pub(super) level: Level,
-    pub(super) pages: Pages,
-    /// Slot of each block that is resident or being stored.
-    pub(super) slot_of: FxHashMap<Block, u32>,
+    /// Slot of each page that can be read.
+    pub(super) slot_of: FxHashMap<u64, u32>,
     free: Vec<u32>,
-    /// The table of the file, by slot.
-    pub(super) table: Vec<Option<Entry>>,
-    /// Free slots whose entries could not be overwritten: the pages they name must not change until they are.
-    pub(super) stale: FxHashSet<u32>,
-    /// Blocks being stored, and those of them that have changed since.
-    pub(super) storing: FxHashSet<Block>,
-    pub(super) cancelled: FxHashSet<Block>,
-    evicted: Vec<Block>,
-    /// The next server may use the content.
-    pub(super) is_kept: bool,
-    pub(super) totals: SpillTotals,
-    /// Logical time of the level, whose policy needs no clock.
-    now: Nanos,
+    /// By slot: pages that its entry may name though they are not in `slot_of`, since the slot has got no other page
+    /// yet, or a write has failed. The entry must be zeroed before such a page changes.
+    named: FxHashMap<u32, Vec<u64>>,
+    /// By slot: the page and the block being stored.
+    storing: FxHashMap<u32, (u64, Block)>,
+    /// Slots of pages that are being read.
+    loading: FxHashMap<u64, u32>,
 }
 
-impl Directory {
-    pub(super) fn new(table: Vec<Option<Entry>>, page_count: u64, page_bytes: u64) -> Self {
-        let slots = table.len() as u32;
-        let keys = Table::from_iter(
-            [("blocks", i64::from(slots).into()), ("policy", "demand".into())]
-                .map(|(key, value): (&str, toml::Value)| (key.to_owned(), value)),
-        );
-        let mut level = served(keys, page_bytes).expect("these keys are right").tier.level;
-        level.note_evictions();
-        let mut all = Self {
-            level,
-            pages: Pages::new(page_count, slots),
-            slot_of: FxHashMap::default(),
-            free: Vec::new(),
-            table,
-            stale: FxHashSet::default(),
-            storing: FxHashSet::default(),
-            cancelled: FxHashSet::default(),
-            evicted: Vec::new(),
-            is_kept: true,
-            totals: SpillTotals::default(),
-            now: Nanos::ZERO,
-        };
+impl Spill {
+    /// The level of the pages in the file, with those that were found in it.
+    pub(crate) fn tier(&mut self, pages: &Pages) -> Tier {
+        let keys = [("blocks", i64::from(self.slots()).into()), ("policy", toml::Value::from("demand"))];
+        let keys = Table::from_iter(keys.map(|(key, value)| (key.to_owned(), value)));
+        let mut tier = served(keys, self.file.layout.page_bytes).expect("these keys are right").tier;
+        let directory = &mut self.directory;
         // The most recently added slot is used first.
-        for slot in (0..slots).rev() {
-            let page = all.table[slot as usize].map(|entry| entry.page);
-            let is_there = page.is_some_and(|page| all.admit(page, slot));
-            if !is_there {
-                all.table[slot as usize] = None;
-                all.free.push(slot);
+        for (slot, page) in (0..self.file.layout.slots as u32).zip(std::mem::take(&mut self.found)).rev() {
+            let block = page.and_then(|page| Some((page, pages.block(0, page)?)));
+            match block {
+                Some((page, block)) if !directory.slot_of.contains_key(&page) => {
+                    tier.level.put(Nanos::ZERO, block, pages, &mut Nowhere);
+                    tier.level.arrived(Nanos::ZERO, block, None, pages);
+                    directory.slot_of.insert(page, slot);
+                }
+                _ => {
+                    directory.named.extend(block.map(|(page, _)| (slot, vec![page])));
+                    directory.free.push(slot);
+                }
             }
         }
-        all.totals.found_pages = all.slot_of.len() as u64;
-        all
+        self.totals.found_pages = directory.slot_of.len() as u64;
+        tier
     }
 
-    fn tick(&mut self) -> Nanos {
-        self.now = Nanos(self.now.0 + 1);
-        self.now
+    /// Whether `page` can be read from the file.
+    #[must_use]
+    pub fn holds(&self, page: u64) -> bool {
+        self.directory.slot_of.contains_key(&page)
     }
 
-    /// Admits `page` from a slot of the file; false if another slot holds it or it does not exist.
-    fn admit(&mut self, page: u64, slot: u32) -> bool {
-        let Some(block) = self.pages.block(0, page).filter(|block| !self.slot_of.contains_key(block)) else {
-            return false;
-        };
-        self.put(block);
-        self.slot_of.insert(block, slot);
-        self.arrived(block);
+    /// Whether nothing is being stored.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.directory.storing.is_empty()
+    }
+
+    /// Whether any of `pages` is being stored.
+    #[must_use]
+    pub fn is_storing(&self, pages: &Range<u64>) -> bool {
+        self.directory.storing.values().any(|(page, _)| pages.contains(page))
+    }
+
+    /// The page has left the level, or is about to. Its entry stays in the file.
+    pub fn release(&mut self, page: u64) {
+        if let Some(slot) = self.directory.slot_of.remove(&page) {
+            self.directory.named.insert(slot, vec![page]);
+            self.directory.free.push(slot);
+        }
+    }
+
+    /// Whether a page can be stored now.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.directory.storing.len() < self.storing_max && !self.directory.free.is_empty()
+    }
+
+    /// Gives `page`, the level's `block`, a slot. Requires [`Spill::has_room`]; [`Spill::stored`] must follow.
+    pub fn store(&mut self, page: u64, block: Block, buffer: BytesMut) -> (u32, Place) {
+        let directory = &mut self.directory;
+        let slot = directory.free.pop().expect("there is room");
+        directory.named.entry(slot).or_default().push(page);
+        directory.storing.insert(slot, (page, block));
+        (slot, Place { file: self.file.clone(), slot, page, buffer })
+    }
+
+    /// The work on `slot` is done, or has failed: then the slot gets no other page, as its entry is uncertain. Returns the
+    /// block, and whether it is in the file.
+    ///
+    /// # Panics
+    /// No page is being stored there.
+    pub fn stored(&mut self, slot: u32, done: bool) -> (Block, bool) {
+        let directory = &mut self.directory;
+        let (page, block) = directory.storing.remove(&slot).expect("it has been begun");
+        let is_there = done && page != LOST;
+        self.totals.failed_requests += u64::from(!done);
+        self.totals.stored_pages += u64::from(is_there);
+        if is_there {
+            directory.named.remove(&slot);
+            directory.slot_of.insert(page, slot);
+        } else if done {
+            directory.free.push(slot);
+        }
+        (block, is_there)
+    }
+
+    /// Reads `page`, which the file [holds](Spill::holds), into `buffer`. [`Spill::loaded`] must follow.
+    pub fn load(&mut self, page: u64, buffer: BytesMut) -> Place {
+        let slot = self.directory.slot_of[&page];
+        self.directory.loading.insert(page, slot);
+        Place { file: self.file.clone(), slot, page, buffer }
+    }
+
+    /// A read of `pages` has ended. Returns false if it was not one of the file. After an error, a single page is not
+    /// there.
+    pub fn loaded(&mut self, pages: Range<u64>, error: Option<&io::Error>) -> bool {
+        let page = pages.start;
+        let Some(slot) = self.directory.loading.remove(&page) else { return false };
+        (page + 1..pages.end).for_each(|page| _ = self.directory.loading.remove(&page));
+        // If a page has lost its slot in the meantime, nothing is wrong.
+        let is_wrong = pages.end - page == 1 && self.directory.slot_of.get(&page) == Some(&slot);
+        if let Some(error) = error.filter(|_| is_wrong) {
+            match error.kind() {
+                io::ErrorKind::NotFound => {}
+                io::ErrorKind::InvalidData => self.totals.corrupt_pages += 1,
+                _ => self.totals.failed_requests += 1,
+            }
+            self.release(page);
+        }
         true
     }
 
-    fn put(&mut self, block: Block) {
-        let now = self.tick();
-        self.level.put(now, block, &self.pages, &mut Nowhere);
+    /// The work to do before `pages`, which have been [released](Spill::release), change. [`Spill::zeroed`] must follow.
+    #[must_use]
+    pub fn zeroing(&self, pages: &Range<u64>) -> Option<Zeroing> {
+        let names = |(_, named): &(&u32, &Vec<u64>)| named.iter().any(|page| pages.contains(page));
+        let slots: Vec<u32> = self.directory.named.iter().filter(names).map(|(slot, _)| *slot).collect();
+        (!slots.is_empty()).then(|| Zeroing { file: self.file.clone(), slots: Some(slots) })
     }
 
-    pub(super) fn arrived(&mut self, block: Block) {
-        let now = self.tick();
-        self.level.arrived(now, block, None, &self.pages);
+    /// The entries that [`Spill::zeroing`] has found for `pages` are zeroes.
+    pub fn zeroed(&mut self, pages: &Range<u64>) {
+        self.directory.named.retain(|_, named| {
+            named.retain(|page| !pages.contains(page));
+            !named.is_empty()
+        });
     }
 
-    pub(super) fn begin(&mut self, page: u64) -> Option<Place> {
-        let block = self.pages.block(0, page)?;
-        if !self.level.is_unknown(block) {
-            return None;
-        }
-        self.put(block);
-        let mut evicted = std::mem::take(&mut self.evicted);
-        self.level.take_evicted(&mut evicted);
-        for block in evicted.drain(..) {
-            self.free.extend(self.slot_of.remove(&block));
-        }
-        self.evicted = evicted;
-        let slot = self.free.pop().expect("the level has as many frames as there are slots");
-        self.slot_of.insert(block, slot);
-        self.storing.insert(block);
-        let Self { pages, level, .. } = self;
-        pages.forget(|block| level.is_unknown(block));
-        Some(Place { page, block, slot })
-    }
-
-    /// Block and slot of a page that can be read.
-    pub(super) fn resident(&self, page: u64) -> Option<(Block, u32)> {
-        let block = self.pages.known(0, page).filter(|block| self.level.state(*block).is_resident())?;
-        Some((block, self.slot_of.get(&block).copied()?))
-    }
-
-    /// Like [`Directory::resident`], counted as a request, with the page's checksum.
-    pub(super) fn look_up(&mut self, page: u64) -> Option<(Block, u32, u128)> {
-        let Some((block, slot)) = self.resident(page) else {
-            self.totals.missed_pages += 1;
-            return None;
-        };
-        let now = self.tick();
-        let asked = Asked { file: 0, first: page, count: 1, client: 0, ends_inside: false };
-        let ask =
-            Ask { id: 0, asked, blocks: &[block], write: false, quiet: false, position: NEVER, compute: Nanos::ZERO };
-        self.level.request(now, &ask, &self.pages, &mut Nowhere);
-        let entry = self.table[slot as usize].expect("a slot in use has its entry");
-        Some((block, slot, entry.sum))
-    }
-
-    /// Cancels those of `pages` that are being stored; returns the table entries that name others of them, with their
-    /// slots.
-    pub(super) fn cancel(&mut self, pages: Range<u64>) -> Vec<(u64, u32)> {
-        let mut named = Vec::new();
-        for block in self.pages.known_within(pages.start, pages.end) {
-            if self.storing.contains(&block) {
-                self.cancelled.insert(block);
-            } else if let Some(slot) = self.slot_of.get(&block) {
-                named.push(*slot);
-            }
-        }
-        // The old entries of slots being overwritten may name some of the pages.
-        named.extend(self.storing.iter().filter_map(|block| self.slot_of.get(block)));
-        named.extend(&self.stale);
-        let entry = |slot: u32| self.table[slot as usize].map(|entry| (entry.page, slot));
-        named.into_iter().filter_map(entry).filter(|(page, _)| pages.contains(page)).collect()
-    }
-
-    /// The entry of a page was zeroed. Another page may be on its way into the slot.
-    pub(super) fn took_out(&mut self, page: u64, slot: u32) {
-        self.wrote(slot, None);
-        self.leave(page, slot);
-    }
-
-    /// The entry of a slot was written.
-    pub(super) fn wrote(&mut self, slot: u32, entry: Option<Entry>) {
-        self.table[slot as usize] = entry;
-        self.stale.remove(&slot);
-    }
-
-    /// Removes a page from a slot, unless it has moved.
-    pub(super) fn leave(&mut self, page: u64, slot: u32) {
-        if let Some((block, _)) = self.resident(page).filter(|(_, its)| *its == slot) {
-            self.drop_block(block);
-        }
-    }
-
-    /// Removes everything permanently.
-    pub(super) fn clear(&mut self) {
-        self.table.fill(None);
-        let resident: Vec<Block> = self.slot_of.keys().copied().collect();
-        for block in resident {
-            if self.storing.contains(&block) {
-                self.cancelled.insert(block);
-            } else {
-                self.drop_block(block);
-            }
-        }
-        // The next server then finds a file that was in use and whose backing has changed since.
+    /// Removes everything. The next server finds a file that was in use and whose backing has changed since, and
+    /// discards it.
+    pub fn forget_all(&mut self) -> Zeroing {
         self.is_kept = false;
-    }
-
-    pub(super) fn drop_block(&mut self, block: Block) {
-        self.level.take_out(block);
-        self.free.extend(self.slot_of.remove(&block));
+        let pages: Vec<u64> = self.directory.slot_of.keys().copied().collect();
+        pages.into_iter().for_each(|page| self.release(page));
+        self.directory.named.clear();
+        self.directory.storing.values_mut().for_each(|(page, _)| *page = LOST);
+        Zeroing { file: self.file.clone(), slots: None }
     }
 }

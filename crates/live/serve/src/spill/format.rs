@@ -155,7 +155,8 @@ impl Entry {
     }
 
     /// Parses an entry; `None` for an empty slot.
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let page = u64::from_le_bytes(bytes[..8].try_into().ok()?).checked_sub(1)?;
         Some(Self { page, sum: u128::from_le_bytes(bytes[16..].try_into().ok()?) })
     }

@@ -1,14 +1,15 @@
 //! A second level in a local file: stores pages evicted from memory and reads them from there instead of from the
 //! backing.
 //!
-//! A level of the engine decides which pages stay (`directory.rs`), as in memory. The file (`format.rs`) has a checksum
-//! for each page, verified on each read. A later process that opens the file continues with its content, unless the
-//! backing has changed.
+//! It is a level of the engine below the one in memory, which decides which pages stay; this gives them places in the
+//! file (`directory.rs`), and threads read and write them (`file.rs`). The file (`format.rs`) has a checksum for each
+//! page, verified on each read. A later process that opens the file continues with its content, unless the backing has
+//! changed.
 //!
 //! The file is never older than the backing:
 //!
-//! - Before a change of the backing, its pages leave the file: their entries are zeroed first, or the change fails. A
-//!   page being stored is cancelled. The conductor stores no page while it is changing.
+//! - Before a change of the backing, its pages leave the file: their entries are zeroed first, or the change fails. No
+//!   page is stored or read while it changes (`conductor/spilling.rs`).
 //! - After `kill -9` the kernel still has all written data, so the entries are intact. If the machine stops, the
 //!   zeroing of an entry may be lost while the change survives; therefore a file that was in use with writing clients
 //!   is discarded after a reboot.
@@ -19,16 +20,17 @@
 //! Memory: some 100 bytes per slot.
 
 mod directory;
+mod file;
 mod format;
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use headstart_assemble::{level_report, LevelReport};
+use headstart_engine::Counts;
 use headstart_host::memory::check_room;
 use headstart_host::owned::{open_file, try_lock};
 use headstart_types::{printable_path, Bytes, KeyError};
@@ -38,11 +40,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::work::Place;
 use directory::Directory;
-use format::{
-    boot, checksum, digest, read_table, salt, Entry, Header, Layout, State, ENTRY_BYTES, HEADER_BYTES, MAGIC,
-};
+use file::SpillFile;
+pub use file::{Place, Zeroing};
+use format::{boot, digest, read_table, salt, Header, Layout, State, HEADER_BYTES, MAGIC};
 
 /// Fewer slots are not worth a file.
 const SLOTS_MIN: u64 = 64;
@@ -85,19 +86,17 @@ pub struct SpillReport {
 
 /// An open spill file.
 pub struct Spill {
-    /// Locked until it is closed.
-    file: File,
+    file: Arc<SpillFile>,
     header: Header,
-    layout: Layout,
     storing_max: usize,
     forgotten: Option<&'static str>,
-    directory: Mutex<Directory>,
-    /// Held while entries are written, so that the table in memory and that of the file change in the same order.
-    entries: Mutex<()>,
+    /// The pages found in the file, by slot, until there is a level for them.
+    found: Vec<Option<u64>>,
+    directory: Directory,
+    /// The next server may use the content.
+    is_kept: bool,
+    pub(crate) totals: SpillTotals,
 }
-
-/// Proof of holding [`Spill::entries`].
-type Entries<'a> = MutexGuard<'a, ()>;
 
 fn refused(problem: impl Into<String>, allowed: &str) -> Error {
     KeyError::new("spill", problem, allowed).into()
@@ -118,18 +117,13 @@ pub fn parse(text: &str) -> Result<(&Path, u64), Error> {
 }
 
 impl Spill {
-    /// Opens or creates the file of `text`, FILE:SIZE, for a backing of `size_bytes` in pages of `page_bytes`.
-    /// `identity` identifies the backing and its content.
+    /// Opens or creates the file of `text`, FILE:SIZE, for pages of `page_bytes`. `identity` identifies the backing and
+    /// its content.
     ///
     /// # Errors
     /// The text is invalid, the file is in use or is not a spill file, or the system fails. A file that was created is
     /// removed again.
-    pub fn open(
-        text: &str,
-        (size_bytes, page_bytes): (u64, u64),
-        identity: Option<&str>,
-        writable: bool,
-    ) -> Result<Self, Error> {
+    pub fn open(text: &str, page_bytes: u64, identity: Option<&str>, writable: bool) -> Result<Self, Error> {
         let (path, file_bytes) = parse(text)?;
         let layout = Layout::of(file_bytes, page_bytes);
         if !(SLOTS_MIN..=SLOTS_MAX).contains(&layout.slots) {
@@ -154,7 +148,7 @@ impl Spill {
         if !try_lock(&file).map_err(Error::io(named()))? {
             return Err(refused(format!("{} is in use by another server", named()), "a file for each export"));
         }
-        let opened = Self::lay_out(file, layout, size_bytes, identity, writable);
+        let opened = Self::lay_out(file, layout, identity, writable);
         opened.map_err(|error| {
             if is_new {
                 let _ = std::fs::remove_file(path);
@@ -168,13 +162,7 @@ impl Spill {
         })
     }
 
-    fn lay_out(
-        file: File,
-        layout: Layout,
-        size_bytes: u64,
-        identity: Option<&str>,
-        writable: bool,
-    ) -> io::Result<Self> {
+    fn lay_out(file: File, layout: Layout, identity: Option<&str>, writable: bool) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut head = vec![0; HEADER_BYTES.min(length) as usize];
         file.read_exact_at(&mut head, 0)?;
@@ -210,130 +198,28 @@ impl Spill {
             other => other?,
         }
         file.sync_all()?;
-        let table = match kept {
-            Some(_) => read_table(&file, layout)?,
+        let found = match kept {
+            Some(_) => read_table(&file, layout)?.into_iter().map(|entry| Some(entry?.page)).collect(),
             None => vec![None; layout.slots as usize],
         };
         let storing_max = (STORING_BYTES_MAX / layout.page_bytes).clamp(1, STORING_MAX as u64) as usize;
         let storing_max = storing_max.min(layout.slots as usize / 4);
-        let directory = Directory::new(table, size_bytes.div_ceil(layout.page_bytes), layout.page_bytes);
         Ok(Self {
-            file,
+            file: Arc::new(SpillFile { file, layout, salt: header.salt }),
             header,
-            layout,
             storing_max,
             forgotten,
-            directory: Mutex::new(directory),
-            entries: Mutex::new(()),
+            found,
+            directory: Directory::default(),
+            is_kept: true,
+            totals: SpillTotals::default(),
         })
     }
 
-    /// Locks the directory. Never held during a system call, since the serving thread waits for it.
-    fn lock(&self) -> MutexGuard<'_, Directory> {
-        self.directory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Locks the writing of entries. Must be taken before the directory's lock.
-    fn entries(&self) -> Entries<'_> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether any of `pages` is in the file.
+    /// Number of slots.
     #[must_use]
-    pub fn has_any(&self, mut pages: Range<u64>) -> bool {
-        let directory = self.lock();
-        pages.any(|page| directory.resident(page).is_some())
-    }
-
-    /// Finds a place for an evicted page; `None` if it has one or too many pages are being stored. [`Spill::store`]
-    /// must follow.
-    pub fn begin(&self, page: u64) -> Option<Place> {
-        let mut directory = self.lock();
-        if directory.storing.len() >= self.storing_max {
-            return None;
-        }
-        directory.begin(page)
-    }
-
-    /// Stores the bytes of a page unless it has changed since. A page that cannot be stored is dropped.
-    pub fn store(&self, place: Place, bytes: &[u8]) {
-        let Place { page, block, slot } = place;
-        let entry = Entry { page, sum: checksum(&self.header.salt, page, bytes) };
-        let written = self.file.write_all_at(bytes, self.layout.slot(slot.into()));
-        let entries = self.entries();
-        // It cannot be cancelled in the meantime, since that also takes the lock of the entries.
-        let is_current = !self.lock().cancelled.contains(&block);
-        let entry = is_current.then_some(entry);
-        let stored = written.and_then(|()| self.write_entry(&entries, slot, entry));
-        let mut directory = self.lock();
-        directory.storing.remove(&block);
-        directory.cancelled.remove(&block);
-        match &stored {
-            Ok(()) => directory.wrote(slot, entry),
-            Err(_) => drop(directory.stale.insert(slot)),
-        }
-        directory.totals.failed_requests += u64::from(stored.is_err());
-        directory.totals.stored_pages += u64::from(stored.is_ok() && is_current);
-        directory.arrived(block);
-        if stored.is_err() || !is_current {
-            directory.drop_block(block);
-        }
-    }
-
-    /// Reads a page into `buffer`, if it is in the file.
-    pub fn read(&self, page: u64, buffer: &mut [u8]) -> bool {
-        let Some((block, slot, sum)) = self.lock().look_up(page) else { return false };
-        let read = self.file.read_exact_at(buffer, self.layout.slot(slot.into()));
-        if read.is_ok() && checksum(&self.header.salt, page, buffer) == sum {
-            return true;
-        }
-        let entries = self.entries();
-        let mut directory = self.lock();
-        // If another page has taken the slot in the meantime, nothing is wrong.
-        let is_same = directory.resident(page) == Some((block, slot))
-            && directory.table[slot as usize].is_some_and(|entry| entry.sum == sum);
-        if is_same {
-            directory.totals.failed_requests += u64::from(read.is_err());
-            directory.totals.corrupt_pages += u64::from(read.is_ok());
-            drop(directory);
-            let zeroed = self.write_entry(&entries, slot, None);
-            let mut directory = self.lock();
-            match zeroed {
-                Ok(()) => directory.took_out(page, slot),
-                Err(_) => {
-                    directory.stale.insert(slot);
-                    directory.leave(page, slot);
-                }
-            }
-        }
-        false
-    }
-
-    /// Removes `pages`, which are about to change.
-    ///
-    /// # Errors
-    /// The entries may still be there: the pages must not change.
-    pub fn forget(&self, pages: Range<u64>) -> io::Result<()> {
-        let entries = self.entries();
-        let named = self.lock().cancel(pages);
-        for (page, slot) in named {
-            self.write_entry(&entries, slot, None)?;
-            self.lock().took_out(page, slot);
-        }
-        Ok(())
-    }
-
-    /// Removes everything; the next server discards the file even if zeroing the table fails.
-    pub fn forget_all(&self) {
-        let _entries = self.entries();
-        self.lock().clear();
-        let zeroes = vec![0; (self.layout.slots * ENTRY_BYTES) as usize];
-        let zeroed = self.file.write_all_at(&zeroes, self.layout.entry(0));
-        self.lock().totals.failed_requests += u64::from(zeroed.is_err());
-    }
-
-    fn write_entry(&self, _: &Entries<'_>, slot: u32, entry: Option<Entry>) -> io::Result<()> {
-        self.file.write_all_at(&Entry::to_bytes(entry), self.layout.entry(slot.into()))
+    pub fn slots(&self) -> u32 {
+        self.file.layout.slots as u32
     }
 
     /// Closes the file in order, after everything else; `identity` is the backing's current identity.
@@ -341,26 +227,24 @@ impl Spill {
     /// # Errors
     /// The next server may have to discard the file.
     pub fn close(&self, identity: Option<&str>) -> io::Result<()> {
-        let directory = self.lock();
-        if !directory.storing.is_empty() || !directory.is_kept {
+        if !self.is_idle() || !self.is_kept {
             return Ok(());
         }
-        drop(directory);
-        self.file.sync_data()?;
+        let file = &self.file.file;
+        file.sync_data()?;
         let identity = if self.header.state == State::Writing { digest(identity) } else { self.header.identity };
         let header = Header { state: State::Closed, identity, ..self.header };
-        self.file.write_all_at(&header.to_bytes(), 0)?;
-        self.file.sync_data()
+        file.write_all_at(&header.to_bytes(), 0)?;
+        file.sync_data()
     }
 
-    /// The report so far.
+    /// The report so far; `counts`: of its level.
     #[must_use]
-    pub fn report(&self) -> SpillReport {
-        let directory = self.lock();
+    pub fn report(&self, counts: &Counts) -> SpillReport {
         SpillReport {
             forgotten: self.forgotten,
-            totals: directory.totals.clone(),
-            level: level_report(directory.level.counts(), "spill", self.layout.slots as u32, self.layout.page_bytes),
+            totals: self.totals.clone(),
+            level: level_report(counts, "spill", self.slots(), self.file.layout.page_bytes),
         }
     }
 }

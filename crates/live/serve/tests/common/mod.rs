@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
 use headstart_assemble::served;
-use headstart_serve::backing::{About, Backing, SpilledBacking};
+use headstart_serve::backing::{About, Backing};
 use headstart_serve::conductor::{Conductor, Setting};
 use headstart_serve::spill::Spill;
 use headstart_serve::work::{Action, Answer, Change, ClientRequest, Completed, Op, Work};
@@ -17,7 +17,7 @@ use toml::Table;
 
 pub const PAGE: u64 = 4096;
 
-pub fn conductor(level: &str, size_bytes: u64) -> Conductor {
+pub fn conductor(level: &str, size_bytes: u64, spill: Option<Spill>) -> Conductor {
     let keys: Table = level.parse().expect("the keys are TOML");
     let level = served(keys, PAGE).expect("the keys are right");
     let setting = Setting {
@@ -28,7 +28,7 @@ pub fn conductor(level: &str, size_bytes: u64) -> Conductor {
         read_bytes_max: 16 * PAGE,
         fails_in_parts: true,
     };
-    Conductor::new(setting, level.tier)
+    Conductor::new(setting, level.tier, spill)
 }
 
 /// Bytes in memory, some of which cannot be read or changed.
@@ -105,7 +105,6 @@ impl Backing for Shared {
 pub struct World {
     pub conductor: Conductor,
     shared: Shared,
-    backing: Box<dyn Backing>,
     pub now: Nanos,
     /// Keyed by end time and sequence number.
     pub under_way: BTreeMap<(Nanos, u64), (u64, Work)>,
@@ -122,18 +121,12 @@ impl World {
         Self::before(level, shared.clone(), None)
     }
 
-    /// Places `spill` between the cache and `shared`.
-    pub fn before(level: &str, shared: Shared, spill: Option<Arc<Spill>>) -> Self {
-        let mut conductor = conductor(level, shared.about().size_bytes);
-        let mut backing: Box<dyn Backing> = Box::new(shared.clone());
-        if let Some(spill) = spill {
-            conductor.spill_into(spill.clone());
-            backing = Box::new(SpilledBacking::new(backing, spill, PAGE));
-        }
+    /// Places the level of `spill` between the cache and `shared`.
+    pub fn before(level: &str, shared: Shared, spill: Option<Spill>) -> Self {
+        let conductor = conductor(level, shared.about().size_bytes, spill);
         Self {
             conductor,
             shared,
-            backing,
             now: Nanos::ZERO,
             under_way: BTreeMap::new(),
             begun: 0,
@@ -171,7 +164,7 @@ impl World {
         let Some(((at, _), (id, work))) = self.under_way.pop_first() else { return false };
         self.now = at.max(self.now);
         let mut work = work;
-        let result = work.carry_out(&*self.backing);
+        let result = work.carry_out(&self.shared);
         self.conductor.completed(Completed { id, buffers: work.into_buffers(), result });
         self.instant();
         true

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_assemble::served;
 use headstart_hints::{Expected, Follower};
 use headstart_nbd::{Errno, Extent};
 use headstart_policy::registry::policy;
-use headstart_serve::backing::{Backing, SpilledBacking};
+use headstart_serve::backing::Backing;
 use headstart_serve::conductor::{Conductor, Setting};
 use headstart_serve::queue::Queue;
 use headstart_serve::spill::Spill;
@@ -66,7 +65,7 @@ pub struct World<'a> {
     random: ChaCha8Rng,
     storage: Storage,
     model: Model,
-    spill: Option<(PathBuf, Arc<Spill>)>,
+    spill: Option<PathBuf>,
     backing: Box<dyn Backing>,
     conductor: Conductor<FaultyQueue>,
     now: Nanos,
@@ -94,7 +93,7 @@ pub struct World<'a> {
 
 impl Drop for World<'_> {
     fn drop(&mut self) {
-        if let Some((path, _)) = &self.spill {
+        if let Some(path) = &self.spill {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -110,7 +109,7 @@ impl<'a> World<'a> {
             model: Model::new(plan.size_bytes / GRAIN),
             spill: None,
             backing: Box::new(storage.clone()),
-            conductor: conductor(plan, fault),
+            conductor: conductor(plan, fault, None),
             storage,
             now: Nanos::ZERO,
             working: BTreeMap::new(),
@@ -132,21 +131,17 @@ impl<'a> World<'a> {
 
     /// Starts a server.
     fn starts(&mut self) {
-        self.conductor = conductor(self.plan, self.fault);
         self.backing = Box::new(self.storage.clone());
-        if self.plan.spill {
+        let spill = self.plan.spill.then(|| {
             let name = format!("headstart-whole-{}-{:?}", std::process::id(), std::thread::current().id());
             let path = std::env::temp_dir().join(name);
             // 70 slots, plus the header and the table.
             let text = format!("{}:{}B", path.display(), 8192 + 70 * (PAGE + 32));
             let identity = self.identity();
-            let spill =
-                Spill::open(&text, (self.plan.size_bytes, PAGE), identity.as_deref(), true).expect("it can be opened");
-            let spill = Arc::new(spill);
-            self.conductor.spill_into(spill.clone());
-            self.backing = Box::new(SpilledBacking::new(Box::new(self.storage.clone()), spill.clone(), PAGE));
-            self.spill = Some((path, spill));
-        }
+            self.spill = Some(path);
+            Spill::open(&text, PAGE, identity.as_deref(), true).expect("it can be opened")
+        });
+        self.conductor = conductor(self.plan, self.fault, spill);
         if let Some(hints) = &self.plan.hints {
             let expected = Expected {
                 row: policy(hints.policy).expect("it is registered"),
@@ -227,7 +222,7 @@ impl<'a> World<'a> {
             return;
         }
         for working in self.working.values_mut().filter(|working| working.done.is_none()) {
-            if matches!(working.work, Work::Change(Change::Renew) | Work::Store { .. }) {
+            if matches!(working.work, Work::Change(Change::Renew, _) | Work::Store(_) | Work::Load(_)) {
                 continue;
             }
             if self.random.random() {
@@ -366,7 +361,7 @@ impl<'a> World<'a> {
             let failed = self.storage.lock().fails(*offset, buffers.len() as u64 * PAGE, is);
             result = failed.map_or(result, Err);
         }
-        let is_plain = matches!(&work, Work::Change(change) if change.bytes().is_some() && !change.is_fua());
+        let is_plain = matches!(&work, Work::Change(change, _) if change.bytes().is_some() && !change.is_fua());
         if self.fault == Some(Planted::KeepsFailed) && is_plain && result.is_err() {
             self.withheld.insert(id - DIRECT, Vec::new());
             result = Ok(Vec::new());
@@ -411,7 +406,7 @@ impl<'a> World<'a> {
 
     /// After a loss, once the work in flight at that time has completed, reads return the backing's content.
     fn settles(&mut self) {
-        let changes = |work: &Work| matches!(work, Work::Change(change) if !matches!(change, Change::Flush));
+        let changes = |work: &Work| matches!(work, Work::Change(change, _) if !matches!(change, Change::Flush));
         let is_away = self.storage.lock().connection == Some(false);
         if self.conductor.unstable().is_none() || is_away || self.settled.is_some() {
             return;
@@ -423,7 +418,7 @@ impl<'a> World<'a> {
 
     fn begins(&mut self, id: u64, mut work: Work) {
         self.counted += 1;
-        if let (Some(Planted::StaleCache), Work::Change(Change::Write { data, .. })) = (self.fault, &mut work) {
+        if let (Some(Planted::StaleCache), Work::Change(Change::Write { data, .. }, _)) = (self.fault, &mut work) {
             *data = self.withheld.remove(&(id - DIRECT)).expect("it was kept when it was asked");
         }
         let mut takes = Nanos(self.random.random_range(1_000..2_000_000));
@@ -436,7 +431,7 @@ impl<'a> World<'a> {
                 takes = STUCK;
             }
         }
-        if self.stalls > 0 && !matches!(work, Work::Change(Change::Renew)) {
+        if self.stalls > 0 && !matches!(work, Work::Change(Change::Renew, _)) {
             self.stalls -= 1;
             takes = STUCK;
         }
@@ -520,8 +515,10 @@ impl<'a> World<'a> {
         for Working { work, .. } in self.working.values() {
             match work {
                 Work::Read { offset, buffers, .. } => stuck.push(offset / PAGE..offset / PAGE + buffers.len() as u64),
-                Work::Change(change) => stuck.extend(change.bytes().map(|bytes| pages(&bytes))),
-                Work::Store { .. } | Work::Extents { .. } => {}
+                Work::Change(change, _) => stuck.extend(change.bytes().map(|bytes| pages(&bytes))),
+                Work::Store(place) => stuck.push(place.page..place.page + 1),
+                Work::Load(places) => stuck.extend(places.iter().map(|place| place.page..place.page + 1)),
+                Work::Extents { .. } => {}
             }
         }
         // A stuck sync delays concurrent ones, as they may have had its error.
@@ -548,7 +545,8 @@ impl<'a> World<'a> {
         let frames = u64::from(self.conductor.setting().frames);
         let taken: u64 = stuck.iter().map(|pages| pages.end - pages.start).sum();
         // A read cannot start while the maximum number of reads is stuck.
-        let reads = self.working.values().filter(|working| matches!(working.work, Work::Read { .. })).count();
+        let reads =
+            self.working.values().filter(|working| matches!(working.work, Work::Read { .. } | Work::Load(_))).count();
         if frames > 0 && frames < taken + FRAMES_LEFT || reads >= self.plan.depth as usize {
             others.clear();
         }
@@ -580,7 +578,7 @@ impl<'a> World<'a> {
         if end == End::Drained {
             self.asks(99, &(0..0), Kind::Flush);
             self.drains();
-            if let Some((_, spill)) = &self.spill {
+            if let Some(spill) = self.conductor.spill() {
                 if self.conductor.unstable().is_none() {
                     spill.close(self.identity().as_deref()).expect("it can be closed");
                 }
@@ -588,7 +586,7 @@ impl<'a> World<'a> {
         }
         // Work in flight may or may not have taken effect.
         for (_, Working { mut work, done, .. }) in std::mem::take(&mut self.working) {
-            if done.is_none() && !matches!(work, Work::Store { .. } | Work::Read { .. }) && self.random.random() {
+            if done.is_none() && matches!(work, Work::Change(..) | Work::Extents { .. }) && self.random.random() {
                 let _ = work.carry_out(&*self.backing);
             }
         }
@@ -598,9 +596,9 @@ impl<'a> World<'a> {
         self.sticks.clear();
         self.stalls = 0;
         self.model.gives_up();
-        self.conductor = conductor(self.plan, self.fault);
+        self.conductor = conductor(self.plan, self.fault, None);
         self.backing = Box::new(self.storage.clone());
-        let path = self.spill.take().map(|(path, _)| path);
+        let path = self.spill.take();
         if end == End::Crashed {
             path.iter().for_each(|path| std::fs::remove_file(path).expect("it is there"));
             self.storage.crash();
@@ -635,7 +633,7 @@ impl<'a> World<'a> {
     }
 }
 
-fn conductor(plan: &Plan, fault: Option<Planted>) -> Conductor<FaultyQueue> {
+fn conductor(plan: &Plan, fault: Option<Planted>, spill: Option<Spill>) -> Conductor<FaultyQueue> {
     let keys: Table = plan.level.parse().expect("the keys are TOML");
     let level = served(keys, PAGE).expect("the keys are right");
     let setting = Setting {
@@ -648,7 +646,7 @@ fn conductor(plan: &Plan, fault: Option<Planted>) -> Conductor<FaultyQueue> {
     };
     let tier = fault.into_iter().fold(level.tier, |tier, fault| fault.within(tier));
     let queue = FaultyQueue { queue: Queue::new(setting.under_way_max), fault };
-    let mut conductor = Conductor::with_queue(setting, tier, queue);
+    let mut conductor = Conductor::with_queue(setting, tier, spill, queue);
     plan.numbered.into_iter().for_each(|pages| conductor.number_at_most(pages));
     conductor
 }
