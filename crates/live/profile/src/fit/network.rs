@@ -57,6 +57,7 @@ pub(in super::super) fn fit(samples: &Samples) -> Result<Fit, Error> {
             ("connections", number(connections.into())),
             ("reads_per_second", number(0.0)),
             ("writes_per_second", number(0.0)),
+            ("network_bytes_per_second", number(0.0)),
         ]
         .map(|(key, value)| (key.to_owned(), value))
         .into_iter()
