@@ -16,6 +16,7 @@ mod history;
 pub mod local;
 mod memory;
 mod named;
+mod nbd_source;
 mod objects;
 pub mod optimum;
 mod orders;

@@ -14,7 +14,7 @@ const CACHE_MIN: Bytes = Bytes(1 << 20);
 keys! {
     /// Which objects are cached, where, and for whom.
     pub struct Settings {
-        /// The objects: s3://BUCKET[/PREFIX], gs://, az://, https://HOST/PATH/ or a folder.
+        /// The objects: s3://BUCKET[/PREFIX], gs://, az://, https://HOST/PATH/, nbd://HOST/EXPORT or a folder.
         #[schemars(extend("x-argument" = true, "x-required" = true, "x-metavar" = "SOURCE", "x-file" = "url"))]
         pub source: String = String::new(),
         /// Serve the objects over S3 (read-only) at this address.

@@ -1,4 +1,4 @@
-//! Where objects come from: a bucket, a folder or a web server, through the crate `object_store`, which signs requests,
+//! Where objects come from: a bucket, a folder, a web server or an NBD server, through the crate `object_store`, which signs requests,
 //! finds credentials and repeats what fails.
 //!
 //! Keys are those of the bucket; of a folder, paths below it. An object is identified by its entity tag, or without one
@@ -24,10 +24,11 @@ use object_store::{
 };
 
 use crate::failure::Failure;
+use crate::nbd_source::{NbdSource, SCHEMES};
 
 /// The forms of a source's name.
 pub const FORMS: &str =
-    "s3://BUCKET[/PREFIX], gs://BUCKET[/PREFIX], az://CONTAINER[/PREFIX], https://HOST/PATH/, a folder";
+    "s3://BUCKET[/PREFIX], gs://BUCKET[/PREFIX], az://CONTAINER[/PREFIX], https://HOST/PATH/, nbd://HOST/EXPORT, a folder";
 /// Hosts that provide credentials in a cloud: used only if the environment has none.
 const METADATA_SERVERS: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
 /// Maximum number of characters shown of a server's message.
@@ -118,6 +119,12 @@ impl Source {
             let (name, prefix) = (path.display().to_string(), String::new());
             return Ok(Self { store: Arc::new(store), name, bucket, prefix, is_local: true });
         };
+        if SCHEMES.contains(&scheme) {
+            let store =
+                NbdSource::connect(name).map_err(|error| refused(said(&error), "a server that can be reached"))?;
+            let (name, prefix) = (without_credentials(name), String::new());
+            return Ok(Self { store: Arc::new(store), name, bucket: "nbd".to_owned(), prefix, is_local: false });
+        }
         if rest.contains(['?', '#']) || rest.split('/').next().is_some_and(|place| place.contains('@')) {
             return Err(refused("has a query, a fragment or a password".to_owned(), FORMS));
         }

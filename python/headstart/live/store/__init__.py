@@ -182,7 +182,8 @@ def store(
 ) -> Store:
     """Join the node's daemon for `url`, or start it.
 
-    `url` is s3://BUCKET[/PREFIX], gs://BUCKET[/PREFIX], az://CONTAINER[/PREFIX], https://HOST/PATH/ or a folder.
+    `url` is s3://BUCKET[/PREFIX], gs://BUCKET[/PREFIX], az://CONTAINER[/PREFIX], https://HOST/PATH/,
+    nbd://HOST/EXPORT or a folder.
     `cache` is its memory: that of the daemon if it runs already, otherwise 8GiB by default. `spill`, FOLDER:SIZE on a
     local disk, takes what leaves the memory and lasts for later runs. Programs share a daemon if `url` and the folder
     of the spill are the same; `socket` names another one, such as that of `headstart store --shared`.

@@ -1,0 +1,183 @@
+//! An export of an NBD server as a source of one object, which has the export's name.
+//!
+//! An export has no version: its content is taken as it was at the start, so that nothing in a spill outlasts the store.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream};
+use futures_util::StreamExt;
+use headstart_nbd::client::{Client, ConnectOptions};
+use headstart_nbd::Uri;
+use object_store::path::Path;
+use object_store::{
+    Attributes, CopyOptions, Error, Extensions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+
+/// The schemes of its names.
+pub const SCHEMES: [&str; 4] = ["nbd", "nbds", "nbd+unix", "nbds+unix"];
+/// The name of the object if the export has none.
+const UNNAMED: &str = "disk";
+/// Most bytes of one request, besides those to the limits of the server's blocks.
+const PART_BYTES: u64 = 1 << 20;
+/// A reachable server accepts and negotiates within milliseconds.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// As long as Linux waits for a command of a SCSI disk (`SD_TIMEOUT`).
+const REPLY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// An export.
+pub struct NbdSource(Arc<Export>);
+
+struct Export {
+    uri: Uri,
+    client: Mutex<Arc<Client>>,
+    meta: ObjectMeta,
+    part_bytes: u64,
+}
+
+impl NbdSource {
+    /// Connects to `name`.
+    ///
+    /// # Errors
+    /// It is no NBD URI, there is no such server or export, or the export's name cannot be a key.
+    pub fn connect(name: &str) -> Result<Self> {
+        let uri: Uri = name.parse().map_err(failed)?;
+        let client = open(&uri)?;
+        let key = if uri.export.is_empty() { UNNAMED } else { &uri.export };
+        let location = Path::parse(key).map_err(failed)?;
+        let last_modified = now().into();
+        let meta = ObjectMeta { location, last_modified, size: client.export().size_bytes, e_tag: None, version: None };
+        let part_bytes = u64::from(client.export().blocks.bytes_max / 2).clamp(1, PART_BYTES);
+        Ok(Self(Arc::new(Export { uri, client: Mutex::new(Arc::new(client)), meta, part_bytes })))
+    }
+
+    fn found(&self, location: &Path) -> Result<ObjectMeta> {
+        let is_ours = *location == self.0.meta.location;
+        is_ours.then(|| self.0.meta.clone()).ok_or_else(|| Error::NotFound {
+            path: location.to_string(),
+            source: "the server has another export".into(),
+        })
+    }
+
+    fn is_below(&self, prefix: Option<&Path>) -> bool {
+        prefix.is_none_or(|prefix| self.0.meta.location.prefix_matches(prefix))
+    }
+}
+
+impl Export {
+    /// The connection; a lost one is replaced.
+    fn client(&self) -> Result<Arc<Client>> {
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if client.is_lost() {
+            let again = open(&self.uri)?;
+            if again.export().size_bytes != self.meta.size {
+                let path = self.meta.location.to_string();
+                return Err(Error::Precondition { path, source: "the export has another size".into() });
+            }
+            *client = Arc::new(again);
+        }
+        Ok(client.clone())
+    }
+
+    /// Bytes of the export. Some servers only take requests of whole blocks.
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let client = self.client()?;
+        let block_bytes = u64::from(client.export().blocks.bytes_min);
+        let first = range.start / block_bytes * block_bytes;
+        let end = range.end.next_multiple_of(block_bytes).min(self.meta.size);
+        let read = Bytes::from(client.read_at(first, (end - first) as u32, Vec::new()).map_err(failed)?);
+        Ok(read.slice((range.start - first) as usize..(range.end - first) as usize))
+    }
+}
+
+fn open(uri: &Uri) -> Result<Client> {
+    let (connect_time_max, reply_time_max) = (CONNECT_TIME_MAX, Some(REPLY_TIME_MAX));
+    Client::connect(uri, ConnectOptions { connect_time_max, reply_time_max, ..ConnectOptions::default() })
+        .map_err(failed)
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is what distinguishes this run from others, and is compared only")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Generic { store: "NBD", source: Box::new(error) }
+}
+
+/// The bytes of `range`, a request after another.
+fn parts(export: Arc<Export>, range: Range<u64>) -> BoxStream<'static, Result<Bytes>> {
+    let next = move |at: u64| {
+        let (export, end) = (export.clone(), range.end);
+        async move {
+            if at >= end {
+                return Ok(None);
+            }
+            let next = end.min(at + export.part_bytes);
+            let read = tokio::task::spawn_blocking(move || export.read(at..next)).await.map_err(failed)??;
+            Ok(Some((read, next)))
+        }
+    };
+    stream::try_unfold(range.start, next).boxed()
+}
+
+#[async_trait]
+impl ObjectStore for NbdSource {
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let meta = self.found(location)?;
+        let range = match &options.range {
+            _ if options.head => 0..0,
+            None => 0..meta.size,
+            Some(range) => range.as_range(meta.size).map_err(failed)?,
+        };
+        let payload = GetResultPayload::Stream(parts(self.0.clone(), range.clone()));
+        let (attributes, extensions) = (Attributes::default(), Extensions::default());
+        Ok(GetResult { payload, meta, range, attributes, extensions })
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        stream::iter(self.is_below(prefix).then(|| Ok(self.0.meta.clone()))).boxed()
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        let objects = self.is_below(prefix).then(|| self.0.meta.clone()).into_iter().collect();
+        Ok(ListResult { objects, common_prefixes: Vec::new(), extensions: Extensions::default() })
+    }
+
+    async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
+        Err(read_only("put"))
+    }
+
+    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        Err(read_only("put"))
+    }
+
+    fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        stream::iter([Err(read_only("delete"))]).boxed()
+    }
+
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
+        Err(read_only("copy"))
+    }
+}
+
+fn read_only(operation: &str) -> Error {
+    Error::NotImplemented { operation: operation.to_owned(), implementer: "a source, which is only read".to_owned() }
+}
+
+impl fmt::Display for NbdSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "NBD export {}", self.0.meta.location)
+    }
+}
+
+impl fmt::Debug for NbdSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{self}")
+    }
+}
