@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 
 use crate::orders::{Orders, Span, Use};
-use crate::shelf::SegmentId;
+
+/// The number of a segment.
+pub type SegmentId = u32;
 
 /// The share of the bytes that are on probation (the paper's 10 %), as a divisor.
 const PROBATION: u64 = 10;

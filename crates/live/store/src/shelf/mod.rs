@@ -21,9 +21,8 @@ use serde::Serialize;
 
 use crate::arena::{Arena, Place};
 use crate::filing::Filing;
+pub use crate::filing::SegmentId;
 use crate::orders::{Orders, Span, Use};
-
-pub type SegmentId = u32;
 
 /// The longest segment: what a request of this length takes longer for than a second one costs. A guess.
 pub const SEGMENT_BYTES_MAX: u64 = 8 << 20;
