@@ -27,8 +27,8 @@ number of segments gains nothing here (shriver99, proposals):
   no more than 2 % above that with the best fixed number of 1 to 16 segments.
 - alone: one file after another takes no more than 2 % longer than with the drive's three segments.
 
-arrivals, runs of requests that arrive at a disk at given times, over 216 scenarios (two drives, requests of 8 and 64 KB,
-three mean run lengths, three loads, reading ahead always or on a sequence, three kinds of arrivals):
+arrivals, runs of requests that arrive at a disk at given times, over 216 scenarios (two drives, requests of 8 and
+64 KB, three mean run lengths, three loads, reading ahead always or on a sequence, three kinds of arrivals):
 
 - typical, greatest: as above, of the mean response, with Poisson arrivals and with bursts together, whose queue is
   exact for independent service times.
