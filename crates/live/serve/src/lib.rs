@@ -14,6 +14,7 @@
 
 pub mod backing;
 mod buffers;
+pub mod change;
 pub mod conductor;
 mod error;
 mod hinted;

@@ -17,6 +17,7 @@ use nix::unistd::geteuid;
 use toml::{Table, Value};
 
 use crate::backing::{self, Backing};
+use crate::change::Change;
 use crate::error::Error;
 use crate::hinted;
 use crate::metrics;
@@ -26,7 +27,6 @@ use crate::report::Report;
 use crate::server::{Export, Limits, Listener, Observer, Server};
 use crate::settings::{Settings, AUTO};
 use crate::spill::Spill;
-use crate::work::Change;
 
 /// Default maximum number of connections.
 const CONNECTIONS: u32 = 256;

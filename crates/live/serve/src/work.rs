@@ -1,13 +1,13 @@
 //! Types exchanged between clients, the conductor and a backing.
 
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
 use headstart_nbd::{Errno, Extent};
 
 use crate::backing::Backing;
+use crate::change::Change;
 use crate::spill::{Place, Zeroing};
 
 /// The bytes of a page. The cache and outgoing replies share them, so that a reply copies nothing; if a page changes
@@ -119,58 +119,6 @@ pub enum Answer {
     /// Extents from the request's offset on.
     Extents(Vec<Extent>),
     Failed(Errno),
-}
-
-/// A change of a backing.
-#[derive(Debug)]
-pub enum Change {
-    Write {
-        offset: u64,
-        data: Vec<u8>,
-        /// On stable storage when it completes.
-        fua: bool,
-    },
-    /// Discards a range.
-    Trim {
-        offset: u64,
-        length: u64,
-        /// As for a write.
-        fua: bool,
-    },
-    /// Zeroes a range.
-    Zero {
-        offset: u64,
-        length: u64,
-        /// The space stays allocated.
-        no_hole: bool,
-        /// As for a write.
-        fua: bool,
-    },
-    /// Makes all written data stable.
-    Flush,
-    /// Drops data that may not be stable: acknowledged changes may be lost, and the cache holds none of them.
-    Renew,
-}
-
-impl Change {
-    /// The range that changes, if any.
-    #[must_use]
-    pub fn bytes(&self) -> Option<Range<u64>> {
-        match self {
-            Self::Write { offset, data, .. } => Some(*offset..*offset + data.len() as u64),
-            Self::Trim { offset, length, .. } | Self::Zero { offset, length, .. } => Some(*offset..*offset + *length),
-            Self::Flush | Self::Renew => None,
-        }
-    }
-
-    /// Whether the change must be stable when it completes.
-    #[must_use]
-    pub fn is_fua(&self) -> bool {
-        match self {
-            Self::Write { fua, .. } | Self::Trim { fua, .. } | Self::Zero { fua, .. } => *fua,
-            Self::Flush | Self::Renew => false,
-        }
-    }
 }
 
 /// Work for a backing or a spill file.

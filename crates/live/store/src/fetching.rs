@@ -10,10 +10,10 @@ use headstart_types::Nanos;
 
 use crate::arena::Place;
 use crate::failure::Failure;
-use crate::orders::Span;
+use crate::named::Span;
 use crate::shelf::SegmentId;
 use crate::source::{beyond, Meta};
-use crate::store::{place_of, Store};
+use crate::store::Store;
 
 /// How often an answer that breaks off, or is not what it should be, is asked for again. What the source refuses for
 /// now is repeated below.
@@ -110,4 +110,10 @@ impl Store {
         failed
             .map_or(Ok(found), |error| Err(Failure::Full(format!("memory: {}", headstart_types::system_says(&error)))))
     }
+}
+
+/// Where byte `at` of an object goes: into which of neighbouring segments, and how many bytes from there on.
+fn place_of(segments: &[(SegmentId, Span, Place)], at: u64) -> Option<(u64, Range<u64>)> {
+    let (_, span, place) = segments.iter().find(|(_, span, _)| span.start <= at && at < span.end)?;
+    Some((place.offset + (at - span.start), at..span.end))
 }

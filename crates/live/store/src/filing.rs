@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use crate::orders::{Orders, Span, Use};
+use crate::named::{Span, Use};
+use crate::orders::Orders;
 
 /// The number of a segment.
 pub type SegmentId = u32;

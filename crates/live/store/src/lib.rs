@@ -33,7 +33,7 @@ mod store;
 
 pub use error::Error;
 pub use failure::Failure;
-pub use orders::{Span, Use};
+pub use named::{Span, Use};
 pub use reading::Lease;
 pub use report::Report;
 pub use run::run;

@@ -3,7 +3,27 @@
 
 use std::collections::BTreeMap;
 
-use crate::orders::{Span, Use};
+/// Bytes of an object: not empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    pub object: u32,
+    pub start: u64,
+    pub end: u64,
+}
+
+impl Span {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// A place in an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Use {
+    pub order: u32,
+    pub at: u64,
+}
 
 /// The number of a range, as long as it has a use.
 pub type RangeId = u32;

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use crate::orders::Span;
+use crate::named::Span;
 
 /// Reads that are remembered, 4 bytes each; of more, no optimum is given.
 const READS_MAX: usize = 1 << 26;

@@ -7,30 +7,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::named::{Named, RangeId};
 use headstart_types::Nanos;
 
-/// Bytes of an object: not empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span {
-    pub object: u32,
-    pub start: u64,
-    pub end: u64,
-}
-
-impl Span {
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.end - self.start
-    }
-}
-
-/// A place in an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Use {
-    pub order: u32,
-    pub at: u64,
-}
+use crate::named::{Named, RangeId, Span, Use};
 
 /// Reads whose median is the front: more than workers read out of order at a time would need, and one stray read in
 /// between moves nothing. A guess.

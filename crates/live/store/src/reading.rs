@@ -8,7 +8,7 @@ use headstart_types::{printable, Nanos};
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
-use crate::orders::Span;
+use crate::named::Span;
 use crate::shelf::{Part, SegmentId};
 use crate::source::beyond;
 use crate::store::Store;

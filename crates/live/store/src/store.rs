@@ -15,9 +15,9 @@ use crate::arena::Place;
 use crate::failure::Failure;
 use crate::history::History;
 use crate::memory::Memory;
+use crate::named::Span;
 use crate::objects::Objects;
 use crate::optimum::Reads;
-use crate::orders::Span;
 use crate::recording::Recording;
 use crate::shelf::{Action, SegmentId, Shelf};
 use crate::source::{Listing, Meta, Source};
@@ -448,10 +448,4 @@ impl Inner {
         }
         jobs
     }
-}
-
-/// Where byte `at` of an object goes: into which of neighbouring segments, and how many bytes from there on.
-pub(crate) fn place_of(segments: &[(SegmentId, Span, Place)], at: u64) -> Option<(u64, Range<u64>)> {
-    let (_, span, place) = segments.iter().find(|(_, span, _)| span.start <= at && at < span.end)?;
-    Some((place.offset + (at - span.start), at..span.end))
 }

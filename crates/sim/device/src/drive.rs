@@ -75,13 +75,11 @@ impl Ord for InService {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished {
     pub request: Request,
-    /// Submission time.
     pub arrived: Nanos,
     /// From the start of service to its end; for a merged request, of the whole.
     pub service_time: Nanos,
     /// From submission to the end of service.
     pub response_time: Nanos,
-    /// See [`Service::buffer_hit`].
     pub buffer_hit: bool,
     /// The end that [`Drive::start`] returned: an earlier one, if requests that came later share the device's rate.
     pub announced: Nanos,
@@ -402,9 +400,9 @@ impl Drive {
     fn next_to_end(&mut self) {
         if self.serving > 0 {
             self.first = self.others.pop().expect("others are in service");
-        }
-        if self.shares && self.serving > 0 {
-            self.find_first();
+            if self.shares {
+                self.find_first();
+            }
         }
     }
 
@@ -423,7 +421,6 @@ impl Drive {
         self.outstanding
     }
 
-    /// Whether the device serves anything.
     #[inline]
     #[must_use]
     pub fn is_busy(&self) -> bool {

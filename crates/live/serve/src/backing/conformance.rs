@@ -16,7 +16,8 @@ use headstart_policy::conformance::Draws;
 
 use super::{Backing, Done, Pool};
 use crate::buffers::Buffers;
-use crate::work::{Change, Completed, Work};
+use crate::change::Change;
+use crate::work::{Completed, Work};
 
 const PAGE: u64 = 4096;
 /// Reads in flight.

@@ -31,7 +31,7 @@ use super::joined::{join, BUFFERS_MAX};
 use super::locks::Locked;
 use super::looks::{Touched, Trust};
 use super::{file_identity, forms, length_of, About, Backing, Kind, NonBlockingRead};
-use crate::work::Change;
+use crate::change::Change;
 
 /// Maximum bytes of a read that is tried without a thread: most replies and read-aheads are no longer.
 const AT_ONCE_BYTES_MAX: usize = 1 << 20;

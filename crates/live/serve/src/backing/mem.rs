@@ -10,7 +10,7 @@ use headstart_types::{system_says, Bytes};
 use memmap2::MmapMut;
 
 use super::{scatter, About, Backing, Kind};
-use crate::work::Change;
+use crate::change::Change;
 
 pub(super) const KIND: Kind = Kind {
     schemes: &[("mem:", "mem:SIZE, such as mem:1GiB")],

@@ -35,7 +35,7 @@ pub use pool::{Done, Pool};
 pub use refusal::BackingError;
 pub use unflushed::{is_loss, loss, Unflushed};
 
-use crate::work::Change;
+use crate::change::Change;
 
 /// Completion callback of a read, which receives its buffers. Any thread may call it.
 pub type ReadEnded = Box<dyn FnOnce(Vec<BytesMut>, io::Result<()>) + Send>;

@@ -15,7 +15,7 @@ use headstart_types::system_says;
 
 use super::unflushed::same;
 use super::{length_of, scatter, About, Backing, Kind, StartedRead, Unflushed};
-use crate::work::Change;
+use crate::change::Change;
 
 /// A reachable server accepts and negotiates within milliseconds. Clients wait meanwhile.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);

@@ -3,8 +3,9 @@
 use headstart_nbd::Errno;
 
 use super::{Conductor, Open, DIRECT};
+use crate::change::Change;
 use crate::queue::ReadQueue;
-use crate::work::{Action, Answer, Change, ClientRequest, Completed, Op, Work};
+use crate::work::{Action, Answer, ClientRequest, Completed, Op, Work};
 use crate::writes::PendingChange;
 
 impl<Q: ReadQueue> Conductor<Q> {

@@ -13,10 +13,11 @@ use headstart_types::Block;
 
 use super::{Conductor, RENEWAL};
 use crate::backing::is_loss;
+use crate::change::Change;
 use crate::queue::ReadQueue;
 use crate::spill::Spill;
 use crate::stability::Unstable;
-use crate::work::{Action, Answer, Change, Work};
+use crate::work::{Action, Answer, Work};
 
 impl<Q: ReadQueue> Conductor<Q> {
     /// Why changes are refused, and which may be lost; `None` if none are lost.

@@ -37,6 +37,7 @@ use headstart_types::{Block, Nanos};
 use rustc_hash::FxHashMap;
 
 use crate::buffers::Buffers;
+use crate::change::Change;
 use crate::machine::{Machine, SPILL_DISK};
 use crate::pages::Pages;
 use crate::queue::{Piece, Queue, ReadQueue};
@@ -44,7 +45,7 @@ use crate::spill::Spill;
 use crate::stability::Stability;
 use crate::statistics::Statistics;
 use crate::wanted::Wanted;
-use crate::work::{Action, Answer, Change, ClientRequest, Completed, Data, Op, Page, Work};
+use crate::work::{Action, Answer, ClientRequest, Completed, Data, Op, Page, Work};
 use crate::writes::{PendingChange, Writes};
 
 /// Ids below are pieces of reads; from here on, requests that bypass the cache.

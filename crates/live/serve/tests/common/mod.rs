@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::BytesMut;
 use headstart_assemble::served;
 use headstart_serve::backing::{About, Backing};
+use headstart_serve::change::Change;
 use headstart_serve::conductor::{Conductor, Setting};
 use headstart_serve::spill::Spill;
-use headstart_serve::work::{Action, Answer, Change, ClientRequest, Completed, Op, Work};
+use headstart_serve::work::{Action, Answer, ClientRequest, Completed, Op, Work};
 use headstart_types::Nanos;
 use toml::Table;
 

@@ -9,8 +9,8 @@ use bytes::BytesMut;
 use headstart_engine::Tier;
 use headstart_nbd::Extent;
 use headstart_serve::backing::{is_loss, About, Backing};
+use headstart_serve::change::Change;
 use headstart_serve::queue::{Piece, Queue, ReadQueue};
-use headstart_serve::work::Change;
 use headstart_types::Nanos;
 
 /// A read in flight for this long is stuck.

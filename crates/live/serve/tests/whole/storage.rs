@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::BytesMut;
 use headstart_nbd::Extent;
 use headstart_serve::backing::{About, Backing, Unflushed};
-use headstart_serve::work::Change;
+use headstart_serve::change::Change;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -10,7 +10,7 @@
 
 use super::{Action, SegmentId, Shelf, State, SEGMENT_BYTES_MAX};
 use crate::arena::Place;
-use crate::orders::{Span, Use};
+use crate::named::{Span, Use};
 
 /// The longest request for several neighbours: at 100 MB/s and 20 ms to the first byte, the time to the first byte is
 /// half of what it takes. A guess.

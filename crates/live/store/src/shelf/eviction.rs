@@ -4,7 +4,7 @@ use super::ahead::Wish;
 use super::{SegmentId, Shelf, State};
 use crate::arena::Place;
 use crate::filing::Filing;
-use crate::orders::{Span, Use};
+use crate::named::{Span, Use};
 
 /// The share of the memory, as a divisor, that may wait to be written to the spill: what is evicted while the spill is
 /// slower than that is dropped. A guess.

@@ -12,17 +12,18 @@ mod eviction;
 mod tests;
 #[cfg(test)]
 mod timed;
+mod totals;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use headstart_types::Nanos;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::arena::{Arena, Place};
 use crate::filing::Filing;
 pub use crate::filing::SegmentId;
-use crate::orders::{Orders, Span, Use};
+use crate::named::{Span, Use};
+use crate::orders::Orders;
+pub use totals::Totals;
 
 /// The longest segment: what a request of this length takes longer for than a second one costs. A guess.
 pub const SEGMENT_BYTES_MAX: u64 = 8 << 20;
@@ -42,37 +43,6 @@ pub enum Action {
     RemoveFound(u64),
     /// The memory of a place is not needed any more.
     Free(Place),
-}
-
-/// Bytes by what has become of them, over the whole time.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Totals {
-    /// Requests of readers.
-    pub read_requests: u64,
-    /// Bytes that readers asked for.
-    pub read_bytes: u64,
-    /// The part that was in memory.
-    pub memory_hit_bytes: u64,
-    /// The part that was on its way.
-    pub coming_bytes: u64,
-    /// The part that the spill had.
-    pub spill_hit_bytes: u64,
-    /// The part that had to be fetched from the source.
-    pub missed_bytes: u64,
-    /// Bytes fetched ahead of their use.
-    pub prefetched_bytes: u64,
-    /// The part of them that was evicted before any use.
-    pub wasted_bytes: u64,
-    /// Bytes that arrived from the source.
-    pub fetched_bytes: u64,
-    /// Bytes read from the spill.
-    pub loaded_bytes: u64,
-    /// Bytes written to the spill.
-    pub stored_bytes: u64,
-    /// Bytes that left the memory.
-    pub evicted_bytes: u64,
-    /// Requests that failed.
-    pub failed_requests: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
