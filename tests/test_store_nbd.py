@@ -35,4 +35,4 @@ def test_an_export_is_an_object(tmp_path: Path) -> None:
         with headstart.store(server.uri, "4MiB", spill, socket=tmp_path / "again", linger=1) as store:
             assert store.read("disk", 5, 1000) == bytes(995), "what is in the spill may be outdated"
     with pytest.raises(HeadstartError, match="Connection refused; allowed: a server that can be reached"):
-        headstart.store(server.uri, "4MiB", socket=tmp_path / "gone")
+        headstart.store("nbd://127.0.0.1:1/disk", "4MiB", socket=tmp_path / "gone")

@@ -386,8 +386,7 @@ impl Store {
 }
 
 impl Inner {
-    /// An answer begins. How long it takes then depends on the bytes and on what else is under way, of which there would
-    /// be more and more if what is fetched ahead followed from it.
+    /// An answer begins. How long it then goes on depends on what else is under way, so that must not decide about more.
     pub fn begins(&mut self, took: Nanos) {
         self.beginnings.push_back(took);
         if self.beginnings.len() > ANSWERS_MAX {

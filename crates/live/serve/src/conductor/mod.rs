@@ -10,9 +10,8 @@
 //! - A request gets resident pages at once and the others as they arrive. It shares their bytes with the frames and
 //!   keeps them even if a frame is reused before the machine reports the request done. Therefore a request with more
 //!   pages than frames needs no special case.
-//! - A page that could not be read is removed from the cache at the instant that the machine sees it arrive. If a read
-//!   of several pages failed and may succeed in parts, the pages that clients wait for are read again one by one before
-//!   any error is returned.
+//! - A page that could not be read leaves the cache when the machine sees it arrive. If a read of several pages failed
+//!   and may succeed in parts, the pages that clients wait for are read again one by one before any error is returned.
 //! - A write goes to the backing unchanged and updates resident pages, but brings none in. `writes.rs` separates it
 //!   from reads of the same pages. After a failed write the backing may have either content, so the cache drops the
 //!   pages.
