@@ -3,6 +3,7 @@
 //! An export has no version: its content is taken as it was at the start, so that nothing in a spill outlasts the store.
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -11,8 +12,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::StreamExt;
-use headstart_nbd::client::{Client, ConnectOptions};
+use headstart_nbd::client::{Client, ClientError, ConnectOptions};
 use headstart_nbd::Uri;
+use headstart_types::system_says;
 use object_store::path::Path;
 use object_store::{
     Attributes, CopyOptions, Error, Extensions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
@@ -97,8 +99,16 @@ impl Export {
 
 fn open(uri: &Uri) -> Result<Client> {
     let (connect_time_max, reply_time_max) = (CONNECT_TIME_MAX, Some(REPLY_TIME_MAX));
-    Client::connect(uri, ConnectOptions { connect_time_max, reply_time_max, ..ConnectOptions::default() })
-        .map_err(failed)
+    let options = ConnectOptions { connect_time_max, reply_time_max, ..ConnectOptions::default() };
+    Client::connect(uri, options).map_err(|error| {
+        // Without the name, which the source's errors begin with.
+        let problem = match error {
+            ClientError::Connect { problem, .. } => problem,
+            ClientError::Refused { source, .. } => source.to_string(),
+            other => other.to_string(),
+        };
+        failed(io::Error::other(system_says(&io::Error::other(problem))))
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "it is what distinguishes this run from others, and is compared only")]
