@@ -34,7 +34,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "ours; docs/store.md",
     keys: KeyTable::NONE,
     default_replacement: None,
-    family: Family::Hinted(&|_, context| Ok(context.hinted(HeadstartStore::new(context)))),
+    family: Family::Gathering(&|_, context| Ok(context.hinted(HeadstartStore::new(context)))),
 };
 
 /// Response times are learned after as many requests, as in the store.
