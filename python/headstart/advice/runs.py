@@ -223,8 +223,10 @@ def stores(data_bytes: int) -> list[str]:
 def hinted(*, evicts: bool) -> list[str]:
     """Return the policies that know the future, the one that is mostly the fastest first.
 
-    Where the cache never evicts, replacement does not matter, and reverse-aggressive does what aggressive does.
+    Where the cache never evicts, replacement does not matter, and reverse-aggressive does what aggressive does. The
+    rule of `headstart store` is left out: it is what a service does, and not what hints could save.
     """
-    known = [name for name, row in rows().items() if knows_future(name) and row["family"] != "parallel"]
+    left_out = ("parallel", "headstart-store")
+    known = [name for name, row in rows().items() if knows_future(name) and not {name, row["family"]} & {*left_out}]
     found = [HINTS, *(name for name in known if name != HINTS), "demand:min"]
     return [name for name in found if evicts or name not in ("reverse-aggressive", "demand:min")]
