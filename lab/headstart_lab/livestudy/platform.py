@@ -57,11 +57,10 @@ def run(*words: str) -> str:
     """Run a short program that Ctrl-C does not reach, and return its output.
 
     A signal that ends the study takes effect after the program has ended: a `mount` that is killed may still mount
-    after
-    this process has checked for it.
+    after this process has checked for it.
 
     Raises:
-            HeadstartError: The program failed.
+        HeadstartError: The program failed.
     """
     with undisturbed():
         done = subprocess.run(words, capture_output=True, text=True, check=False, start_new_session=True)
@@ -242,8 +241,21 @@ def read_ahead_kb(device: Path) -> int:
 @contextmanager
 def mounted(device: Path, folder: Path) -> Iterator[Path]:
     """The file system of `device`, read-only, at `folder`; unmounting it drops its caches."""
+    words = ("mount", "-t", "ext4", "-o", "ro,noatime", str(device), str(folder))
+
+    def is_free() -> bool:
+        try:
+            run(*words)
+        except HeadstartError as error:
+            if "busy" in str(error):
+                return False
+            raise
+        return True
+
     try:
-        run("mount", "-t", "ext4", "-o", "ro,noatime", str(device), str(folder))
+        # A process that was started elsewhere meanwhile may hold a copy of the mount before for a moment.
+        if not wait_for(is_free):
+            run(*words)
         yield folder
     finally:
         with undisturbed():
