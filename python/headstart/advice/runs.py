@@ -226,7 +226,7 @@ def hinted(*, evicts: bool) -> list[str]:
     Where the cache never evicts, replacement does not matter, and reverse-aggressive does what aggressive does. The
     rule of `headstart store` is left out: it is what a service does, and not what hints could save.
     """
-    left_out = ("parallel", "headstart-store")
-    known = [name for name, row in rows().items() if knows_future(name) and not {name, row["family"]} & {*left_out}]
+    known = [name for name, row in rows().items() if knows_future(name) and row["family"] != "parallel"]
+    known.remove("headstart-store")
     found = [HINTS, *(name for name in known if name != HINTS), "demand:min"]
     return [name for name in found if evicts or name not in ("reverse-aggressive", "demand:min")]

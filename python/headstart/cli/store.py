@@ -94,7 +94,7 @@ def print_report(console: Console, report: Record) -> None:
         "found": f"{report['memory_hit_bytes'] / read:.1%} in memory, {report['coming_bytes'] / read:.1%} on its way, "
         f"{report['spill_hit_bytes'] / read:.1%} on the local disk, {report['missed_bytes'] / read:.1%} missed",
         "fetched": fetched,
-        "ahead": f"{bytes_text(report['prefetched_bytes'])}, of which {bytes_text(report['wasted_bytes'])} in vain",
+        "ahead": f"{bytes_text(report['prefetched_bytes'])}, of which {bytes_text(report['wasted_bytes'])} unused",
         "waited": f"{output.seconds(report['waited_ns'])}: mean {output.duration(report['wait_ns']['mean'])}, 99 % at "
         f"most {output.duration(report['wait_ns']['p99'])}",
     }

@@ -34,7 +34,7 @@ def store_page(report: Mapping[str, Any]) -> str:
         "repeated": f"{report['repeated_requests']:,}",
         "sent twice": f"{report['hedged_requests']:,}",
         "disclosed": f"{report['disclosed_entries']:,} entries",
-        "fetched ahead": f"{bytes_text(report['prefetched_bytes'])}, {bytes_text(report['wasted_bytes'])} in vain",
+        "fetched ahead": f"{bytes_text(report['prefetched_bytes'])}, {bytes_text(report['wasted_bytes'])} unused",
     }
     if report["next_gib_saves_bytes"] is not None:
         named["1 GiB more would save"] = bytes_text(report["next_gib_saves_bytes"])
