@@ -83,13 +83,16 @@ impl Admission {
         Ok(())
     }
 
-    /// Emits one held-back record if it is due; false if none is.
+    /// Emits the held-back records that are due, up to a full batch.
     #[inline]
-    pub(crate) fn release(&mut self, into: &mut Vec<Record>) -> Result<bool, String> {
-        let Some(mut record) = self.order.as_mut().and_then(Order::pop_ready) else { return Ok(false) };
-        self.checks.admit_time(&mut record)?;
-        into.push(record);
-        Ok(true)
+    pub(crate) fn release(&mut self, into: &mut Vec<Record>) -> Result<(), String> {
+        let Some(order) = &mut self.order else { return Ok(()) };
+        while into.len() < BATCH {
+            let Some(mut record) = order.pop_ready() else { break };
+            self.checks.admit_time(&mut record)?;
+            into.push(record);
+        }
+        Ok(())
     }
 
     /// At the end of the file: emits held-back records, up to a full batch.

@@ -241,8 +241,8 @@ impl<P: LineParser> RecordReader for LineReader<P> {
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         while into.len() < BATCH {
-            let released = self.admission.release(into).map_err(|problem| self.lines.bad(problem))?;
-            if released || self.step(into)? {
+            self.admission.release(into).map_err(|problem| self.lines.bad(problem))?;
+            if into.len() == BATCH || self.step(into)? {
                 continue;
             }
             self.admission.drain(into).map_err(|problem| self.lines.bad(problem))?;

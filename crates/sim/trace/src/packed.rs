@@ -117,11 +117,7 @@ impl<P: RecordParser> RecordReader for PackedReader<P> {
                 let stands_at = u32::try_from(self.number).unwrap_or(u32::MAX);
                 let admission = &mut self.admission;
                 let admitted = self.parser.parse(bytes).and_then(|record| match record {
-                    // Each record parsed yields at most one, so a batch cannot exceed its limit.
-                    Some(record) => {
-                        admission.admit(Record { stands_at, ..record }, into)?;
-                        admission.release(into).map(|_| ())
-                    }
+                    Some(record) => admission.admit(Record { stands_at, ..record }, into),
                     None => {
                         self.skipped += 1;
                         Ok(())
@@ -129,6 +125,8 @@ impl<P: RecordParser> RecordReader for PackedReader<P> {
                 });
                 admitted.map_err(|problem| self.source.bad(ErrorPosition::Record(self.number), problem))?;
             }
+            let released = self.admission.release(into);
+            released.map_err(|problem| self.source.bad(ErrorPosition::Record(self.number), problem))?;
         }
         Ok(true)
     }

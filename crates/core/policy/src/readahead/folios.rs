@@ -46,7 +46,7 @@ pub struct Folios {
 impl Folios {
     /// For at most `blocks` cached blocks; the folios set longest ago are forgotten.
     pub fn new(blocks: usize) -> Self {
-        Self { orders: Recent::new(blocks / 2), short: Stretches::new() }
+        Self { orders: Recent::new(blocks / 2), short: Stretches::of(STRETCH_BLOCKS) }
     }
 
     /// Records that the 2^`order` blocks of `file` from `first` on are one folio.
@@ -71,10 +71,11 @@ impl Folios {
         firsts(index).filter_map(folio).find(holds).unwrap_or((index, 0))
     }
 
-    /// Called when the block has left the cache. A folio leaves as a whole, with its first block.
+    /// Called when the block has left the cache. A folio leaves as a whole, with its first block, which has an even
+    /// number.
     #[inline]
     pub fn evicted(&mut self, file: u32, index: u64) {
-        if index.is_multiple_of(STRETCH_BLOCKS) || self.short.has_some(file, index) {
+        if index.is_multiple_of(STRETCH_BLOCKS) || index.is_multiple_of(2) && self.short.has_some(file, index) {
             self.remove(file, index);
         }
     }
@@ -108,34 +109,41 @@ pub struct Folio {
 
 /// Counts per stretch of a file. Several stretches share a counter: a zero is certain, a non-zero is not.
 #[derive(Debug)]
-struct Stretches(Vec<u32>);
+struct Stretches {
+    counts: Vec<u32>,
+    /// Blocks per stretch.
+    blocks: u64,
+}
 
 /// Number of counters; with a few hundred streams most stretches have their own.
-const STRETCHES: u64 = 1024;
-/// Blocks per stretch, as many as in a window.
+const STRETCHES: u64 = 4096;
+/// Blocks per stretch in which short folios are counted, as many as in a window.
 const STRETCH_BLOCKS: u64 = 32;
+/// Blocks per stretch in which marks are counted: few, since a window has a mark, and most of its blocks do not.
+const MARKED_BLOCKS: u64 = 4;
 
 impl Stretches {
-    fn new() -> Self {
-        Self(vec![0; STRETCHES as usize])
+    fn of(blocks: u64) -> Self {
+        Self { counts: vec![0; STRETCHES as usize], blocks }
     }
 
-    fn number(&mut self, file: u32, index: u64) -> &mut u32 {
+    fn at(&self, file: u32, index: u64) -> usize {
         // An odd factor, so that the same stretches of different files differ.
-        let at = (index / STRETCH_BLOCKS).wrapping_add(u64::from(file).wrapping_mul(0x9E37_79B9)) % STRETCHES;
-        &mut self.0[at as usize]
+        ((index / self.blocks).wrapping_add(u64::from(file).wrapping_mul(0x9E37_79B9)) % STRETCHES) as usize
     }
 
     fn add(&mut self, file: u32, index: u64) {
-        *self.number(file, index) += 1;
+        let at = self.at(file, index);
+        self.counts[at] += 1;
     }
 
     fn take(&mut self, file: u32, index: u64) {
-        *self.number(file, index) -= 1;
+        let at = self.at(file, index);
+        self.counts[at] -= 1;
     }
 
-    fn has_some(&mut self, file: u32, index: u64) -> bool {
-        *self.number(file, index) > 0
+    fn has_some(&self, file: u32, index: u64) -> bool {
+        self.counts[self.at(file, index)] > 0
     }
 }
 
@@ -152,7 +160,7 @@ pub struct Marks {
 impl Marks {
     /// For at most `folios` folios; the marks set longest ago are dropped.
     pub fn new(folios: usize) -> Self {
-        Self { marks: Recent::new(folios), near: Stretches::new(), large: 0 }
+        Self { marks: Recent::new(folios), near: Stretches::of(MARKED_BLOCKS), large: 0 }
     }
 
     /// Marks a folio of `file`.
@@ -173,15 +181,16 @@ impl Marks {
     /// Removes and returns the mark of the folio that contains the block, if it has one.
     #[inline]
     pub fn take(&mut self, file: u32, index: u64) -> Option<Folio> {
-        if !self.near.has_some(file, index) {
-            return None;
-        }
         let folio = self.find(file, index)?;
         self.remove(file, folio.first);
         Some(folio)
     }
 
+    #[inline]
     fn find(&self, file: u32, index: u64) -> Option<Folio> {
+        if !self.near.has_some(file, index) {
+            return None;
+        }
         let folio = |first| self.marks.peek((file, first)).map(|pages| Folio { first, pages: *pages });
         let most = if self.large > 0 { usize::MAX } else { 1 };
         firsts(index).take(most).filter_map(folio).find(|folio| index - folio.first < folio.pages)
@@ -221,7 +230,7 @@ impl Marks {
 
 /// One block from each stretch that a folio covers; a folio begins at a multiple of its size.
 fn stretches(folio: Folio) -> impl Iterator<Item = u64> {
-    (0..folio.pages).step_by(STRETCH_BLOCKS as usize).map(move |at| folio.first + at)
+    (0..folio.pages).step_by(MARKED_BLOCKS as usize).map(move |at| folio.first + at)
 }
 
 #[cfg(test)]
@@ -281,7 +290,7 @@ mod tests {
         assert!(marks.has(2, 71));
         marks.evicted(2, 70);
         assert_eq!((marks.take(2, 70).is_some(), marks.take(2, 71).is_some(), marks.len()), (false, false, 0));
-        assert!(marks.near.0.iter().all(|near| *near == 0));
+        assert!(marks.near.counts.iter().all(|near| *near == 0));
     }
 
     #[test]
