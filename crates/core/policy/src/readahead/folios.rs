@@ -6,6 +6,9 @@
 //! 6.17 such a window ends at a multiple of its folio size, which shortens it. A mark is on a folio: every page of it
 //! is marked, and reading continues from its first page.
 
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
 use super::recent::Recent;
 
 /// Largest order of a folio: 2 MiB with pages of 4 KiB, as in ext4 and XFS (MAX_PAGECACHE_ORDER on x86-64).
@@ -46,7 +49,7 @@ pub struct Folios {
 impl Folios {
     /// For at most `blocks` cached blocks; the folios set longest ago are forgotten.
     pub fn new(blocks: usize) -> Self {
-        Self { orders: Recent::new(blocks / 2), short: Stretches::of(STRETCH_BLOCKS) }
+        Self { orders: Recent::new(blocks / 2), short: Stretches::new() }
     }
 
     /// Records that the 2^`order` blocks of `file` from `first` on are one folio.
@@ -71,8 +74,7 @@ impl Folios {
         firsts(index).filter_map(folio).find(holds).unwrap_or((index, 0))
     }
 
-    /// Called when the block has left the cache. A folio leaves as a whole, with its first block, which has an even
-    /// number.
+    /// Called when the block has left the cache. A folio leaves as a whole, with its first block, whose number is even.
     #[inline]
     pub fn evicted(&mut self, file: u32, index: u64) {
         if index.is_multiple_of(STRETCH_BLOCKS) || index.is_multiple_of(2) && self.short.has_some(file, index) {
@@ -109,58 +111,62 @@ pub struct Folio {
 
 /// Counts per stretch of a file. Several stretches share a counter: a zero is certain, a non-zero is not.
 #[derive(Debug)]
-struct Stretches {
-    counts: Vec<u32>,
-    /// Blocks per stretch.
-    blocks: u64,
-}
+struct Stretches(Vec<u32>);
 
 /// Number of counters; with a few hundred streams most stretches have their own.
-const STRETCHES: u64 = 4096;
-/// Blocks per stretch in which short folios are counted, as many as in a window.
+const STRETCHES: u64 = 1024;
+/// Blocks per stretch, as many as in a window.
 const STRETCH_BLOCKS: u64 = 32;
-/// Blocks per stretch in which marks are counted: few, since a window has a mark, and most of its blocks do not.
-const MARKED_BLOCKS: u64 = 4;
 
 impl Stretches {
-    fn of(blocks: u64) -> Self {
-        Self { counts: vec![0; STRETCHES as usize], blocks }
+    fn new() -> Self {
+        Self(vec![0; STRETCHES as usize])
     }
 
-    fn at(&self, file: u32, index: u64) -> usize {
+    fn number(&mut self, file: u32, index: u64) -> &mut u32 {
         // An odd factor, so that the same stretches of different files differ.
-        ((index / self.blocks).wrapping_add(u64::from(file).wrapping_mul(0x9E37_79B9)) % STRETCHES) as usize
+        let at = (index / STRETCH_BLOCKS).wrapping_add(u64::from(file).wrapping_mul(0x9E37_79B9)) % STRETCHES;
+        &mut self.0[at as usize]
     }
 
     fn add(&mut self, file: u32, index: u64) {
-        let at = self.at(file, index);
-        self.counts[at] += 1;
+        *self.number(file, index) += 1;
     }
 
     fn take(&mut self, file: u32, index: u64) {
-        let at = self.at(file, index);
-        self.counts[at] -= 1;
+        *self.number(file, index) -= 1;
     }
 
-    fn has_some(&self, file: u32, index: u64) -> bool {
-        self.counts[self.at(file, index)] > 0
+    fn has_some(&mut self, file: u32, index: u64) -> bool {
+        *self.number(file, index) > 0
     }
 }
 
-/// Marked folios, found through any of their blocks. Few are marked, so blocks of most stretches need no lookup.
+/// Blocks of which a leaf says which ones are marked.
+const LEAF_BLOCKS: u64 = 64;
+
+/// The marks of some consecutive blocks of a file.
+#[derive(Debug, Default)]
+struct Leaf {
+    /// By block: whether it is marked. It may not be any more if a mark was removed and another is left.
+    blocks: u64,
+    /// Number of marked folios.
+    marks: u32,
+}
+
+/// Marked folios, found through any of their blocks.
 #[derive(Debug)]
 pub struct Marks {
     /// Number of pages, by file and first block.
     marks: Recent<(u32, u64), u64>,
-    near: Stretches,
-    /// Number of marked folios with several pages.
-    large: u32,
+    /// By file and number of the leaf; each has a mark.
+    leaves: HashMap<(u32, u64), Leaf, FxBuildHasher>,
 }
 
 impl Marks {
     /// For at most `folios` folios; the marks set longest ago are dropped.
     pub fn new(folios: usize) -> Self {
-        Self { marks: Recent::new(folios), near: Stretches::of(MARKED_BLOCKS), large: 0 }
+        Self { marks: Recent::new(folios), leaves: HashMap::with_hasher(FxBuildHasher) }
     }
 
     /// Marks a folio of `file`.
@@ -172,28 +178,36 @@ impl Marks {
             }
         }
         *self.marks.get_or_default((file, folio.first)) = folio.pages;
-        self.large += u32::from(folio.pages > 1);
-        for index in stretches(folio) {
-            self.near.add(file, index);
+        let within = u64::MAX >> (LEAF_BLOCKS - folio.pages.min(LEAF_BLOCKS)) << (folio.first % LEAF_BLOCKS);
+        for number in leaves(folio) {
+            let leaf = self.leaves.entry((file, number)).or_default();
+            leaf.blocks |= within;
+            leaf.marks += 1;
+        }
+    }
+
+    /// The first block from `index` on that may be marked, or a block before it from which on to look again.
+    #[inline]
+    pub fn next(&self, file: u32, index: u64) -> u64 {
+        match self.leaves.get(&(file, index / LEAF_BLOCKS)).map_or(0, |leaf| leaf.blocks >> (index % LEAF_BLOCKS)) {
+            0 => (index | (LEAF_BLOCKS - 1)).saturating_add(1),
+            blocks => index + u64::from(blocks.trailing_zeros()),
         }
     }
 
     /// Removes and returns the mark of the folio that contains the block, if it has one.
-    #[inline]
     pub fn take(&mut self, file: u32, index: u64) -> Option<Folio> {
         let folio = self.find(file, index)?;
         self.remove(file, folio.first);
         Some(folio)
     }
 
-    #[inline]
     fn find(&self, file: u32, index: u64) -> Option<Folio> {
-        if !self.near.has_some(file, index) {
+        if self.next(file, index) != index {
             return None;
         }
         let folio = |first| self.marks.peek((file, first)).map(|pages| Folio { first, pages: *pages });
-        let most = if self.large > 0 { usize::MAX } else { 1 };
-        firsts(index).take(most).filter_map(folio).find(|folio| index - folio.first < folio.pages)
+        firsts(index).filter_map(folio).find(|folio| index - folio.first < folio.pages)
     }
 
     /// Whether the block carries a mark.
@@ -204,7 +218,7 @@ impl Marks {
     /// Called when the block has left the cache. A folio leaves as a whole, with its first block.
     #[inline]
     pub fn evicted(&mut self, file: u32, index: u64) {
-        if self.near.has_some(file, index) {
+        if self.next(file, index) == index {
             self.remove(file, index);
         }
     }
@@ -216,9 +230,13 @@ impl Marks {
     }
 
     fn forgotten(&mut self, file: u32, folio: Folio) {
-        self.large -= u32::from(folio.pages > 1);
-        for index in stretches(folio) {
-            self.near.take(file, index);
+        for number in leaves(folio) {
+            if let Some(leaf) = self.leaves.get_mut(&(file, number)) {
+                leaf.marks -= 1;
+                if leaf.marks == 0 {
+                    self.leaves.remove(&(file, number));
+                }
+            }
         }
     }
 
@@ -228,9 +246,10 @@ impl Marks {
     }
 }
 
-/// One block from each stretch that a folio covers; a folio begins at a multiple of its size.
-fn stretches(folio: Folio) -> impl Iterator<Item = u64> {
-    (0..folio.pages).step_by(MARKED_BLOCKS as usize).map(move |at| folio.first + at)
+/// The numbers of the leaves that a folio covers, or the one that it is in; it begins at a multiple of its size.
+fn leaves(folio: Folio) -> impl Iterator<Item = u64> {
+    let first = folio.first / LEAF_BLOCKS;
+    first..first + folio.pages.div_ceil(LEAF_BLOCKS)
 }
 
 #[cfg(test)]
@@ -290,7 +309,7 @@ mod tests {
         assert!(marks.has(2, 71));
         marks.evicted(2, 70);
         assert_eq!((marks.take(2, 70).is_some(), marks.take(2, 71).is_some(), marks.len()), (false, false, 0));
-        assert!(marks.near.counts.iter().all(|near| *near == 0));
+        assert!(marks.leaves.is_empty());
     }
 
     #[test]
@@ -300,6 +319,16 @@ mod tests {
         assert_eq!((marks.len(), marks.take(2, 8).is_none(), marks.take(1, 12).is_none()), (1, true, true));
         assert_eq!(marks.take(1, 11).map(|folio| (folio.first, folio.pages)), Some((8, 4)));
         assert_eq!((marks.len(), marks.take(1, 8).is_none()), (0, true));
+    }
+
+    #[test]
+    fn the_next_mark_is_found_or_where_to_look_again() {
+        let mut marks = Marks::new(100);
+        marks.set(1, Folio { first: 8, pages: 4 });
+        marks.set(1, Folio { first: 128, pages: 128 });
+        let next = [0, 8, 11, 12, 64, 127, 128, 255, 256].map(|index| marks.next(1, index));
+        assert_eq!(next, [8, 8, 11, 64, 128, 128, 128, 255, 320]);
+        assert_eq!((marks.next(2, 8), marks.next(1, u64::MAX)), (64, u64::MAX));
     }
 
     #[test]

@@ -256,12 +256,13 @@ impl Windows {
         let key = (asked.file, asked.client);
         let mut state = *self.files.get_or_default(key);
         let mut pass = self.pass(max, asked, cached);
-        let mut random_to = 0;
+        let (mut random_to, mut marked) = (0, asked.first);
         for (index, found) in (asked.first..asked.end()).zip(found) {
             let request = asked.end() - index;
             if !found.is_hit() && index >= random_to && !pass.is_fetched(index) {
                 if pass.absent(&mut state, &self.folios, index, request) {
                     self.open(&mut pass, &state, prefetch);
+                    marked = index;
                 } else {
                     random_to = asked.end();
                     if self.ramp.is_laid_in_folios() {
@@ -269,12 +270,16 @@ impl Windows {
                     }
                 }
             }
+            if index < marked {
+                continue;
+            }
             if let Some(folio) = self.marks.take(asked.file, index) {
                 let request = asked.end() - folio.first;
                 if pass.marked(&mut state, &self.folios, (folio.first, folio.pages), request) {
                     self.open(&mut pass, &state, prefetch);
                 }
             }
+            marked = self.marks.next(asked.file, index + 1);
         }
         let ends_inside = asked.ends_inside && self.ramp.is_laid_in_folios();
         state.previous = Some(asked.end() - u64::from(ends_inside));
