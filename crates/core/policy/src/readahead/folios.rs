@@ -38,65 +38,77 @@ fn firsts(index: u64) -> impl Iterator<Item = u64> {
     std::iter::once(index).chain((0..ORDER_MAX).filter_map(larger))
 }
 
-/// Orders of large folios, by file and first block.
+/// Blocks of a leaf.
+const LEAF_BLOCKS: u64 = 64;
+/// The order of a leaf.
+const LEAF_ORDER: u32 = LEAF_BLOCKS.trailing_zeros();
+
+/// Orders of large folios, by file and block.
 #[derive(Debug)]
 pub struct Folios {
-    orders: Recent<(u32, u64), u32>,
-    /// Counts of folios smaller than a stretch, whose first blocks may be anywhere in it.
-    short: Stretches,
+    /// By file and number of the leaf, its folios: a bit for each place in the tree of halves, of which 1 is the whole.
+    leaves: Recent<(u32, u64), u64>,
+    /// Orders of folios that are larger than a leaf, by file and first block.
+    larger: Recent<(u32, u64), u32>,
+}
+
+/// The bit of the folio of 2^`order` blocks that contains `index`, in the word of its leaf.
+fn bit(index: u64, order: u32) -> u64 {
+    1 << ((LEAF_BLOCKS + index % LEAF_BLOCKS) >> order)
+}
+
+/// The bits of all folios of a leaf that begin at `index`.
+fn beginning(index: u64) -> u64 {
+    (1..=LEAF_ORDER.min(index.trailing_zeros())).map(|order| bit(index, order)).sum()
 }
 
 impl Folios {
     /// For at most `blocks` cached blocks; the folios set longest ago are forgotten.
     pub fn new(blocks: usize) -> Self {
-        Self { orders: Recent::new(blocks / 2), short: Stretches::new() }
+        Self { leaves: Recent::new(blocks / 2), larger: Recent::new(blocks.div_ceil(2 * LEAF_BLOCKS as usize)) }
     }
 
-    /// Records that the 2^`order` blocks of `file` from `first` on are one folio.
+    /// Records that the 2^`order` blocks of `file` from `first` on are one folio; `order` is at least 1.
     pub fn set(&mut self, file: u32, first: u64, order: u32) {
-        self.remove(file, first);
-        if self.orders.is_full() {
-            if let Some(((file, first), order)) = self.orders.pop_oldest() {
-                self.forgotten(file, first, order);
-            }
-        }
-        *self.orders.get_or_default((file, first)) = order;
-        if 1 << order < STRETCH_BLOCKS {
-            self.short.add(file, first);
+        self.evicted(file, first);
+        if order > LEAF_ORDER {
+            *self.larger.get_or_default((file, first)) = order;
+        } else {
+            *self.leaves.get_or_default((file, first / LEAF_BLOCKS)) |= bit(first, order);
         }
     }
 
     /// The first block and the order of the folio that contains `index`; the block itself and 0 if it is in no large
     /// folio.
     pub fn of(&self, file: u32, index: u64) -> (u64, u32) {
-        let folio = |first| self.orders.peek((file, first)).map(|order| (first, *order));
-        let holds = |(first, order): &(u64, u32)| (index - first) >> order == 0;
-        firsts(index).filter_map(folio).find(holds).unwrap_or((index, 0))
+        let leaf = self.leaves.peek((file, index / LEAF_BLOCKS)).copied().unwrap_or(0);
+        let is_larger = |order: &u32| self.larger.peek((file, index >> order << order)) == Some(order);
+        let found = (1..=LEAF_ORDER).find(|order| leaf & bit(index, *order) > 0);
+        let found = found.or_else(|| (LEAF_ORDER + 1..=ORDER_MAX).find(is_larger));
+        found.map_or((index, 0), |order| (index >> order << order, order))
     }
 
-    /// Called when the block has left the cache. A folio leaves as a whole, with its first block, whose number is even.
+    /// Called when the block has left the cache. A folio leaves as a whole, with its first block.
     #[inline]
     pub fn evicted(&mut self, file: u32, index: u64) {
-        if index.is_multiple_of(STRETCH_BLOCKS) || index.is_multiple_of(2) && self.short.has_some(file, index) {
-            self.remove(file, index);
+        if !index.is_multiple_of(2) {
+            return;
+        }
+        let key = (file, index / LEAF_BLOCKS);
+        if let Some(leaf) = self.leaves.peek_mut(key) {
+            *leaf &= !beginning(index);
+            if *leaf == 0 {
+                self.leaves.remove(key);
+            }
+        }
+        if index.is_multiple_of(2 * LEAF_BLOCKS) {
+            self.larger.remove((file, index));
         }
     }
 
-    fn remove(&mut self, file: u32, first: u64) {
-        if let Some(order) = self.orders.remove((file, first)) {
-            self.forgotten(file, first, order);
-        }
-    }
-
-    fn forgotten(&mut self, file: u32, first: u64, order: u32) {
-        if 1 << order < STRETCH_BLOCKS {
-            self.short.take(file, first);
-        }
-    }
-
-    /// Number of folios remembered.
+    /// Number of places remembered.
     pub fn len(&self) -> usize {
-        self.orders.len()
+        self.leaves.len() + self.larger.len()
     }
 }
 
@@ -108,42 +120,6 @@ pub struct Folio {
     /// Number of its pages.
     pub pages: u64,
 }
-
-/// Counts per stretch of a file. Several stretches share a counter: a zero is certain, a non-zero is not.
-#[derive(Debug)]
-struct Stretches(Vec<u32>);
-
-/// Number of counters; with a few hundred streams most stretches have their own.
-const STRETCHES: u64 = 1024;
-/// Blocks per stretch, as many as in a window.
-const STRETCH_BLOCKS: u64 = 32;
-
-impl Stretches {
-    fn new() -> Self {
-        Self(vec![0; STRETCHES as usize])
-    }
-
-    fn number(&mut self, file: u32, index: u64) -> &mut u32 {
-        // An odd factor, so that the same stretches of different files differ.
-        let at = (index / STRETCH_BLOCKS).wrapping_add(u64::from(file).wrapping_mul(0x9E37_79B9)) % STRETCHES;
-        &mut self.0[at as usize]
-    }
-
-    fn add(&mut self, file: u32, index: u64) {
-        *self.number(file, index) += 1;
-    }
-
-    fn take(&mut self, file: u32, index: u64) {
-        *self.number(file, index) -= 1;
-    }
-
-    fn has_some(&mut self, file: u32, index: u64) -> bool {
-        *self.number(file, index) > 0
-    }
-}
-
-/// Blocks of which a leaf says which ones are marked.
-const LEAF_BLOCKS: u64 = 64;
 
 /// The marks of some consecutive blocks of a file.
 #[derive(Debug, Default)]
