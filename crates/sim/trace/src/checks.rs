@@ -84,15 +84,11 @@ impl Admission {
     }
 
     /// Emits the held-back records that are due, up to a full batch.
-    #[inline]
     pub(crate) fn release(&mut self, into: &mut Vec<Record>) -> Result<(), String> {
         let Some(order) = &mut self.order else { return Ok(()) };
-        while into.len() < BATCH {
-            let Some(mut record) = order.pop_ready() else { break };
-            self.checks.admit_time(&mut record)?;
-            into.push(record);
-        }
-        Ok(())
+        let first = into.len();
+        order.release(BATCH, into);
+        into[first..].iter_mut().try_for_each(|record| self.checks.admit_time(record))
     }
 
     /// At the end of the file: emits held-back records, up to a full batch.

@@ -241,8 +241,15 @@ impl<P: LineParser> RecordReader for LineReader<P> {
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         while into.len() < BATCH {
+            let mut has_more = true;
+            for _ in into.len()..BATCH {
+                has_more = self.step(into)?;
+                if !has_more {
+                    break;
+                }
+            }
             self.admission.release(into).map_err(|problem| self.lines.bad(problem))?;
-            if into.len() == BATCH || self.step(into)? {
+            if has_more {
                 continue;
             }
             self.admission.drain(into).map_err(|problem| self.lines.bad(problem))?;

@@ -14,7 +14,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use headstart_types::Nanos;
 
-use crate::{Record, BATCH};
+use crate::Record;
 
 /// How much earlier a record may be than one before it. A log written at completion is out of order by at most the
 /// longest service time, and Linux gives up on a request after 30 s by default (`/sys/block/*/device/timeout` of SCSI
@@ -22,9 +22,9 @@ use crate::{Record, BATCH};
 const SPAN: Nanos = Nanos(30_000_000_000);
 /// Minimum number of records held back: they cost little, and a trace may have pauses longer than the span.
 const HELD_MIN: usize = 1024;
-/// Maximum number of records held back; with a batch more it is a ring of 2^18, 15 MB, which stays near the processor. For
-/// a trace with more requests in 30 s, the span is shorter. A guess.
-const HELD_MAX: usize = (1 << 18) - BATCH;
+/// Maximum number of records held back; with a batch more, 15 MB. For a trace with more requests in 30 s, the span is
+/// shorter. A guess.
+const HELD_MAX: usize = 250_000;
 
 /// The limits on what is held back.
 #[derive(Debug, Clone, Copy)]
@@ -130,19 +130,31 @@ impl Order {
         Ok(())
     }
 
-    /// The earliest record, if more records than the window allows are held.
-    #[inline]
+    /// Moves the earliest records to `into` while more are held than the window allows, and until that has `most`.
+    pub(crate) fn release(&mut self, most: usize, into: &mut Vec<Record>) {
+        while !self.late.is_empty() && into.len() < most {
+            let Some(record) = self.pop_ready() else { return };
+            into.push(record);
+        }
+        if self.late.is_empty() {
+            let Window { span, held_min, held_max } = self.window;
+            let held = self.in_order.len();
+            let passed = self.in_order.partition_point(|record| self.latest.0 - record.time.0 > span.0);
+            let due = held.saturating_sub(held_max).max(passed.min(held.saturating_sub(held_min)));
+            for record in self.in_order.drain(..due.min(most.saturating_sub(into.len()))) {
+                self.released = record.time;
+                into.push(record);
+            }
+        }
+    }
+
+    /// The earliest record, if more are held than the window allows.
     pub(crate) fn pop_ready(&mut self) -> Option<Record> {
         let held = self.in_order.len() + self.late.len();
-        if held <= self.window.held_min {
-            return None;
-        }
-        let earliest = self.earliest()?;
-        let passed = self.latest.0 - earliest.0 > self.window.span.0;
-        if passed || held > self.window.held_max {
-            return self.pop();
-        }
-        None
+        let has_passed = |earliest: Nanos| self.latest.0 - earliest.0 > self.window.span.0;
+        let is_ready =
+            held > self.window.held_max || held > self.window.held_min && self.earliest().is_some_and(has_passed);
+        is_ready.then(|| self.pop())?
     }
 
     /// The earliest record held.
@@ -181,6 +193,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    use crate::BATCH;
+
     fn at(time: u64, size: u64) -> Record {
         Record { time: Nanos(time), size, ..Record::default() }
     }
@@ -189,9 +203,15 @@ mod tests {
         Order::new(Window { span: Nanos(span), held_min, held_max })
     }
 
+    fn released(order: &mut Order) -> Vec<Record> {
+        let mut into = Vec::new();
+        order.release(BATCH, &mut into);
+        into
+    }
+
     /// The times emitted after each push.
     fn handed_out(order: &mut Order, times: &[u64]) -> Vec<Vec<u64>> {
-        let ready = |order: &mut Order| std::iter::from_fn(|| order.pop_ready()).map(|record| record.time.0).collect();
+        let ready = |order: &mut Order| released(order).iter().map(|record| record.time.0).collect();
         times
             .iter()
             .map(|time| {
@@ -230,7 +250,7 @@ mod tests {
         for second in 0..4u64 {
             for index in 0..50_000u64 {
                 order.push(at((second + 1 - index % 2) * 1_000_000_000, 1)).expect("within the span");
-                count += u64::from(order.pop_ready().is_some());
+                count += released(&mut order).len() as u64;
             }
         }
         let mut last = Nanos::ZERO;
@@ -249,7 +269,7 @@ mod tests {
             let mut expected: Vec<Record> = (0u64..).zip(&times).map(|(index, time)| at(*time, index)).collect();
             for record in &expected {
                 order.push(*record).unwrap();
-                prop_assert_eq!(order.pop_ready(), None);
+                prop_assert_eq!(released(&mut order), []);
             }
             prop_assert_eq!(order.reordered(), !times.is_sorted());
             expected.sort_by_key(|record| record.time);
@@ -263,7 +283,7 @@ mod tests {
             let (mut last, mut taken, mut out) = (Nanos::ZERO, 0, 0);
             for time in times {
                 taken += usize::from(order.push(at(time, 1)).is_ok());
-                while let Some(record) = order.pop_ready() {
+                for record in released(&mut order) {
                     prop_assert!(record.time >= last);
                     last = record.time;
                     out += 1;
