@@ -139,7 +139,9 @@ impl Order {
         if self.late.is_empty() {
             let Window { span, held_min, held_max } = self.window;
             let held = self.in_order.len();
-            let passed = self.in_order.partition_point(|record| self.latest.0 - record.time.0 > span.0);
+            let has_passed = |record: &Record| self.latest.0 - record.time.0 > span.0;
+            let passed = self.in_order.front().filter(|first| has_passed(first));
+            let passed = passed.map_or(0, |_| self.in_order.partition_point(has_passed));
             let due = held.saturating_sub(held_max).max(passed.min(held.saturating_sub(held_min)));
             for record in self.in_order.drain(..due.min(most.saturating_sub(into.len()))) {
                 self.released = record.time;
