@@ -12,21 +12,22 @@
 //! Cost: logarithmic per reference for LRU, constant for each cache. Memory: see `Shards` and `Cache`.
 
 mod cache;
+mod caches;
 mod filter;
 mod source;
-
-use std::collections::HashMap;
+mod survey;
 
 use headstart_policy::registry::ReplacementRow;
 use headstart_scenario::Scenario;
-use headstart_trace::reuse::{Key, Sample, Shards};
-use headstart_types::{Block, Bytes, Chosen, KeyError};
-use rustc_hash::FxBuildHasher;
+use headstart_trace::reuse::Sample;
+use headstart_types::{Bytes, Chosen, KeyError};
 use serde::Serialize;
 
 pub use cache::Cache;
+use caches::Caches;
 pub use filter::Filtered;
 pub use source::Stream;
+use survey::Survey;
 
 use crate::progress::OnProgress;
 use crate::simulate::note_of_writes;
@@ -146,113 +147,60 @@ pub fn curve(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>)
 
 fn found(scenario: &Scenario, keys: &CurveKeys, on_progress: OnProgress<'_>) -> Result<Curve, Error> {
     headstart_assemble::check_devices(scenario)?;
-    let needs_runs = source::needs_runs(scenario);
-    let seeds = if keys.sample == Sample::All { 1 } else { keys.seeds.max(1) };
-    let mut samples: Vec<Shards> = (1..=seeds).map(|seed| Shards::new(keys.sample, seed)).collect();
     let mut stream = Stream::try_new(scenario)?;
     if keys.admitted_max.is_some() && !stream.is_sized() {
         let problem = "the trace has no objects with individual sizes";
         return Err(KeyError::new("admit", problem, "a trace with objects, or no limit").into());
     }
+    let needs_runs = source::needs_runs(scenario);
     let rows = if needs_runs.is_some() { &[][..] } else { &keys.replacements[..] };
     let again = stream.is_sized() || rows.iter().any(|each| each.name() != "lru");
     let passes = if again && !rows.is_empty() { 2.0 } else { 1.0 };
-    let (mut bytes, mut sampled_bytes) = (0u128, 0u128);
-    let (mut least, mut most, mut writes) = (u64::MAX, 0, 0);
-    let requests = stream.each(
-        on_progress,
-        |share| share / passes,
-        |key, size, write| {
-            bytes += if write { 0 } else { u128::from(size) };
-            writes += u64::from(write);
-            (least, most) = (least.min(size), most.max(size));
-            let before = samples[0].looked_at();
-            for sample in &mut samples {
-                match write {
-                    true => sample.touch(key),
-                    false => drop(sample.reference(key)),
-                }
-            }
-            // Bytes of distinct objects are counted at their first references.
-            sampled_bytes += if samples[0].looked_at() > before { u128::from(size) } else { 0 };
-            samples[0].looked_at()
-        },
-    )?;
+    let survey = Survey::of(&mut stream, keys, passes, on_progress)?;
     // Objects of one size are blocks of that size.
-    let sized = stream.is_sized() && (least < most || keys.admitted_max.is_some());
+    let sized = stream.is_sized() && (survey.size_min < survey.size_max || keys.admitted_max.is_some());
     if let Some(row) = rows.iter().map(|each| each.row).find(|row| sized && !OF_BYTES.contains(&row.name)) {
         let problem = format!("{} counts blocks, and the trace's objects have sizes", row.name);
         return Err(KeyError::new("policies", problem, OF_BYTES.map(|name| format!("demand:{name}")).join(", ")).into());
     }
-    let first = &samples[0];
-    let distinct_blocks = first.distinct();
-    let distinct_bytes = (sampled_bytes as f64 / first.rate()).round() as u64;
-    let unit = (!sized).then_some(least);
-    let whole = if sized { distinct_bytes } else { distinct_blocks };
+    let first = survey.first();
+    let unit = (!sized).then_some(survey.size_min);
+    let whole = if sized { survey.distinct_bytes() } else { first.distinct() };
     let sizes: Vec<SizeOf> = keys.sizes.iter().map(|size| resolved(*size, unit, whole)).collect::<Result<_, _>>()?;
-    let mut lines: Vec<Line> = Vec::new();
     let mut notes: Vec<String> = stream.note().into_iter().collect();
-    notes.extend(note_of_writes(writes, samples[0].references() + writes));
-    let mut caches = Caches { sized, unit: unit.unwrap_or(1), numbers: HashMap::default(), all: Vec::new() };
-    for (index, replacement) in rows.iter().enumerate() {
-        if replacement.name() == "lru" && !sized {
-            let points = sizes.iter().map(|size| {
-                let misses = |sample: &Shards| sample.misses(size.blocks.unwrap_or(0));
-                let each: Vec<_> =
-                    samples.iter().map(|sample| (misses(sample), misses(sample) * caches.unit as f64)).collect();
-                Point::mean(&each)
-            });
-            lines.push(Line { replacement: replacement.name(), method: "stack-distances", points: points.collect() });
-            continue;
-        }
-        for (at, size) in sizes.iter().enumerate() {
-            for (seed, sample) in samples.iter().enumerate() {
-                let capacity = scaled(size.blocks.unwrap_or(size.bytes), sample.rate());
-                let admitted_max = keys.admitted_max.unwrap_or(u64::MAX);
-                // Admission depends on the size of the cache that a miniature represents.
-                let admitted_max = if sized { admitted_max.min(size.bytes) } else { u64::MAX };
-                let cache = Cache::try_new(replacement, capacity, admitted_max)?;
-                caches.all.push(Running { line: index, at, seed, cache, misses: 0, miss_bytes: 0 });
-            }
-        }
-        lines.push(Line { replacement: replacement.name(), method: "caches", points: Vec::new() });
-    }
-    if !caches.all.is_empty() {
-        stream = Stream::try_new(scenario)?;
-        stream.each(
-            on_progress,
-            |share| 0.5 + share / 2.0,
-            |key, size, write| caches.reference(key, size, write, &samples),
-        )?;
-        for (index, line) in lines.iter_mut().enumerate().filter(|(_, line)| line.method == "caches") {
-            for at in 0..sizes.len() {
-                let mine = caches.all.iter().filter(|each| each.line == index && each.at == at);
-                let each: Vec<_> = mine.map(|each| each.estimate(samples[each.seed].rate())).collect();
-                line.points.push(Point::mean(&each));
-            }
-        }
-        let tiny =
-            sizes.iter().filter(|size| size.blocks.is_some_and(|blocks| scaled(blocks, first.rate()) < MINIATURE_MIN));
-        if let (true, count @ 1..) = (first.rate() < 1.0, tiny.count()) {
-            notes.push(format!(
-                "{count} of the sizes rest on caches of fewer than {MINIATURE_MIN} blocks: a larger sample is more \
-                precise for them"
-            ));
-        }
+    notes.extend(note_of_writes(survey.writes, first.references() + survey.writes));
+    let mut caches = Caches::try_new(rows, (&sizes, unit), keys.admitted_max, &survey.samples)?;
+    if !caches.is_empty() {
+        let share = |share| 0.5 + share / 2.0;
+        Stream::try_new(scenario)?
+            .each(on_progress, share, |key, size, write| caches.reference(key, size, write, &survey.samples))?;
+        notes.extend(note_of_miniatures(&sizes, first.rate()));
     }
     Ok(Curve {
-        requests,
+        requests: survey.requests,
         references: first.references(),
-        distinct_blocks,
+        distinct_blocks: first.distinct(),
         block_bytes: unit,
-        referenced_bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
-        distinct_bytes: if sized { distinct_bytes } else { distinct_blocks.saturating_mul(caches.unit) },
+        referenced_bytes: u64::try_from(survey.bytes).unwrap_or(u64::MAX),
+        distinct_bytes: unit.map_or(whole, |unit| whole.saturating_mul(unit)),
         rate: first.rate(),
-        seeds,
+        seeds: survey.samples.len() as u64,
+        lines: caches.lines(rows, &sizes, &survey.samples),
         sizes,
-        lines,
         needs_runs,
         notes,
+    })
+}
+
+/// A note about sizes at which a sample leaves a cache of few blocks.
+fn note_of_miniatures(sizes: &[SizeOf], rate: f64) -> Option<String> {
+    let is_tiny = |size: &&SizeOf| size.blocks.is_some_and(|blocks| scaled(blocks, rate) < MINIATURE_MIN);
+    let count = sizes.iter().filter(is_tiny).count();
+    (rate < 1.0 && count > 0).then(|| {
+        format!(
+            "{count} of the sizes rest on caches of fewer than {MINIATURE_MIN} blocks: a larger sample is more precise \
+            for them"
+        )
     })
 }
 
@@ -279,47 +227,5 @@ fn resolved(size: CurveSize, unit: Option<u64>, whole: u64) -> Result<SizeOf, Ke
             let units = ((whole as f64 * share).round() as u64).max(1);
             Ok(SizeOf { blocks: unit.map(|_| units), bytes: units.saturating_mul(unit.unwrap_or(1)) })
         }
-    }
-}
-
-/// Caches of all replacements, sizes and samples, side by side.
-struct Caches {
-    sized: bool,
-    unit: u64,
-    numbers: HashMap<Key, u32, FxBuildHasher>,
-    all: Vec<Running>,
-}
-
-struct Running {
-    line: usize,
-    at: usize,
-    seed: usize,
-    cache: Cache,
-    misses: u64,
-    miss_bytes: u128,
-}
-
-impl Running {
-    fn estimate(&self, rate: f64) -> (f64, f64) {
-        (self.misses as f64 / rate, self.miss_bytes as f64 / rate)
-    }
-}
-
-impl Caches {
-    /// Returns the number of distinct blocks so far.
-    fn reference(&mut self, key: Key, size: u64, write: bool, samples: &[Shards]) -> usize {
-        if !samples.iter().any(|sample| sample.takes(key)) {
-            return self.numbers.len();
-        }
-        let fresh = self.numbers.len() as u32;
-        let block = Block(*self.numbers.entry(key).or_insert(fresh));
-        for each in &mut self.all {
-            let unit = if self.sized { size } else { 1 };
-            if samples[each.seed].takes(key) && !each.cache.reference(block, unit) && !write {
-                each.misses += 1;
-                each.miss_bytes += u128::from(size);
-            }
-        }
-        self.numbers.len()
     }
 }

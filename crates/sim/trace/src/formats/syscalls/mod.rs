@@ -230,27 +230,7 @@ impl Calls {
         let Some(result) = call.number() else { return Ok(()) };
         let made = u32::try_from(result).unwrap_or(u32::MAX);
         match call.name {
-            "open" | "openat" | "openat2" | "creat" => {
-                let named = descriptor(call.result).and_then(|(_, name)| name);
-                let at = usize::from(call.name.starts_with("openat"));
-                let path = match style {
-                    Style::Strace => unquoted(call.at(at)),
-                    Style::Perf => call.named("filename").and_then(unquoted),
-                };
-                let flag =
-                    |name| (at..at + 3).any(|index| call.at(index).contains(name) && !call.at(index).starts_with('"'));
-                let append = flag("APPEND");
-                let opened = match named.map(str::to_owned).or_else(|| Some(self.within(pid, call, style, path?))) {
-                    Some(path) => Opened { append, ..self.opened(&path)? },
-                    None => Opened { append, ..self.descriptors.unnamed() },
-                };
-                if let Target::File(file) = opened.target {
-                    if flag("TRUNC") || call.name == "creat" {
-                        self.ends.insert(file, 0);
-                    }
-                }
-                self.descriptors.open(pid, made, opened);
-            }
+            "open" | "openat" | "openat2" | "creat" => self.opens(pid, call, style, made)?,
             "close" => {
                 if let Some((fd, _)) = style.fd(call) {
                     self.descriptors.close(pid, fd);
@@ -274,33 +254,17 @@ impl Calls {
                 }
             }
             "ftruncate" | "ftruncate64" => {
-                let known =
-                    style.fd(call).and_then(|(fd, _)| self.descriptors.find(pid, fd)).map(|opened| opened.target);
                 let length = leading_number(style.argument(call, 1, &["length"]));
-                if let (Some(Target::File(file)), Some(length)) = (known, length) {
-                    self.ends.insert(file, length);
-                }
-            }
-            "lseek" | "_llseek" => {
-                let result = if call.name == "lseek" {
-                    Some(result)
-                } else {
-                    leading_number(call.at(2).trim_start_matches('['))
-                };
-                let opened = style.fd(call).and_then(|(fd, _)| self.descriptors.find(pid, fd));
-                if let (Some(opened), Some(offset)) = (opened, result) {
-                    opened.offset = offset;
-                }
+                self.has_size(pid, call, style, length);
             }
             "fstat" | "newfstatat" => {
-                let known =
-                    style.fd(call).and_then(|(fd, _)| self.descriptors.find(pid, fd)).map(|opened| opened.target);
-                let size = (1..3).find_map(|index| call.at(index).split("st_size=").nth(1)).and_then(leading_number);
-                if let (Some(Target::File(file)), Some(size)) = (known, size) {
+                let told = (1..3).find_map(|index| call.at(index).split("st_size=").nth(1));
+                if let Some((file, size)) = self.has_size(pid, call, style, told.and_then(leading_number)) {
                     self.files.has_size(file, size);
-                    self.ends.insert(file, size);
                 }
             }
+            "lseek" => self.moves(pid, call, style, Some(result)),
+            "_llseek" => self.moves(pid, call, style, leading_number(call.at(2).trim_start_matches('['))),
             "mmap" | "mmap2" => {
                 let of_file = descriptor(style.argument(call, 4, &["fd"])).is_some()
                     && (style == Style::Strace || call.named("fd").is_some());
@@ -327,6 +291,45 @@ impl Calls {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Follows a call that opens a file as the descriptor `made`.
+    fn opens(&mut self, pid: u32, call: &Call, style: Style, made: u32) -> Result<(), String> {
+        let named = descriptor(call.result).and_then(|(_, name)| name);
+        let at = usize::from(call.name.starts_with("openat"));
+        let path = match style {
+            Style::Strace => unquoted(call.at(at)),
+            Style::Perf => call.named("filename").and_then(unquoted),
+        };
+        let flag = |name| (at..at + 3).any(|index| call.at(index).contains(name) && !call.at(index).starts_with('"'));
+        let append = flag("APPEND");
+        let opened = match named.map(str::to_owned).or_else(|| Some(self.within(pid, call, style, path?))) {
+            Some(path) => Opened { append, ..self.opened(&path)? },
+            None => Opened { append, ..self.descriptors.unnamed() },
+        };
+        if let Target::File(file) = opened.target {
+            if flag("TRUNC") || call.name == "creat" {
+                self.ends.insert(file, 0);
+            }
+        }
+        self.descriptors.open(pid, made, opened);
+        Ok(())
+    }
+
+    /// Notes the size of the file of a call's descriptor, if both are known, and returns them.
+    fn has_size(&mut self, pid: u32, call: &Call, style: Style, size: Option<u64>) -> Option<(u32, u64)> {
+        let (fd, _) = style.fd(call)?;
+        let Target::File(file) = self.descriptors.find(pid, fd)?.target else { return None };
+        self.ends.insert(file, size?);
+        Some((file, size?))
+    }
+
+    /// Notes the position of a call's descriptor.
+    fn moves(&mut self, pid: u32, call: &Call, style: Style, offset: Option<u64>) {
+        let opened = style.fd(call).and_then(|(fd, _)| self.descriptors.find(pid, fd));
+        if let (Some(opened), Some(offset)) = (opened, offset) {
+            opened.offset = offset;
+        }
     }
 
     /// The path that a call opens; a relative path is resolved against the directory's descriptor if the call has one.
