@@ -116,21 +116,7 @@ impl References {
         let keys = &scenario.workload;
         let records = opened.read()?;
         let carries = records.carries();
-        if keys.block_size == BlockSize::Object && !carries.objects {
-            let allowed = "a size such as \"8KiB\"";
-            return Err(KeyError::new("workload.block_size", "the trace has no objects", allowed).into());
-        }
-        if !carries.addresses {
-            without_addresses(scenario)?;
-        }
-        if keys.compute == ComputeKey::Gaps && !carries.time {
-            let allowed = "a time such as \"1ms\", or a trace with times";
-            return Err(KeyError::new("workload.compute", "the trace carries no times", allowed).into());
-        }
-        if !scenario.cache.section.initial.is_empty() {
-            let problem = "has block labels, which only inline references have";
-            return Err(KeyError::new("cache.initial", problem, "workload.references, or no initial").into());
-        }
+        check_records(scenario, carries)?;
         let by_default = if carries.files { Placement::TableOrder } else { Placement::Address };
         let placement = keys.placement.unwrap_or(by_default);
         let cutter = Cutter::new(keys, carries, placement != Placement::Address);
@@ -208,6 +194,27 @@ impl References {
         let thinking = thinking(scenario.workload.compute, scenario.seed, pid);
         Ok(self.reading.of_others(opened.of_process(pid).read()?, thinking))
     }
+}
+
+/// Checks that records have what the scenario's keys need.
+fn check_records(scenario: &Scenario, carries: Carries) -> Result<(), Error> {
+    let keys = &scenario.workload;
+    if keys.block_size == BlockSize::Object && !carries.objects {
+        let allowed = "a size such as \"8KiB\"";
+        return Err(KeyError::new("workload.block_size", "the trace has no objects", allowed).into());
+    }
+    if !carries.addresses {
+        without_addresses(scenario)?;
+    }
+    if keys.compute == ComputeKey::Gaps && !carries.time {
+        let allowed = "a time such as \"1ms\", or a trace with times";
+        return Err(KeyError::new("workload.compute", "the trace carries no times", allowed).into());
+    }
+    if !scenario.cache.section.initial.is_empty() {
+        let problem = "has block labels, which only inline references have";
+        return Err(KeyError::new("cache.initial", problem, "workload.references, or no initial").into());
+    }
+    Ok(())
 }
 
 /// Refuses policies that prefetch by position: object numbers do not represent positions.
