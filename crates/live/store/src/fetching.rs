@@ -96,7 +96,7 @@ impl Store {
         let mut failed = None;
         let write = |at: u64, part: &Bytes| {
             if !begins.is_over.swap(true, Relaxed) {
-                self.lock().begins(Nanos(self.now().0 - begins.asked.0));
+                self.lock().shelf.begins(Nanos(self.now().0 - begins.asked.0));
             }
             let mut done = 0;
             while failed.is_none() && done < part.len() {

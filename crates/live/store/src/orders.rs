@@ -7,21 +7,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use headstart_policy::hinted::nearness::{Pace, RECENT};
 use headstart_types::Nanos;
 
 use crate::named::{Named, RangeId, Span, Use};
 
-/// Reads whose median is the front: more than workers read out of order at a time would need, and one stray read in
-/// between moves nothing. A guess.
-const RECENT: usize = 64;
-/// What is at least near the front of a reader whose rate is known. A guess.
-const NEAR_MIN: u64 = 8;
-
 /// In place of an entry that was read.
 const READ: RangeId = RangeId::MAX;
-
-/// A read in time takes back this part of an entry. A guess: late reads are remembered for some epochs of a short loop.
-const WIDENED_PARTS: u64 = 128;
 
 /// One disclosed order.
 #[derive(Debug, Default)]
@@ -33,37 +25,7 @@ struct Order {
     front: u64,
     /// The position from which on entries have not been looked at to be fetched.
     cursor: u64,
-    reads: u64,
-    begun: Option<Nanos>,
-    last: Nanos,
-    burst: Burst,
-    /// What late reads have added to what is near, in parts of an entry.
-    widened: u64,
-}
-
-/// How many reads there are within the time of a response: batches are read at once.
-#[derive(Debug, Default)]
-struct Burst {
-    since: Nanos,
-    count: u64,
-    /// The largest of late.
-    most: u64,
-}
-
-impl Burst {
-    fn has_read(&mut self, now: Nanos, response: Nanos) {
-        if now.0 > self.since.0 + response.0 {
-            self.most = self.most();
-            self.most -= self.most / 8;
-            self.most = self.most.max(self.count);
-            (self.since, self.count) = (now, 0);
-        }
-        self.count += 1;
-    }
-
-    fn most(&self) -> u64 {
-        self.most.max(self.count)
-    }
+    pace: Pace,
 }
 
 impl Order {
@@ -76,7 +38,7 @@ impl Order {
     }
 
     fn has_read(&mut self, at: u64, now: Nanos, response: Nanos) {
-        self.burst.has_read(now, response);
+        self.pace.has_read(now, response);
         if let Some(entry) = at.checked_sub(self.first).and_then(|index| self.entries.get_mut(index as usize)) {
             *entry = READ;
         }
@@ -84,9 +46,6 @@ impl Order {
             self.entries.pop_front();
             self.first += 1;
         }
-        self.begun.get_or_insert(now);
-        self.last = now;
-        self.reads += 1;
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
@@ -96,32 +55,6 @@ impl Order {
         // Half of the last reads are from there on.
         self.front = *sorted.select_nth_unstable(middle).1 + (self.recent.len() - middle) as u64;
         self.cursor = self.cursor.max(self.first);
-    }
-
-    /// Entries that are near the front: what is read in twice the time of a response, and more while reads are late; or
-    /// `near` as long as the rate is not known.
-    fn near(&self, near: u64) -> u64 {
-        if self.rate().is_some() {
-            NEAR_MIN.max(2 * self.burst.most() + self.widened / WIDENED_PARTS)
-        } else {
-            near
-        }
-    }
-
-    /// What had to be waited for widens what is near by two entries, up to three times what is read in the time of
-    /// a response; each other read takes a part of an entry back.
-    fn was(&mut self, is_late: bool) {
-        self.widened = if is_late {
-            (self.widened + 2 * WIDENED_PARTS).min(3 * self.burst.most() * WIDENED_PARTS)
-        } else {
-            self.widened.saturating_sub(1)
-        };
-    }
-
-    /// Reads a second, once there are some.
-    fn rate(&self) -> Option<f64> {
-        let passed = self.last.0.saturating_sub(self.begun?.0);
-        (self.reads >= RECENT as u64 / 2 && passed > 0).then(|| self.reads as f64 * 1e9 / passed as f64)
     }
 }
 
@@ -206,7 +139,7 @@ impl Orders {
     /// Whether the read of a use had to wait.
     pub fn was(&mut self, each: Use, is_late: bool) {
         if let Some(order) = self.orders.get_mut(&each.order) {
-            order.was(is_late);
+            order.pace.was(is_late);
         }
     }
 
@@ -218,12 +151,17 @@ impl Orders {
     /// How far off a use is, in seconds where its reader's rate is known, else in entries of any reader.
     #[must_use]
     pub fn distance(&self, each: Use) -> f64 {
-        let rate = self.orders.get(&each.order).and_then(Order::rate).or_else(|| self.mean_rate()).unwrap_or(1.0);
+        let rate = self
+            .orders
+            .get(&each.order)
+            .and_then(|order| order.pace.rate())
+            .or_else(|| self.mean_rate())
+            .unwrap_or(1.0);
         self.steps_to(each).unsigned_abs() as f64 / rate
     }
 
     fn mean_rate(&self) -> Option<f64> {
-        let rates: Vec<f64> = self.orders.values().filter_map(Order::rate).collect();
+        let rates: Vec<f64> = self.orders.values().filter_map(|order| order.pace.rate()).collect();
         (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
     }
 
@@ -242,17 +180,17 @@ impl Orders {
     #[must_use]
     pub fn is_doubtful(&self, each: Use) -> bool {
         let Some(order) = self.orders.get(&each.order) else { return true };
-        order.rate().is_none() && each.at >= order.front + self.near
+        order.pace.rate().is_none() && each.at >= order.front + self.near
     }
 
     /// The next entry to look at, of the order whose entry is needed soonest: one that is near its front, or any;
     /// `is_followed`: only of orders that readers follow.
     #[must_use]
     pub fn next_entry(&self, is_near: bool, is_followed: bool) -> Option<(Use, Span)> {
-        let orders = self.orders.iter().filter(|(_, order)| !is_followed || order.rate().is_some());
+        let orders = self.orders.iter().filter(|(_, order)| !is_followed || order.pace.rate().is_some());
         let next = orders.filter_map(|(number, order)| {
             let from = order.cursor.max(order.front).max(order.first);
-            let steps = if is_near { order.near(self.near) } else { u64::MAX };
+            let steps = if is_near { order.pace.near(self.near, 1) } else { u64::MAX };
             let until = order.end().min(order.front.saturating_add(steps));
             let (at, id) = (from..until).find_map(|at| order.get(at).map(|id| (at, id)))?;
             Some((Use { order: *number, at }, self.named.span(id)))

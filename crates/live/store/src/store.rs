@@ -1,6 +1,5 @@
 //! The host of a shelf: carries out its actions on a runtime's threads, and lets readers wait.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,11 +22,6 @@ use crate::shelf::{Action, SegmentId, Shelf};
 use crate::source::{Listing, Meta, Source};
 use crate::spill::{Found, Spill};
 
-/// Answers after which the time of nearly all of them is known, and is found anew.
-const ANSWERS: usize = 64;
-/// Answers of which it is found: what is slow for a while is forgotten.
-const ANSWERS_MAX: usize = 256;
-
 pub(crate) type Waiter = oneshot::Sender<Result<(), Failure>>;
 
 pub(crate) struct Inner {
@@ -48,9 +42,6 @@ pub(crate) struct Inner {
     /// What an earlier run has left in the spill, by key.
     pub found: FxHashMap<String, Vec<Found>>,
     listings: FxHashMap<(String, bool), Arc<Listing>>,
-    /// Times to the first bytes of the last answers, and how many have been added since they were looked at.
-    beginnings: VecDeque<Nanos>,
-    added: usize,
 }
 
 /// Counts that no lock guards.
@@ -125,8 +116,6 @@ impl Store {
             files: FxHashMap::default(),
             found,
             listings: FxHashMap::default(),
-            beginnings: VecDeque::new(),
-            added: 0,
         };
         Ok(Arc::new(Self {
             source,
@@ -386,21 +375,6 @@ impl Store {
 }
 
 impl Inner {
-    /// An answer begins. How long it then goes on depends on what else is under way, so that must not decide about more.
-    pub fn begins(&mut self, took: Nanos) {
-        self.beginnings.push_back(took);
-        if self.beginnings.len() > ANSWERS_MAX {
-            self.beginnings.pop_front();
-        }
-        self.added += 1;
-        if self.added == ANSWERS {
-            self.added = 0;
-            let mut sorted: Vec<Nanos> = self.beginnings.iter().copied().collect();
-            let nearly_all = sorted.len() * 99 / 100;
-            self.shelf.set_response(*sorted.select_nth_unstable(nearly_all).1);
-        }
-    }
-
     pub fn wait(&mut self, segment: SegmentId) -> oneshot::Receiver<Result<(), Failure>> {
         let (waiter, wait) = oneshot::channel();
         self.waiters.entry(segment).or_default().push(waiter);

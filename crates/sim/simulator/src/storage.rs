@@ -139,6 +139,8 @@ impl Storage {
         if let Some(journal) = &mut self.journal {
             journal.finished((now, service_time, announced), disk, (sector, sectors), tag, arrived);
         }
+        // What others have taken of a rate that they share is no work on this one.
+        let service_time = service_time - (now - announced);
         let over = if tag & GROUP != 0 {
             self.pieces.ended((tag & GROUP_SLOT) as usize, service_time, write)?
         } else {

@@ -23,7 +23,7 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use headstart_types::{keys, Disk, KeyTable, Nanos, Position, NEVER};
+use headstart_types::{keys, Block, Disk, KeyTable, Nanos, Position, NEVER};
 
 use super::batch::Batches;
 use super::fixed_horizon::{fetch_within, misses_within};
@@ -295,7 +295,7 @@ impl Strategy for Forestall {
         self.computes.push(compute);
     }
 
-    fn fetched(&mut self, disk: Disk, service: Nanos) {
+    fn fetched(&mut self, _block: Block, disk: Disk, service: Nanos) {
         self.services[disk.index()].push(service);
         self.estimate(disk.index());
         // F' has changed.

@@ -1,46 +1,34 @@
 //! headstart store: what this project's cache for objects reads ahead of a reader that disclosed its order.
 //!
-//! Source: ours; the rules of crates/live/store/src/shelf for one order, in blocks, as they were when the predictions of
-//! benches/store were measured. Since then, what is near in the store grows while readers wait, which is not followed here.
-//!
-//! ```text
-//! near: the references of twice the time within which 99 % of requests are answered, as bursts make them
-//! while fewer requests are under way than the devices serve at once,
-//!       and blocks that were fetched ahead and not used yet take less than half of the frames:
-//!     fetch the first missing block, and the missing neighbours that are referenced right behind it, as one request,
-//!     if the block is near: in place of the furthest block, if that one is needed later
-//!     else: into free frames only
-//! a missing block at the cursor is fetched in any case
-//! ```
+//! Source: ours. The rule is the store's own code ([`nearness`](super::nearness)), for one order and in blocks. Missing
+//! blocks are fetched in the order of their references, those that are neighbours as one request, while fewer requests are
+//! under way than the devices serve at once; a missing block at the cursor in any case.
 //!
 //! What differs from the store: no second request for one that takes long, and blocks in place of ranges, so that a
-//! request ends where neighbours end and not where a range does. For stores and other devices that serve many requests at
-//! once; where one request delays the next, use `just-in-time`.
+//! request ends where neighbours end and not where a range does. An answer's time to the first byte is its disk's time
+//! without that for moving its blocks; above another level, where that is unknown, it is all of its time. For stores and
+//! other devices that serve many requests at once; where one request delays the next, use `just-in-time`.
 //!
-//! Cost: a step per request under way for each decision, a logarithm per block. Memory: 4 bytes per block ahead.
+//! Cost: a step per request under way for each block that arrives, a logarithm per block. Memory: some bytes per block
+//! ahead.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 
-use headstart_types::{Block, KeyTable, Nanos, Position, NEVER};
+use headstart_types::{Block, Disk, KeyTable, Nanos, Position, NEVER};
 
-use super::{Knowledge, Round, Strategy};
+use super::nearness::{is_full, near_at_first, Answers, Horizon, Pace};
+use super::{Frame, Knowledge, Round, Strategy};
 use crate::row::{Context, Family, PolicyRow};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
     name: "headstart-store",
-    summary: "fetch what is read in twice a response time, and further ahead into free frames",
+    summary: "fetch what is read in twice a response time, and further ahead what displaces nothing of use",
     source: "ours; docs/store.md",
     keys: KeyTable::NONE,
     default_replacement: None,
     family: Family::Gathering(&|_, context| Ok(context.hinted(HeadstartStore::new(context)))),
 };
-
-/// Response times are learned after as many requests, as in the store.
-const ANSWERS: u64 = 64;
-/// Buckets of response times per power of two.
-const PARTS: u32 = 8;
 
 /// The policy of `headstart store`.
 #[derive(Debug)]
@@ -48,68 +36,34 @@ pub struct HeadstartStore {
     frames: u32,
     /// Number of references.
     references: Position,
-    /// Maximum requests under way.
+    /// Maximum requests under way, without those that are waited for.
     requests: usize,
     /// Maximum blocks of a request: what transfers in the time to the first byte.
     request_blocks: u32,
-    /// The last block of each request under way, and when the request was issued.
-    under_way: Vec<(Block, Nanos)>,
-    responses: Responses,
+    /// Time to move a block.
+    block_transfer: Nanos,
+    under_way: Vec<Request>,
+    /// Requests so far, and their blocks.
+    issued: (u64, u64),
+    answers: Answers,
+    /// Time within which nearly all answers begin.
+    response: Nanos,
+    pace: Pace,
+    horizon: Horizon,
     /// Positions that were fetched ahead and have not been served.
-    ahead: BinaryHeap<Reverse<Position>>,
-    burst: Burst,
+    ahead: BTreeSet<Position>,
     cursor: Position,
+    /// Position after the last one that was requested.
+    front: Position,
 }
 
-/// Response times so far, by their logarithms.
+/// A request under way.
 #[derive(Debug)]
-struct Responses {
-    counts: [u64; 64 * PARTS as usize],
-    answers: u64,
-    /// Within this time 99 % were answered.
-    most: Nanos,
-}
-
-impl Responses {
-    fn record(&mut self, took: Nanos) {
-        let octave = took.0.max(u64::from(PARTS)).ilog2();
-        let part = (took.0 >> (octave - PARTS.ilog2())) as u32 % PARTS;
-        self.counts[(octave * PARTS + part) as usize] += 1;
-        self.answers += 1;
-        if self.answers.is_multiple_of(ANSWERS) {
-            self.most = self.percentile();
-        }
-    }
-
-    fn percentile(&self) -> Nanos {
-        let mut left = self.answers - self.answers / 100;
-        let bucket = self.counts.iter().position(|count| {
-            left = left.saturating_sub(*count);
-            left == 0
-        });
-        let (octave, part) = bucket.map_or((0, 0), |bucket| (bucket as u32 / PARTS, bucket as u64 % u64::from(PARTS)));
-        // The upper end of the bucket.
-        Nanos((u64::from(PARTS) + part + 1) << octave.saturating_sub(PARTS.ilog2()))
-    }
-}
-
-/// The references of a response time: batches are read at once.
-#[derive(Debug, Default)]
-struct Burst {
-    since: Nanos,
-    count: Position,
-    /// The most of late.
-    most: Position,
-}
-
-impl Burst {
-    fn served(&mut self, now: Nanos, references: Position, response: Nanos) {
-        if now.0 > self.since.0.saturating_add(response.0) {
-            self.most = (self.most - self.most / 8).max(self.count);
-            (self.since, self.count) = (now, 0);
-        }
-        self.count = self.count.saturating_add(references);
-    }
+struct Request {
+    last: Block,
+    blocks: u64,
+    issued: Nanos,
+    is_demanded: bool,
 }
 
 impl HeadstartStore {
@@ -120,75 +74,98 @@ impl HeadstartStore {
             references: context.hints_of_row().blocks.len() as Position,
             requests: (context.concurrency as usize).saturating_mul(context.disks),
             request_blocks: request.clamp(1, u64::from(context.frames.div_ceil(4))) as u32,
+            block_transfer: context.block_transfer,
             under_way: Vec::new(),
-            responses: Responses { counts: [0; 64 * PARTS as usize], answers: 0, most: Nanos::ZERO },
-            ahead: BinaryHeap::new(),
-            burst: Burst::default(),
+            issued: (0, 0),
+            answers: Answers::default(),
+            response: Nanos::ZERO,
+            pace: Pace::default(),
+            horizon: Horizon::default(),
+            ahead: BTreeSet::new(),
             cursor: 0,
+            front: 0,
         }
     }
 
-    /// Notes what has been served and has arrived since the last decision.
+    /// A request has been answered, after `took` in all.
+    fn answered(&mut self, at: usize, took: u64) {
+        let request = self.under_way.swap_remove(at);
+        let begins = Nanos(took.saturating_sub(self.block_transfer.0.saturating_mul(request.blocks)));
+        self.response = self.answers.begins(begins).unwrap_or(self.response);
+    }
+
+    /// Notes what has been served, and what has arrived from where its time is unknown.
     fn observe(&mut self, now: Nanos, round: &Round<'_>) {
-        let cursor = round.cursor();
-        if cursor > self.cursor {
-            self.burst.served(now, cursor - self.cursor, self.responses.most);
-            self.cursor = cursor;
-            while self.ahead.peek().is_some_and(|Reverse(position)| *position < cursor) {
-                self.ahead.pop();
-            }
+        self.cursor = round.cursor();
+        self.front = self.front.max(self.cursor);
+        while self.ahead.first().is_some_and(|position| *position < self.cursor) {
+            self.ahead.pop_first();
         }
-        let (view, responses) = (round.view(), &mut self.responses);
-        self.under_way.retain(|(block, issued)| {
-            let is_under_way = view.state(*block).is_in_flight();
-            if !is_under_way {
-                responses.record(now - *issued);
-            }
-            is_under_way
-        });
+        while let Some(at) = self.under_way.iter().position(|each| !round.view().state(each.last).is_in_flight()) {
+            self.answered(at, (now - self.under_way[at].issued).0);
+        }
     }
 
-    /// The last position for which something may be evicted.
-    fn near(&self) -> Position {
-        let most = self.burst.most.max(self.burst.count);
-        self.cursor.saturating_add(most.saturating_mul(2)).min(NEVER - 1)
+    /// Seconds until the reference at `position`, or references where the rate is not known.
+    fn distance(&self, position: Position) -> f64 {
+        f64::from(position.saturating_sub(self.front)) / self.pace.rate().unwrap_or(1.0)
+    }
+
+    /// A frame for the block at `position`.
+    fn frame(&mut self, position: Position, is_near: bool, round: &Round<'_>) -> Option<Frame> {
+        if round.free() > 0 {
+            return Some(None);
+        }
+        let (victim, next) = round.knowledge().residents().furthest(round.view())?;
+        let off = (next != NEVER).then(|| self.distance(next));
+        if position != self.cursor && !self.horizon.may_displace(off, self.distance(position), is_near) {
+            return None;
+        }
+        off.filter(|_| is_near).into_iter().for_each(|off| self.horizon.displaced(off));
+        self.ahead.remove(&next);
+        Some(Some(victim))
     }
 
     /// Fetches the missing block at `position`, and those behind it that become one request with it.
-    fn fetch_run(&mut self, now: Nanos, position: Position, round: &mut Round<'_>) -> bool {
-        let near = self.near();
+    fn fetch_run(&mut self, now: Nanos, position: Position, is_near: bool, round: &mut Round<'_>) -> bool {
         let (mut at, mut last) = (position, None);
         while at < self.references && at - position < self.request_blocks && round.knowledge().missing().contains(at) {
             let block = round.knowledge().missing().block_at(at);
             if last.is_some_and(|last| !round.view().space.adjoins(last, block)) {
                 break;
             }
-            let frame = match round.free() {
-                0 if at == self.cursor => round.any_frame(),
-                0 if at <= near => round.frame_beyond(at),
-                0 => None,
-                _ => Some(None),
-            };
-            let Some(frame) = frame else { break };
+            let Some(frame) = self.frame(at, is_near, round) else { break };
             round.fetch_at(at, frame);
-            self.ahead.push(Reverse(at));
+            self.ahead.insert(at);
             last = Some(block);
             at += 1;
         }
-        self.under_way.extend(last.map(|block| (block, now)));
-        last.is_some()
+        let Some(last) = last else { return false };
+        let blocks = u64::from(at - position);
+        self.issued = (self.issued.0 + 1, self.issued.1 + blocks);
+        self.under_way.push(Request { last, blocks, issued: now, is_demanded: position == self.cursor });
+        true
     }
 }
 
 impl Strategy for HeadstartStore {
     fn decide(&mut self, now: Nanos, round: &mut Round<'_>) {
         self.observe(now, round);
+        // Entries are as long as requests.
+        let near = self.pace.near(near_at_first(self.requests), self.issued.1 / self.issued.0.max(1));
         loop {
             let first = round.knowledge().missing().first();
-            let is_demanded = first == self.cursor;
-            let is_full =
-                self.under_way.len() >= self.requests || self.ahead.len() as u64 * 2 >= u64::from(self.frames);
-            if first == NEVER || (is_full && !is_demanded) || !self.fetch_run(now, first, round) {
+            if first == NEVER {
+                return;
+            }
+            let is_near = u64::from(first.saturating_sub(self.front)) < near;
+            let is_full = is_full(self.ahead.len() as u64, self.frames.into());
+            let may_come = !is_full || (is_near && self.pace.rate().is_some());
+            let prefetches = self.under_way.iter().filter(|request| !request.is_demanded).count();
+            if first != self.cursor && (prefetches >= self.requests || !may_come) {
+                return;
+            }
+            if !self.fetch_run(now, first, is_near || first == self.cursor, round) {
                 return;
             }
         }
@@ -201,6 +178,19 @@ impl Strategy for HeadstartStore {
     #[inline]
     fn decides(&self, knowledge: &Knowledge, _outstanding: &[u32]) -> bool {
         knowledge.missing().first() != NEVER
+    }
+
+    fn read(&mut self, now: Nanos, position: Position, is_late: bool) {
+        self.pace.has_read(now, self.response);
+        self.pace.was(is_late);
+        self.front = position.saturating_add(1);
+    }
+
+    fn fetched(&mut self, block: Block, _disk: Disk, service: Nanos) {
+        if let Some(at) = self.under_way.iter().position(|request| request.last == block) {
+            // Each block has an equal share.
+            self.answered(at, service.0.saturating_mul(self.under_way[at].blocks));
+        }
     }
 
     fn gathers(&self) -> bool {

@@ -24,6 +24,7 @@ pub(crate) mod headstart_store;
 pub(crate) mod just_in_time;
 mod knowledge;
 mod missing;
+pub mod nearness;
 pub(crate) mod optimum;
 mod plan;
 mod recent;
@@ -36,7 +37,7 @@ mod trigger;
 
 use std::collections::VecDeque;
 
-use headstart_types::{Block, Disk, Nanos, Position, NEVER};
+use headstart_types::{Block, Disk, Nanos, Outcome, Position, NEVER};
 
 pub use aggressive::Aggressive;
 pub use batch::BatchSize;
@@ -47,7 +48,7 @@ pub use knowledge::Knowledge;
 pub use optimum::{optimal_elapsed, Instance as OptimumInstance, Optimum, TooLarge};
 pub use residents::Residents;
 pub use reverse_aggressive::{Replay, ReverseAggressive, ReverseSetting};
-pub use round::Round;
+pub use round::{Frame, Round};
 
 use crate::readahead::Found;
 use crate::{Event, Fetch, Policy, View};
@@ -71,8 +72,11 @@ pub trait Strategy: Send {
     /// The process spent `compute` thinking between its last two references.
     fn computed(&mut self, _compute: Nanos) {}
 
-    /// `disk` spent `service` on one block.
-    fn fetched(&mut self, _disk: Disk, _service: Nanos) {}
+    /// The reference at `position` is requested, or is served if single blocks are requested; `is_late`: it has to wait.
+    fn read(&mut self, _now: Nanos, _position: Position, _is_late: bool) {}
+
+    /// `disk` spent `service` on `block`.
+    fn fetched(&mut self, _block: Block, _disk: Disk, _service: Nanos) {}
 
     /// A block of `disk` has arrived; `outstanding` more are in flight from that disk.
     fn arrived(&mut self, _now: Nanos, _disk: Disk, _outstanding: u32) {}
@@ -202,14 +206,23 @@ impl<S: Strategy> Policy for Hinted<S> {
                 }
                 self.decide(now, view, fetches);
             }
-            Event::Served { position, block, compute, .. } => {
+            Event::Served { position, block, compute, outcome, .. } => {
                 self.knowledge.served(position, block, view);
+                if !self.takes_requests() {
+                    self.strategy.read(now, position, outcome != Outcome::HitReady);
+                }
                 // No think time precedes a process's first reference. The think times of several processes overlap.
                 if position >= self.disclosing && position != NEVER {
                     self.strategy.computed(Nanos(compute.0 / u64::from(self.disclosing)));
                 }
             }
             Event::Asked { position, .. } => {
+                if self.takes_requests() && position != NEVER {
+                    let reads = (position..).zip(view.found);
+                    reads.for_each(|(at, found)| {
+                        self.strategy.read(now, at, !matches!(found, Found::Ready | Found::ReadyPrefetched))
+                    });
+                }
                 if self.owes(position, view) {
                     self.pay(view, fetches);
                 } else if self.whole && !self.promised.is_empty() {
@@ -224,7 +237,7 @@ impl<S: Strategy> Policy for Hinted<S> {
                 self.knowledge.arrived(block);
                 self.strategy.arrived(now, disk, view.outstanding[disk.index()]);
                 if let Some(service) = service {
-                    self.strategy.fetched(disk, service);
+                    self.strategy.fetched(block, disk, service);
                 }
             }
         }

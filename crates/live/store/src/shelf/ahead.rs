@@ -1,12 +1,6 @@
-//! What is fetched ahead of its readers.
-//!
-//! An entry may displace only what is used after it (Cao, Felten, Karlin and Li, SIGMETRICS 1995, rules 1 to 4). That alone
-//! does not keep what is fetched early from taking room: so no more is fetched than hides the source's time. For each
-//! order, this is what is read in twice the time within which nearly all answers begin, batches included; it grows as
-//! long as readers have to wait, which also bridges stretches in which a slow source falls behind. At first, it is twice
-//! as many entries as there may be requests at a time. Further ahead, only what displaces nothing, or what would hardly stay
-//! until it is used, up to half of the memory, which is also the limit for orders that nobody has followed yet. That uses
-//! the stretches in which readers find all they need for those in which a slow source falls behind.
+//! What is fetched ahead of its readers, by the rule in `headstart_policy::hinted::nearness`.
+
+use headstart_policy::hinted::nearness::is_full;
 
 use super::{Action, SegmentId, Shelf, State, SEGMENT_BYTES_MAX};
 use crate::arena::Place;
@@ -21,7 +15,7 @@ impl Shelf {
     pub(super) fn fetch_ahead(&mut self) {
         while self.prefetches < self.limits.requests {
             self.forget_passed();
-            let is_full = self.ahead_bytes >= self.limits.memory_bytes / 2;
+            let is_full = is_full(self.ahead_bytes, self.limits.memory_bytes);
             let near = self.orders.next_entry(true, is_full).map(|(at, span)| (Wish { at, is_near: true }, span));
             let far = || self.orders.next_entry(false, false).map(|(at, span)| (Wish { at, is_near: false }, span));
             let far = || if is_full { None } else { far() };

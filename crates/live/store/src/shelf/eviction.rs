@@ -9,8 +9,6 @@ use crate::named::{Span, Use};
 /// The share of the memory, as a divisor, that may wait to be written to the spill: what is evicted while the spill is
 /// slower than that is dropped. A guess.
 const LEAVING: u64 = 8;
-/// After about so many evictions, the nearest one of before is forgotten. A guess.
-const HORIZON_EVICTIONS: f64 = 256.0;
 
 impl Shelf {
     /// Files a segment where it may leave, by its next use; takes it out where it may not.
@@ -31,24 +29,17 @@ impl Shelf {
                 return false;
             }
             let Some((victim, next)) = self.in_memory.first(&self.orders) else { return false };
-            if wish.is_some_and(|wish| !self.may_displace(wish, next)) {
+            let off = next.map(|next| self.orders.distance(next));
+            let may_leave = |wish: Wish| self.horizon.may_displace(off, self.orders.distance(wish.at), wish.is_near);
+            if !wish.is_none_or(may_leave) {
                 return false;
             }
-            if let Some(next) = next.filter(|_| wish.is_none_or(|wish| wish.is_near)) {
-                let off = self.orders.distance(next);
-                self.horizon = off.min(self.horizon + (off - self.horizon) / HORIZON_EVICTIONS);
+            if let Some(off) = off.filter(|_| wish.is_none_or(|wish| wish.is_near)) {
+                self.horizon.displaced(off);
             }
             self.evict(victim, next);
         }
         true
-    }
-
-    /// Whether what is used at `next` may leave for a wish: only if it is used later and, for what is far ahead, if it
-    /// would hardly stay until then.
-    fn may_displace(&self, wish: Wish, next: Option<Use>) -> bool {
-        let Some(next) = next else { return wish.is_near };
-        let off = self.orders.distance(next);
-        off > self.orders.distance(wish.at) && (wish.is_near || off > 2.0 * self.horizon)
     }
 
     fn evict(&mut self, id: SegmentId, next: Option<Use>) {

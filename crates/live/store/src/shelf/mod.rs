@@ -16,6 +16,7 @@ mod totals;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use headstart_policy::hinted::nearness::{near_at_first, Answers, Horizon};
 use headstart_types::Nanos;
 
 use crate::arena::{Arena, Place};
@@ -114,8 +115,8 @@ pub struct Shelf {
     /// Bytes fetched ahead and not yet read, by their places in orders.
     ahead: BTreeMap<Use, (SegmentId, u64)>,
     ahead_bytes: u64,
-    /// How far off the next use is of what has to be evicted: the least of late, in seconds.
-    horizon: f64,
+    answers: Answers,
+    horizon: Horizon,
     actions: Vec<Action>,
     pub totals: Totals,
 }
@@ -128,7 +129,7 @@ impl Shelf {
             segments: Vec::new(),
             free_ids: Vec::new(),
             objects: Vec::new(),
-            orders: Orders::new(2 * limits.requests as u64),
+            orders: Orders::new(near_at_first(limits.requests)),
             arena: Arena::default(),
             spilled_bytes: 0,
             unclaimed: BTreeMap::new(),
@@ -140,7 +141,8 @@ impl Shelf {
             leaving_bytes: 0,
             ahead: BTreeMap::new(),
             ahead_bytes: 0,
-            horizon: f64::MAX,
+            answers: Answers::default(),
+            horizon: Horizon::default(),
             actions: Vec::new(),
             totals: Totals::default(),
         }
@@ -389,12 +391,12 @@ impl Shelf {
         }
     }
 
-    /// Time within which nearly all answers of the source begin.
-    pub fn set_response(&mut self, response: Nanos) {
-        self.orders.set_response(response);
+    /// An answer of the source has begun, after this time.
+    pub fn begins(&mut self, took: Nanos) {
+        self.answers.begins(took).into_iter().for_each(|response| self.orders.set_response(response));
     }
 
-    /// What [`Shelf::set_response`] was told last.
+    /// Time within which nearly all answers of the source begin.
     #[must_use]
     pub fn response(&self) -> Nanos {
         self.orders.response()
