@@ -142,11 +142,11 @@ fn no_server_or_no_export_is_an_error_of_one_line() {
     let mut uri = server(Fault::None);
     "zz".clone_into(&mut uri.export);
     let error = Client::connect(&uri, ConnectOptions::default()).unwrap_err().to_string();
-    assert!(error.starts_with("nbd://127.0.0.1:") && error.contains("no export \"zz\""), "{error}");
+    assert!(error.starts_with("the server has no export \"zz\""), "{error}");
     // A port that is never assigned: one that was free a moment ago may belong to another server now.
     let none: Uri = "nbd://127.0.0.1:1/".parse().unwrap();
     let error = Client::connect(&none, ConnectOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("cannot connect") && !error.contains('\n'), "{error}");
+    assert_eq!(error, "cannot connect: Connection refused");
     // A server that accepts and sends nothing.
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let uri: Uri = format!("nbd://127.0.0.1:{}/", mute.local_addr().unwrap().port()).parse().unwrap();

@@ -18,8 +18,8 @@ pub enum Error {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The server cannot be reached.
-    #[error(transparent)]
-    Connect(ClientError),
+    #[error("{uri}: {source}")]
+    Connect { uri: String, source: ClientError },
     /// The connection was lost during the replay.
     #[error("{uri}: {source} after {requests} requests")]
     Lost {

@@ -34,7 +34,7 @@ pub fn play(settings: &Settings, told: &mut dyn FnMut((f64, u64)) -> bool) -> Re
     // Reports errors of the trace before connecting.
     survey::open(settings)?;
     let options = ConnectOptions { connection_count: settings.connections as usize, ..ConnectOptions::default() };
-    let client = Client::connect(&uri, options).map_err(Error::Connect)?;
+    let client = Client::connect(&uri, options).map_err(|source| Error::Connect { uri: uri.to_string(), source })?;
     let found = survey(settings, client.export(), &mut || told((0.0, 0)))?;
     replay(settings, &found, &client, &mut |requests| told((requests as f64 / found.requests as f64, requests)))
 }

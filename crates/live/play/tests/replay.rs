@@ -58,7 +58,7 @@ impl Bed {
         assert!(self.trace.0.exists());
         let connection_count = self.settings.connections as usize;
         let options = ConnectOptions { connection_count, ..ConnectOptions::default() };
-        let client = Client::connect(&self.settings.uri().unwrap(), options).map_err(Error::Connect)?;
+        let client = Client::connect(&self.settings.uri().unwrap(), options).unwrap();
         let survey = survey(&self.settings, client.export(), &mut || true)?;
         replay(&self.settings, &survey, &client, go_on)
     }

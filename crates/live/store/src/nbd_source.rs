@@ -3,18 +3,15 @@
 //! An export has no version: its content is taken as it was at the start, so that nothing in a spill outlasts the store.
 
 use std::fmt;
-use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::StreamExt;
-use headstart_nbd::client::{Client, ClientError, ConnectOptions};
-use headstart_nbd::Uri;
-use headstart_types::system_says;
+use headstart_nbd::client::{ClientError, Reconnecting, DISK_LIMITS};
 use object_store::path::Path;
 use object_store::{
     Attributes, CopyOptions, Error, Extensions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
@@ -27,19 +24,13 @@ pub const SCHEMES: [&str; 4] = ["nbd", "nbds", "nbd+unix", "nbds+unix"];
 const UNNAMED: &str = "disk";
 /// Most bytes of one request, besides those to the limits of the server's blocks.
 const PART_BYTES: u64 = 1 << 20;
-/// A reachable server accepts and negotiates within milliseconds.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// As long as Linux waits for a command of a SCSI disk (`SD_TIMEOUT`).
-const REPLY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// An export.
 pub struct NbdSource(Arc<Export>);
 
 struct Export {
-    uri: Uri,
-    client: Mutex<Arc<Client>>,
+    upstream: Reconnecting,
     meta: ObjectMeta,
-    part_bytes: u64,
 }
 
 impl NbdSource {
@@ -48,14 +39,12 @@ impl NbdSource {
     /// # Errors
     /// It is no NBD URI, there is no such server or export, or the export's name cannot be a key.
     pub fn connect(name: &str) -> Result<Self> {
-        let uri: Uri = name.parse().map_err(failed)?;
-        let client = open(&uri)?;
-        let key = if uri.export.is_empty() { UNNAMED } else { &uri.export };
-        let location = Path::parse(key).map_err(failed)?;
-        let last_modified = now().into();
-        let meta = ObjectMeta { location, last_modified, size: client.export().size_bytes, e_tag: None, version: None };
-        let part_bytes = u64::from(client.export().blocks.bytes_max / 2).clamp(1, PART_BYTES);
-        Ok(Self(Arc::new(Export { uri, client: Mutex::new(Arc::new(client)), meta, part_bytes })))
+        let uri: headstart_nbd::Uri = name.parse().map_err(failed)?;
+        let location = Path::parse(if uri.export.is_empty() { UNNAMED } else { &uri.export }).map_err(failed)?;
+        let upstream = Reconnecting::connect(uri, DISK_LIMITS).map_err(failed)?;
+        let (size, last_modified) = (upstream.size_bytes(), now().into());
+        let meta = ObjectMeta { location, last_modified, size, e_tag: None, version: None };
+        Ok(Self(Arc::new(Export { upstream, meta })))
     }
 
     fn found(&self, location: &Path) -> Result<ObjectMeta> {
@@ -72,43 +61,15 @@ impl NbdSource {
 }
 
 impl Export {
-    /// The connection; a lost one is replaced.
-    fn client(&self) -> Result<Arc<Client>> {
-        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        if client.is_lost() {
-            let again = open(&self.uri)?;
-            if again.export().size_bytes != self.meta.size {
-                let path = self.meta.location.to_string();
-                return Err(Error::Precondition { path, source: "the export has another size".into() });
-            }
-            *client = Arc::new(again);
-        }
-        Ok(client.clone())
-    }
-
-    /// Bytes of the export. Some servers only take requests of whole blocks.
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        let client = self.client()?;
-        let block_bytes = u64::from(client.export().blocks.bytes_min);
-        let first = range.start / block_bytes * block_bytes;
-        let end = range.end.next_multiple_of(block_bytes).min(self.meta.size);
-        let read = Bytes::from(client.read_at(first, (end - first) as u32, Vec::new()).map_err(failed)?);
-        Ok(read.slice((range.start - first) as usize..(range.end - first) as usize))
+        let read = self.upstream.client().and_then(|client| client.read_range(range));
+        read.map(Bytes::from).map_err(|error| match error {
+            ClientError::Resized => {
+                Error::Precondition { path: self.meta.location.to_string(), source: Box::new(error) }
+            }
+            error => failed(error),
+        })
     }
-}
-
-fn open(uri: &Uri) -> Result<Client> {
-    let (connect_time_max, reply_time_max) = (CONNECT_TIME_MAX, Some(REPLY_TIME_MAX));
-    let options = ConnectOptions { connect_time_max, reply_time_max, ..ConnectOptions::default() };
-    Client::connect(uri, options).map_err(|error| {
-        // Without the name, which the source's errors begin with.
-        let problem = match error {
-            ClientError::Connect { problem, .. } => problem,
-            ClientError::Refused { source, .. } => source.to_string(),
-            other => other.to_string(),
-        };
-        failed(io::Error::other(system_says(&io::Error::other(problem))))
-    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "it is what distinguishes this run from others, and is compared only")]
@@ -128,7 +89,7 @@ fn parts(export: Arc<Export>, range: Range<u64>) -> BoxStream<'static, Result<By
             if at >= end {
                 return Ok(None);
             }
-            let next = end.min(at + export.part_bytes);
+            let next = end.min(at + PART_BYTES);
             let read = tokio::task::spawn_blocking(move || export.read(at..next)).await.map_err(failed)??;
             Ok(Some((read, next)))
         }

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use headstart_types::system_says;
+
 use super::handshake::Handshake;
 use super::pending::{Done, InFlight, Pending, Step};
 use super::stream::Stream;
@@ -60,16 +62,15 @@ impl Connection {
             let problem = match error.kind() {
                 std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "no answer in time".to_owned(),
                 std::io::ErrorKind::UnexpectedEof => "the server closed the connection while negotiating".to_owned(),
-                _ => error.to_string(),
+                _ => system_says(&error),
             };
-            ClientError::Connect { uri: uri.to_string(), problem }
+            ClientError::Connect(problem)
         };
-        let refused = |source: Refused| ClientError::Refused { uri: uri.to_string(), source };
         let until = now() + options.connect_time_max;
         let mut stream = Stream::connect(&uri.address, until).map_err(failed)?;
         let export = negotiate(&mut stream, uri).map_err(|error| match error {
             Negotiation::Io(error) => failed(error),
-            Negotiation::Refused(error) => refused(error),
+            Negotiation::Refused(error) => ClientError::Refused(error),
         })?;
         stream.set_until(None);
         let reply_time_max = options.reply_time_max;

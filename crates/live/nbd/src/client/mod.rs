@@ -4,40 +4,38 @@ mod connection;
 mod coverage;
 mod handshake;
 mod pending;
+mod reconnecting;
 mod replies;
 mod socket;
 mod stream;
 mod trust;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub use handshake::{Handshake, Refused, ServerExport};
 pub use pending::Completion;
+pub use reconnecting::{Reconnecting, DISK_LIMITS};
 pub use replies::{Replies, Reply};
 pub use trust::{certificates, check_private, PRIVATE};
 
 use crate::{Command, Errno, Extent, Flags, Uri};
 use connection::Connection;
 
-/// Why a request, or a connection, failed.
+/// Why a request, or a connection, failed. The caller names the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// The server cannot be reached.
-    #[error("{uri}: cannot connect: {problem}")]
-    Connect {
-        uri: String,
-        /// The system's message.
-        problem: String,
-    },
+    /// The server cannot be reached, for this reason.
+    #[error("cannot connect: {0}")]
+    Connect(String),
     /// The server refused the export.
-    #[error("{uri}: {source}")]
-    Refused {
-        /// The server.
-        uri: String,
-        source: Refused,
-    },
+    #[error("{0}")]
+    Refused(Refused),
+    /// The server came back with other content.
+    #[error("the export has another size than before")]
+    Resized,
     /// The connection is lost, with every request in flight on it and every later one.
     #[error("the connection to the server is lost: {0}")]
     Lost(String),
@@ -55,7 +53,8 @@ impl From<ClientError> for std::io::Error {
         let kind = match &error {
             ClientError::Failed { errno, .. } => errno.io_kind(),
             ClientError::Lost(_) => std::io::ErrorKind::ConnectionReset,
-            ClientError::Connect { .. } | ClientError::Refused { .. } => std::io::ErrorKind::NotConnected,
+            ClientError::Connect(_) | ClientError::Refused(_) => std::io::ErrorKind::NotConnected,
+            ClientError::Resized => std::io::ErrorKind::Other,
         };
         std::io::Error::new(kind, error)
     }
@@ -104,9 +103,8 @@ impl Client {
         while shared && connections.len() < options.connection_count {
             let (connection, again) = Connection::open(uri, options)?;
             if again != export {
-                let source =
-                    Refused::Violation(crate::Violation("another connection has another size or other flags".into()));
-                return Err(ClientError::Refused { uri: uri.to_string(), source });
+                let violation = crate::Violation("another connection has another size or other flags".into());
+                return Err(ClientError::Refused(violation.into()));
             }
             connections.push(connection);
         }
@@ -207,6 +205,31 @@ impl Client {
     /// As [`Self::call`].
     pub fn read_at(&self, offset: u64, length: u32, buffer: Vec<u8>) -> Result<Vec<u8>, ClientError> {
         Ok(self.call(Command::Read { single_chunk: false }, offset, length, &[], buffer)?.buffer)
+    }
+
+    /// Reads `range`, in requests of whole blocks as the server takes them.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub fn read_range(&self, range: Range<u64>) -> Result<Vec<u8>, ClientError> {
+        let block_bytes = u64::from(self.export.blocks.bytes_min);
+        let first = range.start / block_bytes * block_bytes;
+        let end = range.end.next_multiple_of(block_bytes).min(self.export.size_bytes);
+        let (mut at, mut content) = (first, Vec::new());
+        while at < end {
+            let length = (end - at).min(self.export.blocks.bytes_max.into());
+            let part = self.read_at(at, length as u32, Vec::new())?;
+            at += length;
+            if content.is_empty() {
+                content = part;
+                content.reserve_exact((end - at) as usize);
+            } else {
+                content.extend_from_slice(&part);
+            }
+        }
+        content.truncate((range.end - first) as usize);
+        content.drain(..(range.start - first) as usize);
+        Ok(content)
     }
 
     /// Writes at most [`crate::BlockSizes::bytes_max`].

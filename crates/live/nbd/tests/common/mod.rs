@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use headstart_nbd::server::{Handshake, Progress, Session, Tls};
@@ -41,22 +42,35 @@ pub enum Fault {
     Mute(u64),
     /// The first half of a reply comes, then nothing.
     Halfway,
+    /// The first half of a reply comes, then the end of the connection.
+    Broken,
+    /// The connection ends before the greeting.
+    Away,
 }
 
 pub type Memory = Arc<Mutex<Vec<u8>>>;
 
 /// Serves `memory` on a free port of the loopback until the process ends.
 pub fn serve_tcp(export: Export, memory: Memory, fault: Fault) -> Uri {
+    serve_in_turn(vec![(export, fault)], memory).0
+}
+
+/// Like [`serve_tcp`], but each connection is the next of `turns`, and all later ones are the last. The counter is that of
+/// connections.
+pub fn serve_in_turn(turns: Vec<(Export, Fault)>, memory: Memory) -> (Uri, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let name = export.name.clone();
+    let name = turns[0].0.name.clone();
+    let counted = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&counted);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (export, memory, stream) = (export.clone(), Arc::clone(&memory), stream.unwrap());
+            let turn = counter.fetch_add(1, Ordering::SeqCst).min(turns.len() - 1);
+            let ((export, fault), memory, stream) = (turns[turn].clone(), Arc::clone(&memory), stream.unwrap());
             std::thread::spawn(move || _ = serve(stream, &export, &memory, fault));
         }
     });
-    Uri { address: Address::Tcp("127.0.0.1".to_owned(), port), export: name, tls: None }
+    (Uri { address: Address::Tcp("127.0.0.1".to_owned(), port), export: name, tls: None }, counted)
 }
 
 /// Like [`serve_tcp`], on a Unix socket.
@@ -74,6 +88,9 @@ pub fn serve_unix(path: &Path, export: Export, memory: Memory) -> Uri {
 
 /// Serves one connection.
 pub fn serve(mut stream: impl Read + Write, export: &Export, memory: &Memory, fault: Fault) -> std::io::Result<()> {
+    if fault == Fault::Away {
+        return Ok(());
+    }
     let mut out = Vec::new();
     let mut handshake = Handshake::new(Tls::Never, &mut out);
     let session = loop {
@@ -115,9 +132,12 @@ pub fn serve(mut stream: impl Read + Write, export: &Export, memory: &Memory, fa
             continue;
         }
         out.append(&mut held);
-        if fault == Fault::Halfway {
+        if matches!(fault, Fault::Halfway | Fault::Broken) {
             out.truncate(out.len() / 2);
             stream.write_all(&out)?;
+            if fault == Fault::Broken {
+                return Ok(());
+            }
             return std::io::copy(&mut stream, &mut std::io::sink()).map(drop);
         }
         stream.write_all(&out)?;

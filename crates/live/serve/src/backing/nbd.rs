@@ -1,26 +1,18 @@
 //! Another NBD server, so that servers can be chained and cache levels stacked.
 //!
-//! The requests of all threads share a few connections, if the server allows several. When a connection is lost, its
-//! requests fail, and later requests use a new connection unless acknowledged changes may be lost (`unflushed.rs`).
+//! The requests of all threads share a connection. When it is lost, its requests fail, and later requests use a new
+//! one unless acknowledged changes may be lost (`unflushed.rs`).
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::BytesMut;
-use headstart_nbd::client::{Client, ConnectOptions};
-use headstart_nbd::{Command, Errno, Extent, Flags, Uri, EXTENTS_MAX, PAYLOAD_BYTES_MAX};
-use headstart_types::system_says;
+use headstart_nbd::client::{Client, Reconnecting, DISK_LIMITS};
+use headstart_nbd::{Command, Errno, Extent, Flags, Uri, EXTENTS_MAX};
 
 use super::unflushed::same;
 use super::{length_of, scatter, About, Backing, Kind, StartedRead, Unflushed};
 use crate::change::Change;
-
-/// A reachable server accepts and negotiates within milliseconds. Clients wait meanwhile.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// As long as Linux waits for a command of a SCSI disk (`SD_TIMEOUT`).
-const REPLY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The form of a name, whichever scheme it has.
 const FORM: &str = "nbd://HOST[:PORT]/EXPORT";
@@ -34,26 +26,13 @@ pub(super) const KIND: Kind = Kind {
         let wanted =
             if opening.writable { "a server whose export can be written" } else { "a server that can be reached" };
         let connected = NbdBacking::connect(uri, opening.writable);
-        Ok(Box::new(connected.map_err(|error| opening.refused(system_says(&error), wanted))?))
+        Ok(Box::new(connected.map_err(|error| opening.refused(error.to_string(), wanted))?))
     },
 };
 
 pub struct NbdBacking {
-    uri: Uri,
-    /// Held while a connection is made; only threads of this backing wait for it.
-    upstream: Mutex<Upstream>,
-    /// Attempts to reconnect that have ended.
-    attempts: AtomicU64,
+    upstream: Reconnecting,
     unflushed: Unflushed,
-    size_bytes: u64,
-    flags: Flags,
-    payload_max: u64,
-}
-
-/// The current connection, and the error of the last attempt to reconnect.
-struct Upstream {
-    client: Arc<Client>,
-    failure: Option<(io::ErrorKind, String)>,
 }
 
 impl NbdBacking {
@@ -62,54 +41,20 @@ impl NbdBacking {
     /// # Errors
     /// There is no such server or export, or the export is read-only although `writable` is set.
     pub fn connect(uri: Uri, writable: bool) -> io::Result<Self> {
-        let client = open(&uri)?;
-        let export = client.export();
-        let (size_bytes, flags) = (export.size_bytes, export.flags);
-        let payload_max = u64::from(export.blocks.bytes_max.min(PAYLOAD_BYTES_MAX));
-        if writable && flags.contains(Flags::READ_ONLY) {
+        let upstream = Reconnecting::connect(uri, DISK_LIMITS)?;
+        if writable && upstream.client()?.export().flags.contains(Flags::READ_ONLY) {
             return Err(io::Error::other("is read-only"));
         }
-        let upstream = Mutex::new(Upstream { client: Arc::new(client), failure: None });
-        let (attempts, unflushed) = (AtomicU64::new(0), Unflushed::default());
-        Ok(Self { uri, upstream, attempts, unflushed, size_bytes, flags, payload_max })
+        Ok(Self { upstream, unflushed: Unflushed::default() })
     }
 
-    /// The connection; reconnects if it was lost. Only this function reconnects.
-    ///
-    /// # Errors
-    /// There is no connection (`NotConnected`). A request that waited for an attempt that failed does not try again, so
-    /// each request waits for at most one attempt.
     fn client(&self) -> io::Result<Arc<Client>> {
-        let attempts = self.attempts.load(Ordering::SeqCst);
-        let mut upstream = self.upstream.lock().unwrap_or_else(PoisonError::into_inner);
-        if !upstream.client.is_lost() {
-            return Ok(upstream.client.clone());
-        }
-        self.unflushed.replace()?;
-        if self.attempts.load(Ordering::SeqCst) > attempts {
-            if let Some((kind, said)) = &upstream.failure {
-                return Err(io::Error::new(*kind, said.clone()));
-            }
-        }
-        let again = open(&self.uri).and_then(|client| {
-            let is_same = client.export().size_bytes == self.size_bytes;
-            let changed = || io::Error::other("the export has another size than before");
-            is_same.then_some(client).ok_or_else(changed)
-        });
-        upstream.failure = again.as_ref().err().map(|error| (error.kind(), error.to_string()));
-        self.attempts.fetch_add(1, Ordering::SeqCst);
-        upstream.client = Arc::new(again?);
-        self.unflushed.replaced();
-        Ok(upstream.client.clone())
+        self.upstream.client_if(|| self.unflushed.replace(), || self.unflushed.replaced())
     }
 
     /// Trims or zeroes, in parts that fit the protocol's length field.
-    fn command(&self, command: Command, flag: Flags, mut offset: u64, length: u64) -> io::Result<()> {
-        if !self.flags.contains(flag) {
-            return Err(io::Error::from(Errno::NotSup.io_kind()));
-        }
-        let (client, end) = (self.client()?, offset + length);
-        let mark = self.unflushed.mark();
+    fn command(&self, client: &Client, command: Command, mut offset: u64, length: u64) -> io::Result<()> {
+        let (mark, end) = (self.unflushed.mark(), offset + length);
         while offset < end {
             let part = (end - offset).min(1 << 30) as u32;
             client.call(command, offset, part, &[], Vec::new())?;
@@ -118,18 +63,12 @@ impl NbdBacking {
         self.unflushed.acknowledged(mark)
     }
 
-    /// Flushes after a change that must be stable, if the server does not support FUA.
-    fn sync_if(&self, needed: bool) -> io::Result<()> {
-        if needed && self.flags.contains(Flags::FLUSH) {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
-        let (client, is_sync) = (self.client()?, fua && self.flags.contains(Flags::FUA));
+    fn write(&self, client: &Client, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
+        let export = client.export();
+        let is_sync = fua && export.flags.contains(Flags::FUA);
         let mark = self.unflushed.mark();
-        let parts = data.chunks(self.payload_max as usize).zip((offset..).step_by(self.payload_max as usize));
+        let part_bytes = export.blocks.bytes_max as usize;
+        let parts = data.chunks(part_bytes).zip((offset..).step_by(part_bytes));
         let write = || -> io::Result<()> {
             for (part, at) in parts {
                 client.write_at(at, part, is_sync)?;
@@ -141,32 +80,26 @@ impl NbdBacking {
         }
         write()?;
         self.unflushed.acknowledged(mark)?;
-        self.sync_if(fua)
+        self.flush_if(client, fua)
     }
 
-    fn flush(&self) -> io::Result<()> {
-        if !self.flags.contains(Flags::FLUSH) {
+    /// Flushes, also after a change that must be stable and could not say so.
+    fn flush_if(&self, client: &Client, is_needed: bool) -> io::Result<()> {
+        if !is_needed || !client.export().flags.contains(Flags::FLUSH) {
             return Ok(());
         }
-        let client = self.client()?;
         self.unflushed.sync(true, || Ok(client.flush()?))
     }
 }
 
 impl Backing for NbdBacking {
     fn about(&self) -> About {
-        About { starts_reads: true, ..About::of(self.size_bytes) }
+        About { starts_reads: true, ..About::of(self.upstream.size_bytes()) }
     }
 
     fn read(&self, offset: u64, buffers: &mut [BytesMut]) -> io::Result<()> {
-        let length = (length_of(buffers) as u64).min(self.size_bytes - offset);
-        let (client, mut data) = (self.client()?, Vec::with_capacity(length as usize));
-        while (data.len() as u64) < length {
-            let part = (length - data.len() as u64).min(self.payload_max) as u32;
-            let read = client.read_at(offset + data.len() as u64, part, vec![0; part as usize])?;
-            data.extend_from_slice(&read);
-        }
-        scatter(&data, buffers);
+        let end = self.upstream.size_bytes().min(offset + length_of(buffers) as u64);
+        scatter(&self.client()?.read_range(offset..end)?, buffers);
         Ok(())
     }
 
@@ -178,10 +111,10 @@ impl Backing for NbdBacking {
                 return Vec::new();
             }
         };
-        let mut back = Vec::new();
+        let (mut back, blocks) = (Vec::new(), client.export().blocks);
         for read in reads {
-            let length = (length_of(&read.buffers) as u64).min(self.size_bytes - read.offset);
-            if length > self.payload_max {
+            let length = (length_of(&read.buffers) as u64).min(self.upstream.size_bytes() - read.offset);
+            if length > blocks.bytes_max.into() || (read.offset | length) % u64::from(blocks.bytes_min) != 0 {
                 back.push(read);
                 continue;
             }
@@ -200,23 +133,26 @@ impl Backing for NbdBacking {
     }
 
     fn change(&self, change: &Change) -> io::Result<()> {
-        match change {
-            Change::Write { offset, data, fua } => return self.write(*offset, data, *fua),
-            Change::Trim { offset, length, .. } if self.flags.contains(Flags::TRIM) => {
-                self.command(Command::Trim { fua: false }, Flags::TRIM, *offset, *length)?;
-            }
-            Change::Trim { .. } => {}
-            Change::Zero { offset, length, no_hole, .. } => {
-                let command = Command::WriteZeroes { fua: false, no_hole: *no_hole, fast: false };
-                self.command(command, Flags::WRITE_ZEROES, *offset, *length)?;
-            }
-            Change::Flush => return self.flush(),
-            Change::Renew => {
-                let upstream = self.upstream.lock().unwrap_or_else(PoisonError::into_inner);
-                self.unflushed.renew(upstream.client.is_lost());
-            }
+        if let Change::Renew = change {
+            self.upstream.while_kept(|is_lost| self.unflushed.renew(is_lost));
+            return Ok(());
         }
-        self.sync_if(change.is_fua())
+        let client = self.client()?;
+        let flags = client.export().flags;
+        match change {
+            Change::Write { offset, data, fua } => return self.write(&client, *offset, data, *fua),
+            Change::Trim { offset, length, .. } if flags.contains(Flags::TRIM) => {
+                self.command(&client, Command::Trim { fua: false }, *offset, *length)?;
+            }
+            Change::Zero { offset, length, no_hole, .. } if flags.contains(Flags::WRITE_ZEROES) => {
+                let command = Command::WriteZeroes { fua: false, no_hole: *no_hole, fast: false };
+                self.command(&client, command, *offset, *length)?;
+            }
+            Change::Zero { .. } => return Err(Errno::NotSup.io_kind().into()),
+            Change::Flush => return self.flush_if(&client, true),
+            Change::Trim { .. } | Change::Renew => {}
+        }
+        self.flush_if(&client, change.is_fua())
     }
 
     fn extents(&self, offset: u64, length: u32) -> io::Result<Vec<Extent>> {
@@ -229,9 +165,4 @@ impl Backing for NbdBacking {
             _ => Ok(vec![Extent { length, hole: false, zero: false }]),
         }
     }
-}
-
-fn open(uri: &Uri) -> io::Result<Client> {
-    let (connect_time_max, reply_time_max) = (CONNECT_TIME_MAX, Some(REPLY_TIME_MAX));
-    Ok(Client::connect(uri, ConnectOptions { connect_time_max, reply_time_max, ..ConnectOptions::default() })?)
 }
