@@ -44,6 +44,8 @@ CASES: dict[str, Any] = {
         )
     },
     "processes": scenario(MULTI, processes="per-pid"),
+    # A request evicts blocks that it found itself.
+    "small-cache": {**scenario(MULTI, processes="per-pid", limit=200), "cache": {"blocks": 75}},
     "open": scenario(MULTI, arrival="open"),
     "writes": scenario(JOIN, writes="back"),
     "merging": {

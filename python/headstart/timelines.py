@@ -77,11 +77,17 @@ class Timeline:
                 for block in event["blocks"]:
                     wanted.setdefault(block, []).append((start, until.get((event["process"], start), start), event))
         waiting: dict[int, Event] = {}
-        # Events at the same time are ordered: evictions make room for issues, and references come last.
-        order = {"eviction": 0, "service": 1, "reference": 2}
+        # Events at the same time are ordered: a request finds blocks, then some are evicted for the others that it
+        # needs, which then are issued.
+        order = {"reference": 0, "eviction": 1, "service": 2}
         found = [event for event in self.events if event["event"] in order]
         for event in sorted(found, key=lambda each: (each.get("issued_ns", each["start_ns"]), order[each["event"]])):
             match event["event"]:
+                case "reference":
+                    for block in event["blocks"]:
+                        fetch = waiting.pop(block, None)
+                        if fetch is not None:
+                            yield fetch, event
                 case "eviction":
                     for block in event["blocks"]:
                         waiting.pop(block, None)
@@ -94,11 +100,6 @@ class Timeline:
                         elif all(each["outcome"] == "late hit" for each in by):
                             # A processor's action chose it earlier, and issues it when the action ends.
                             yield event, by[0]
-                case "reference":
-                    for block in event["blocks"]:
-                        fetch = waiting.pop(block, None)
-                        if fetch is not None:
-                            yield fetch, event
 
     def chrome(self) -> Iterator[dict[str, Any]]:
         """Return the events of Chrome's trace event format; times are in microseconds, as the format has them."""
