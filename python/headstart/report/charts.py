@@ -101,12 +101,13 @@ def svg(chart: "Chart") -> str:
 
 def _specification(chart: "Chart") -> str:
     """Return the chart as escaped JSON: a control character, for example of a file name, would crash vl-convert."""
-    return json.dumps(_plain(json.loads(chart.to_json())))
+    return json.dumps(plain_values(json.loads(chart.to_json())))
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
+    """Return a value of JSON with the control characters of its texts escaped."""
     if isinstance(value, dict):
-        return {_plain(key): _plain(each) for key, each in value.items()}
+        return {plain_values(key): plain_values(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [plain_values(each) for each in value]
     return plain(value) if isinstance(value, str) else value

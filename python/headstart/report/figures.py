@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from headstart._input import plain
-from headstart.report.charts import png, styled, svg
+from headstart.report.charts import plain_values, png, styled, svg
 
 if TYPE_CHECKING:
     from headstart.report.charts import Chart
@@ -75,7 +74,7 @@ def _hoverable(spec: dict[str, Any]) -> dict[str, Any]:
 def script(figures: Sequence[Figure]) -> str:
     """Return the script that draws the figures, the library included."""
     specs = {
-        f"{figure.name}-{index}": _plain(_responsive(panel))
+        f"{figure.name}-{index}": plain_values(_responsive(panel))
         for figure in figures
         for index, panel in enumerate(figure.panels())
     }
@@ -90,14 +89,6 @@ def _library() -> str:
 
     library: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     return library.replace("</script", "<\\/script")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {_plain(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return plain(value) if isinstance(value, str) else value
 
 
 DRAW = """
