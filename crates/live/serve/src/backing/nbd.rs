@@ -114,7 +114,7 @@ impl Backing for NbdBacking {
         let (mut back, blocks) = (Vec::new(), client.export().blocks);
         for read in reads {
             let length = (length_of(&read.buffers) as u64).min(self.upstream.size_bytes() - read.offset);
-            if length > blocks.bytes_max.into() || (read.offset | length) % u64::from(blocks.bytes_min) != 0 {
+            if length > blocks.bytes_max.into() || !(read.offset | length).is_multiple_of(blocks.bytes_min.into()) {
                 back.push(read);
                 continue;
             }
