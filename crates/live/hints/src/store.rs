@@ -18,7 +18,7 @@ use headstart_trace::hints::{Recording, MAGIC};
 use headstart_types::system_says;
 use sha2::{Digest, Sha256};
 
-use headstart_host::owned::{replace, try_lock, OwnFolder};
+use headstart_host::owned::{replace, try_lock, LockedFile, OwnFolder};
 use headstart_host::PathError;
 
 /// Maximum bytes of recordings: some thousand commands.
@@ -76,7 +76,7 @@ pub struct Slot {
 #[derive(Debug)]
 pub struct Turn {
     folder: OwnFolder,
-    _lock: File,
+    _lock: LockedFile,
     lock_path: PathBuf,
 }
 
@@ -166,9 +166,9 @@ impl Slot {
         let file = folder.open_file(&name, options.write(true).create(true).truncate(false).mode(MODE));
         let file = file.map_err(|error| in_place(&name, error))?;
         let lock_path = folder.at(&name);
-        let is_ours = try_lock(&file).map_err(|error| in_place(&name, error))?;
+        let lock = try_lock(file).map_err(|error| in_place(&name, error))?;
         // Created only then, as dropping it removes the file.
-        Ok(is_ours.then(|| Turn { folder, _lock: file, lock_path }))
+        Ok(lock.map(|lock| Turn { folder, _lock: lock, lock_path }))
     }
 
     /// Stores a recording, and removes those that there is no room for. Returns its path and size in bytes.

@@ -8,8 +8,9 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Error, ErrorKind, Write};
+use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -166,19 +167,35 @@ pub fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Locks an open file exclusively until it is closed; false if another process holds the lock.
+/// An open file that is locked exclusively. The lock belongs to the open file, which forked processes share until they
+/// execute a program or end: dropping this releases it even then.
+#[derive(Debug)]
+pub struct LockedFile(File);
+
+impl Deref for LockedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // If this fails, closing the file releases the lock.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Locks an open file; `None` if another process holds the lock.
 ///
 /// # Errors
 /// It cannot be locked.
-#[allow(unsafe_code)]
-pub fn try_lock(file: &File) -> io::Result<bool> {
-    // SAFETY: no memory is involved.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-        return Ok(true);
-    }
-    match Error::last_os_error() {
-        error if error.kind() == ErrorKind::WouldBlock => Ok(false),
-        error => Err(error),
+pub fn try_lock(file: File) -> io::Result<Option<LockedFile>> {
+    match file.try_lock() {
+        Ok(()) => Ok(Some(LockedFile(file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -334,6 +351,18 @@ mod tests {
         symlink("var/home", machine.path("home")).expect("ours");
         std::os::unix::fs::lchown(machine.path("home"), Some(NOBODY), None).expect("root");
         OwnFolder::open(&machine.path("home/user"), &["run"], true).expect_err("another user's");
+    }
+
+    #[test]
+    fn a_lock_ends_with_its_owner_although_a_forked_process_has_the_file() {
+        let machine = Machine::new();
+        machine.write("file", "");
+        let lock = || try_lock(File::open(machine.path("file")).expect("it is there")).expect("it can be locked");
+        let held = lock().expect("it is free");
+        let _of_a_child = held.try_clone().expect("the same open file");
+        assert!(lock().is_none());
+        drop(held);
+        assert!(lock().is_some());
     }
 
     #[test]

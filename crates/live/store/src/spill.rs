@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use headstart_host::owned::try_lock;
+use headstart_host::owned::{try_lock, LockedFile};
 use headstart_types::{printable, printable_path, system_says, Bytes, KeyError};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub struct Found {
 pub struct Spill {
     folder: PathBuf,
     /// Held until the end.
-    _lock: File,
+    _lock: LockedFile,
     source: String,
     next: AtomicU64,
 }
@@ -86,9 +86,9 @@ impl Spill {
         }
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
         let lock = lock.map_err(failed)?;
-        if !try_lock(&lock).map_err(failed)? {
+        let Some(lock) = try_lock(lock).map_err(failed)? else {
             return Err(refused("is in use by another store", "a folder for each store"));
-        }
+        };
         for number in 0..FOLDERS {
             let made = fs::create_dir(folder.join(format!("{number:02x}")));
             made.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })

@@ -4,7 +4,7 @@
 //! folder that others can read, could be taken by any local user. The lock ends with the process. The file stays:
 //! removing a file while another process waits for its lock would give two processes a lock of one name.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 use headstart_types::system_says;
 use nix::unistd::geteuid;
 
-use headstart_host::owned::{self, open_file};
+use headstart_host::owned::{self, open_file, LockedFile};
 
 use super::Error;
 use headstart_host::Roots;
@@ -25,7 +25,7 @@ const ALLOWED: &str = "a folder of mode 0700 that belongs to the user of the com
 ///
 /// # Errors
 /// The folder or file cannot be created, or belongs to another user.
-pub(super) fn try_lock(roots: &Roots, name: &str) -> Result<Option<File>, Error> {
+pub(super) fn try_lock(roots: &Roots, name: &str) -> Result<Option<LockedFile>, Error> {
     private_folder(&roots.run)?;
     let path = roots.run.join(format!("{name}.lock"));
     let problem = |error: &io::Error| Error::path(&path, system_says(error), "a lock that can be taken");
@@ -33,8 +33,7 @@ pub(super) fn try_lock(roots: &Roots, name: &str) -> Result<Option<File>, Error>
     options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
     let file = open_file(&path, &mut options).map_err(|error| problem(&error))?;
     file.set_permissions(Permissions::from_mode(FILE_MODE)).map_err(|error| problem(&error))?;
-    let is_ours = owned::try_lock(&file).map_err(|error| problem(&error))?;
-    Ok(is_ours.then_some(file))
+    owned::try_lock(file).map_err(|error| problem(&error))
 }
 
 /// Creates the folder with access for its owner only, whatever the umask. An existing folder is closed to others.

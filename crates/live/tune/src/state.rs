@@ -4,7 +4,7 @@
 //! the old one or the new one. An entry is written before the number that it speaks of, and removed after that has been
 //! taken back: even after a kill at any point the file has what is needed. Writers take turns by a lock ([`super::lock`]).
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use headstart_types::{system_says, KeyError};
 use serde::{Deserialize, Serialize};
 
-use headstart_host::owned::{open_file, remove_unfinished, replace};
+use headstart_host::owned::{open_file, remove_unfinished, replace, LockedFile};
 
 use super::lock::{private_folder, try_lock};
 use super::{Device, Error, Kind};
@@ -191,7 +191,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Error> {
 pub(super) struct State {
     path: PathBuf,
     entries: Vec<Entry>,
-    _lock: File,
+    _lock: LockedFile,
 }
 
 impl State {

@@ -1,6 +1,6 @@
 //! Show, apply, restore. Each first cleans up after a killed instance.
 
-use std::fs::File;
+use headstart_host::owned::LockedFile;
 use std::path::PathBuf;
 
 use headstart_types::{Bytes, DriveFacts};
@@ -44,7 +44,7 @@ pub(super) struct Held {
     pub state: State,
     pub notes: Vec<String>,
     /// Of the device: two of us never change one device, whatever state files they have.
-    pub lock: File,
+    pub lock: LockedFile,
 }
 
 impl Tuner {
@@ -232,7 +232,7 @@ impl Tuner {
 
     /// # Errors
     /// Another program has it.
-    fn lock(&self) -> Result<File, Error> {
+    fn lock(&self) -> Result<LockedFile, Error> {
         let name = format!("tune-{}", self.device.backing_name());
         try_lock(&self.settings.roots, &name)?.ok_or_else(|| self.is_watched())
     }

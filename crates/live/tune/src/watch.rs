@@ -3,7 +3,6 @@
 //! The caller says every now and then that it is time to look. Between looks nothing happens, so that a watch is as
 //! testable as a policy: events come from a [`Source`], the time from the caller.
 
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +18,7 @@ use super::report::{Ended, Status};
 use super::state::{Entry, State};
 use super::tuner::Held;
 use super::{Device, Error, Settings, Tuner};
-use headstart_host::owned::replace;
+use headstart_host::owned::{replace, LockedFile};
 use headstart_host::Process;
 
 /// How often the presence of the device and its number are checked.
@@ -56,7 +55,7 @@ pub struct Watch<S: Source = Instance> {
     checked: Nanos,
     over: bool,
     /// Held so that no other process changes the device. Released last.
-    _lock: File,
+    _lock: LockedFile,
 }
 
 impl Watch {

@@ -1,18 +1,17 @@
 //! The work on a spill file, which any thread may do. Only the serving thread knows which page is in which slot
 //! (`directory.rs`).
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use headstart_host::owned::LockedFile;
 
 use super::format::{checksum, Entry, Layout, ENTRY_BYTES};
 
 pub(super) struct SpillFile {
-    /// Locked until it is closed.
-    pub(super) file: File,
+    pub(super) file: LockedFile,
     pub(super) layout: Layout,
     /// Part of every checksum.
     pub(super) salt: [u8; 16],

@@ -23,7 +23,7 @@ mod directory;
 mod file;
 mod format;
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use headstart_assemble::{level_report, LevelReport};
 use headstart_engine::Counts;
 use headstart_host::memory::check_room;
-use headstart_host::owned::{open_file, try_lock};
+use headstart_host::owned::{open_file, try_lock, LockedFile};
 use headstart_types::{printable_path, Bytes, KeyError};
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, FallocateFlags};
@@ -145,9 +145,9 @@ impl Spill {
             }
             _ => Error::io(named())(error),
         })?;
-        if !try_lock(&file).map_err(Error::io(named()))? {
+        let Some(file) = try_lock(file).map_err(Error::io(named()))? else {
             return Err(refused(format!("{} is in use by another server", named()), "a file for each export"));
-        }
+        };
         let opened = Self::lay_out(file, layout, identity, writable);
         opened.map_err(|error| {
             if is_new {
@@ -162,7 +162,7 @@ impl Spill {
         })
     }
 
-    fn lay_out(file: File, layout: Layout, identity: Option<&str>, writable: bool) -> io::Result<Self> {
+    fn lay_out(file: LockedFile, layout: Layout, identity: Option<&str>, writable: bool) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut head = vec![0; HEADER_BYTES.min(length) as usize];
         file.read_exact_at(&mut head, 0)?;
@@ -193,7 +193,7 @@ impl Spill {
             file.set_len(0)?;
         }
         file.write_all_at(&header.to_bytes(), 0)?;
-        match fallocate(&file, FallocateFlags::empty(), 0, layout.file_bytes() as i64) {
+        match fallocate(&*file, FallocateFlags::empty(), 0, layout.file_bytes() as i64) {
             Err(Errno::EOPNOTSUPP) => file.set_len(layout.file_bytes())?,
             other => other?,
         }
