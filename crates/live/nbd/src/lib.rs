@@ -24,6 +24,7 @@
 //! A client uses [`client::Client::connect`] with a [`Uri`], then [`client::Client::submit`] with any number of
 //! requests in flight, or blocking calls such as [`client::Client::read_at`].
 
+mod access;
 pub mod client;
 mod errno;
 mod export;
@@ -34,6 +35,7 @@ mod tls_files;
 mod uri;
 mod wire;
 
+pub use access::{address, AccessKeys};
 pub use errno::Errno;
 pub use export::{BlockSizes, Export, Exports, Flags};
 pub use fuzz::fuzz_nbd;

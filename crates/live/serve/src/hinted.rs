@@ -9,7 +9,7 @@ use headstart_trace::{selected, Selection};
 use headstart_types::{printable_path, KeyError, Nanos};
 use toml::Table;
 
-use crate::error::Error;
+use crate::Error;
 
 /// The default policy for hints.
 pub const POLICY: &str = "just-in-time";

@@ -16,7 +16,6 @@ pub mod backing;
 mod buffers;
 pub mod change;
 pub mod conductor;
-mod error;
 mod hinted;
 mod machine;
 mod metrics;
@@ -37,7 +36,7 @@ mod window;
 pub mod work;
 mod writes;
 
-pub use error::Error;
+pub use headstart_store::Error;
 pub use report::{ExportReport, Report};
 pub use run::run;
 pub use settings::Settings;

@@ -10,7 +10,7 @@ use headstart_nbd::{Command, Request};
 use headstart_types::Nanos;
 use serde_json::json;
 
-use crate::error::Error;
+use crate::Error;
 
 /// Records reads and writes as they come, in the trace format `csv`, with each connection as a process. With several
 /// exports, each is a file, and the file table is written beside the trace.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headstart_assemble::{served, Served};
 use headstart_host::memory::check_room;
 use headstart_host::metrics::Metrics;
-use headstart_nbd::{Request, TlsFiles};
+use headstart_nbd::{address, Request, TlsFiles};
 use headstart_types::{without_credentials, Bytes, KeyError, Nanos};
 use listenfd::ListenFd;
 use mio::net::{TcpListener, UnixListener};
@@ -18,7 +18,6 @@ use toml::{Table, Value};
 
 use crate::backing::{self, Backing};
 use crate::change::Change;
-use crate::error::Error;
 use crate::hinted;
 use crate::metrics;
 use crate::probe;
@@ -27,6 +26,7 @@ use crate::report::Report;
 use crate::server::{Export, Limits, Listener, Observer, Server};
 use crate::settings::{Settings, AUTO};
 use crate::spill::Spill;
+use crate::Error;
 
 /// Default maximum number of connections.
 const CONNECTIONS: u32 = 256;
@@ -40,7 +40,7 @@ const MEMORY_BYTES_MIN: u64 = 64 << 20;
 /// A setting is invalid, or the system refuses it.
 pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Result<Report, Error> {
     let page_bytes = settings.page.0;
-    let tls = settings.tls()?;
+    let tls = settings.access.tls(settings.tls_clients.as_ref())?;
     let certificates = tls.as_ref().map(TlsFiles::read).transpose()?;
     let (named, level_keys, selection) = (settings.exports()?, settings.level()?, settings.selection()?);
     check_memory(&level_keys, page_bytes, named.len()).map_err(|error| settings.at_option(error))?;
@@ -177,7 +177,12 @@ fn listeners(settings: &Settings) -> Result<Vec<Listener>, Error> {
     let listen = listen.as_str();
     let listener = match listen.strip_prefix("unix:") {
         Some(path) => Listener::unix(path.as_ref()),
-        None => Listener::tcp(address(listen.strip_prefix("tcp:").unwrap_or(listen), settings)?),
+        None => {
+            let text = listen.strip_prefix("tcp:").unwrap_or(listen);
+            let address = address("listen", text, "HOST:PORT such as 127.0.0.1:10809, or unix:PATH")?;
+            allowed(address, text, settings)?;
+            Listener::tcp(address)
+        }
     };
     Ok(vec![listener.map_err(Error::io(listen))?])
 }
@@ -197,34 +202,14 @@ fn take(handed: &mut ListenFd, at: usize, settings: &Settings) -> Result<Listene
     Ok(Listener::Unix(UnixListener::from_std(listener.map_err(failed)?), None))
 }
 
-fn address(text: &str, settings: &Settings) -> Result<SocketAddr, Error> {
-    let form = "HOST:PORT such as 127.0.0.1:10809, or unix:PATH";
-    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    let address = found.ok_or_else(|| KeyError::new("listen", format!("\"{text}\" is no address"), form))?;
-    allowed(address, text, settings)?;
-    Ok(address)
-}
-
-/// Refuses an address that other machines reach, unless the settings allow it.
+/// Refuses an address that other machines reach, or other users if they could write, unless the settings allow it.
 fn allowed(address: SocketAddr, text: &str, settings: &Settings) -> Result<(), KeyError> {
-    let is_plain = settings.tls_cert.is_none() && !settings.insecure;
-    if settings.writable && is_plain && geteuid().is_root() {
+    if settings.writable && settings.access.is_plain() && geteuid().is_root() {
         let problem = format!("{text} can be reached by every user, who could write what root alone may");
         let allowed = "--socket PATH, --tls-cert and --tls-key too, another user, or --insecure";
         return Err(KeyError::new("listen", problem, allowed));
     }
-    if address.ip().is_loopback() {
-        return Ok(());
-    }
-    if !settings.allow_remote {
-        let problem = format!("{text} can be reached from other machines");
-        return Err(KeyError::new("listen", problem, "an address of this machine, or --allow-remote too"));
-    }
-    if is_plain {
-        let problem = format!("{text} can be reached from other machines, without encryption");
-        return Err(KeyError::new("listen", problem, "--tls-cert and --tls-key too, or --insecure"));
-    }
-    Ok(())
+    settings.access.check("listen", text, address)
 }
 
 /// Each connection takes a file descriptor: raises the limit to the maximum.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use headstart_host::metrics::check_target;
-use headstart_nbd::TlsFiles;
+use headstart_nbd::AccessKeys;
 use headstart_trace::{Select, Selection};
 use headstart_types::{as_text, keys, printable, printable_path, system_says, Bytes, KeyError};
 use schemars::JsonSchema;
@@ -102,16 +102,9 @@ keys! {
         /// Append events to a file, as lines of JSON.
         #[schemars(extend("x-metavar" = "FILE", "x-file" = "own"))]
         pub log: Option<PathBuf> = None,
-        /// Allow addresses that other machines can reach. Requires TLS or --insecure.
-        pub allow_remote: bool = false,
-        /// Allow unencrypted TCP where it would be refused otherwise.
-        pub insecure: bool = false,
-        /// The server's certificate (PEM). Clients must then use TLS.
-        #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]
-        pub tls_cert: Option<PathBuf> = None,
-        /// The server's private key (PEM).
-        #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]
-        pub tls_key: Option<PathBuf> = None,
+        /// Who may connect, and how.
+        #[schemars(extend("x-flat" = true))]
+        pub access: AccessKeys = AccessKeys::default(),
         /// CA certificates (PEM). Clients must then present a certificate issued by one of these CAs.
         #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]
         pub tls_clients: Option<PathBuf> = None,
@@ -186,22 +179,6 @@ impl Settings {
     pub fn listen(&self) -> String {
         let socket = self.socket.as_ref().map(|path| format!("unix:{path}"));
         socket.or(self.listen.clone()).unwrap_or_else(|| LISTEN.to_owned())
-    }
-
-    /// The certificates; if set, clients must start TLS.
-    ///
-    /// # Errors
-    /// The certificate or the key is missing.
-    pub fn tls(&self) -> Result<Option<TlsFiles>, KeyError> {
-        let missing = |key| Err(KeyError::new(key, "is missing", "tls_cert and tls_key, or neither"));
-        match (&self.tls_cert, &self.tls_key, &self.tls_clients) {
-            (None, None, None) => Ok(None),
-            (None, ..) => missing("tls_cert"),
-            (_, None, _) => missing("tls_key"),
-            (Some(cert), Some(key), clients) => {
-                Ok(Some(TlsFiles { cert: cert.clone(), key: key.clone(), clients: clients.clone() }))
-            }
-        }
     }
 
     /// Selection of the requests of the hints.

@@ -1,4 +1,4 @@
-//! Why a store does not start, or ends.
+//! Why a store or a server does not start, or ends.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub enum Error {
     /// A trace with hints.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The source, when the store starts.
+    /// The source or the backing, when it is opened.
     #[error("{}", printable(.0))]
     Source(String),
     /// An address, a file, or a limit of the system.
@@ -21,7 +21,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+    /// An error of the system about `what`.
+    pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }
     }

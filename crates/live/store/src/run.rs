@@ -38,7 +38,7 @@ const CHUNK: usize = 1 << 16;
 /// # Errors
 /// A setting is invalid, or the system refuses it.
 pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Result<Report, Error> {
-    let tls = settings.tls()?.as_ref().map(TlsFiles::read).transpose()?;
+    let tls = settings.access.tls(None)?.as_ref().map(TlsFiles::read).transpose()?;
     let address = settings.address()?;
     let key = settings.s3_key.as_deref().map(key_of).transpose()?;
     check_room("cache", "the cache", settings.cache.0)?;

@@ -1,11 +1,11 @@
 //! The options of `headstart store`. The parser, help, documentation, Python's keywords and errors are generated from
 //! this struct.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use headstart_host::metrics::check_target;
-use headstart_nbd::TlsFiles;
+use headstart_nbd::{address, AccessKeys};
 use headstart_types::{as_text, keys, Bytes, KeyError};
 
 /// Below this, a cache does not hold what is under way.
@@ -50,16 +50,12 @@ keys! {
         /// The key that S3 clients must sign with: a file with its id and its secret, a line each. Default: none.
         #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]
         pub s3_key: Option<PathBuf> = None,
-        /// Allow addresses that other machines can reach. Requires TLS or --insecure.
-        pub allow_remote: bool = false,
-        /// Allow connections without encryption where they are refused otherwise.
-        pub insecure: bool = false,
-        /// The server's certificate (PEM). S3 clients must then use TLS.
-        #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]
-        pub tls_cert: Option<PathBuf> = None,
-        /// The server's private key (PEM).
-        #[schemars(extend("x-metavar" = "FILE", "x-file" = "any"))]
-        pub tls_key: Option<PathBuf> = None,
+        /// Who may connect to the S3 address, and how.
+        #[schemars(extend("x-flat" = {
+            "insecure": "Allow connections without encryption where they are refused otherwise.",
+            "tls_cert": "The server's certificate (PEM). S3 clients must then use TLS.",
+        }))]
+        pub access: AccessKeys = AccessKeys::default(),
     }
     impl check = Settings::checked;
 }
@@ -83,23 +79,10 @@ impl Settings {
             return refused("s3_key", "given without --s3", "both, or neither");
         }
         self.openmetrics.as_deref().map_or(Ok(()), check_target)?;
-        self.tls().map(|_| ())
-    }
-
-    /// The certificates; if set, S3 clients must start TLS.
-    ///
-    /// # Errors
-    /// The certificate or the key is missing.
-    pub fn tls(&self) -> Result<Option<TlsFiles>, KeyError> {
-        match (&self.tls_cert, &self.tls_key) {
-            (None, None) => Ok(None),
-            (Some(cert), Some(key)) if self.s3.is_some() => {
-                Ok(Some(TlsFiles { cert: cert.clone(), key: key.clone(), clients: None }))
-            }
-            (None, _) => Err(KeyError::new("tls_cert", "is missing", "tls_cert and tls_key, or neither")),
-            (_, None) => Err(KeyError::new("tls_key", "is missing", "tls_cert and tls_key, or neither")),
-            _ => Err(KeyError::new("tls_cert", "given without --s3", "both, or neither")),
+        if self.access.tls(None)?.is_some() && self.s3.is_none() {
+            return refused("tls_cert", "given without --s3", "both, or neither");
         }
+        Ok(())
     }
 
     /// The address of the S3 door.
@@ -109,23 +92,9 @@ impl Settings {
     pub fn address(&self) -> Result<Option<SocketAddr>, KeyError> {
         let Some(text) = &self.s3 else { return Ok(None) };
         let text = text.strip_prefix("tcp:").unwrap_or(text);
-        let refused = |problem: String, allowed: &str| KeyError::new("s3", problem, allowed);
-        let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-        let address = found.ok_or_else(|| {
-            refused(
-                format!("\"{}\" is no address", headstart_types::printable(text)),
-                "HOST:PORT such as 127.0.0.1:9005",
-            )
-        })?;
-        if !address.ip().is_loopback() && !self.allow_remote {
-            let problem = format!("{text} can be reached from other machines");
-            return Err(refused(problem, "an address of this machine, or --allow-remote too"));
-        }
-        if !address.ip().is_loopback() && self.tls_cert.is_none() && !self.insecure {
-            let problem = format!("{text} can be reached from other machines, without encryption");
-            return Err(refused(problem, "--tls-cert and --tls-key too, or --insecure"));
-        }
-        Ok(Some(address))
+        let found = address("s3", text, "HOST:PORT such as 127.0.0.1:9005")?;
+        self.access.check("s3", text, found)?;
+        Ok(Some(found))
     }
 }
 

@@ -7,7 +7,7 @@
 //! - `x-argument`: it is an argument, not an option; `x-required`: it has to be given;
 //! - `x-help`, `x-panel`: its help if that is not the documentation, and its group there;
 //! - `x-file`: its value is a file; "own", or "url" if it may be something else: no other option may name the same one;
-//! - `x-flat`, on a table of keys: they are options of their own.
+//! - `x-flat`, on a table of keys: they are options of their own; a table here has documentation in place of their own.
 
 use serde_json::{Map, Value as Json};
 use toml::{Table, Value};
@@ -20,8 +20,11 @@ use crate::KeyError;
 pub fn options(schema: &Json) -> Map<String, Json> {
     let mut found = Map::new();
     for (key, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
-        if property.get("x-flat").is_some() {
+        if let Some(flat) = property.get("x-flat") {
             found.extend(options(property));
+            for (key, documentation) in flat.as_object().into_iter().flatten() {
+                found[key]["description"] = documentation.clone();
+            }
         } else {
             found.insert(key.clone(), property.clone());
         }
@@ -35,9 +38,11 @@ pub fn options(schema: &Json) -> Map<String, Json> {
 /// # Errors
 /// As of [`read_keys`].
 pub fn read_options<K: Keys>(mut given: Table) -> Result<K, KeyError> {
-    for (key, property) in options(K::schema()) {
-        if let Some(value) = given.get_mut(&key) {
-            with_unit(&property, value);
+    let known = options(K::schema());
+    for (key, value) in given.iter_mut() {
+        match known.get(key) {
+            Some(property) => with_unit(property, value),
+            None => return Err(KeyError::unknown_key(key, known.keys().map(String::as_str))),
         }
     }
     let mut flat = Vec::new();
@@ -83,7 +88,7 @@ mod tests {
     keys! {
         struct Outer {
             first: bool = false,
-            #[schemars(extend("x-flat" = true))]
+            #[schemars(extend("x-flat" = {"depth": "How deep."}))]
             inner: Inner = Inner::default(),
             last: u32 = 2,
             sizes: Vec<crate::Bytes> = Vec::new(),
@@ -92,8 +97,9 @@ mod tests {
 
     #[test]
     fn flat_tables_are_options_of_their_own() {
-        let names: Vec<String> = options(Outer::schema()).keys().cloned().collect();
-        assert_eq!(names, ["first", "depth", "name", "last", "sizes"]);
+        let found = options(Outer::schema());
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["first", "depth", "name", "last", "sizes"]);
+        assert_eq!(found["depth"]["description"], "How deep.");
         let read = |text: &str| read_options::<Outer>(text.parse().expect("TOML"));
         let outer = read("depth = 7\nname = \"x\"\nlast = 3").expect("options");
         assert_eq!((outer.first, outer.inner.depth, outer.inner.name.as_str(), outer.last), (false, 7, "x", 3));
@@ -101,5 +107,7 @@ mod tests {
         assert_eq!(sizes.iter().map(|size| size.0).collect::<Vec<_>>(), [4096, 1 << 20]);
         let said = read("depth = -1").expect_err("negative").to_string();
         assert!(said.starts_with("depth: -1 is out of range"), "{said}");
+        let said = read("dept = 1").expect_err("no option").to_string();
+        assert_eq!(said, "dept: unknown key (did you mean \"depth\"?); allowed: first, depth, name, last, sizes");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use headstart_store::Error;
 use headstart_types::{printable, without_credentials};
 
 #[derive(Debug, thiserror::Error)]
@@ -11,4 +12,10 @@ pub struct BackingError {
     pub backing: String,
     pub problem: String,
     pub allowed: Cow<'static, str>,
+}
+
+impl From<BackingError> for Error {
+    fn from(error: BackingError) -> Self {
+        Self::Source(error.to_string())
+    }
 }

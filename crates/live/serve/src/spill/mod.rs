@@ -39,7 +39,7 @@ use nix::fcntl::{fallocate, FallocateFlags};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::Error;
 use directory::Directory;
 use file::SpillFile;
 pub use file::{Place, Zeroing};
