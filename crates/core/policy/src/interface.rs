@@ -21,6 +21,7 @@ impl BlockState {
     const UNUSED_PREFETCH: u8 = 8;
     const PASSING: u8 = 16;
     const UNSEEN_PREFETCH: u8 = 32;
+    const FRESH: u8 = 64;
 
     /// A block in flight that will be delivered without being stored: it holds no frame. For the level's policy it is
     /// absent.
@@ -58,6 +59,19 @@ impl BlockState {
     #[must_use]
     pub fn pinned(self, pinned: bool) -> Self {
         BlockState(if pinned { self.0 | Self::PINNED } else { self.0 & !Self::PINNED })
+    }
+
+    /// The same block marked (`true`) or not as one whose fetch was issued at the last instant with fetches.
+    #[must_use]
+    pub fn fresh(self, fresh: bool) -> Self {
+        BlockState(if fresh { self.0 | Self::FRESH } else { self.0 & !Self::FRESH })
+    }
+
+    /// Whether it is so marked.
+    #[inline]
+    #[must_use]
+    pub fn is_fresh(self) -> bool {
+        self.0 & Self::FRESH != 0
     }
 
     /// The same block once it has been referenced: a prefetch is no longer unused.

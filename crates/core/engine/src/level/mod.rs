@@ -60,7 +60,8 @@ pub struct Level {
     changed: bool,
     /// [`Policy::wake_at`] as of the last decision.
     wake_at: Option<Nanos>,
-    /// The last instant at which fetches were issued, and their blocks: a reference at the same instant is a miss.
+    /// The last instant at which fetches were issued, and the blocks marked fresh: a reference at the same instant is a
+    /// miss.
     fresh_at: Nanos,
     fresh: Vec<Block>,
     fetches: Vec<Fetch>,

@@ -109,7 +109,7 @@ impl Level {
     /// Whether the fetch of `block` was issued at this instant.
     #[inline]
     pub(super) fn is_fresh(&self, now: Nanos, block: Block) -> bool {
-        self.fresh_at == now && self.fresh.contains(&block)
+        self.fresh_at == now && self.blocks[block.index()].is_fresh()
     }
 
     /// Handles a request of a resident block: if it is an unused prefetch, that was useful.
@@ -145,7 +145,9 @@ impl Level {
         self.wake_at = self.policy.wake_at();
         if self.fresh_at != now {
             self.fresh_at = now;
-            self.fresh.clear();
+            for block in self.fresh.drain(..) {
+                self.blocks[block.index()] = self.blocks[block.index()].fresh(false);
+            }
         }
         if self.fetches.is_empty() {
             return 0;
@@ -188,7 +190,7 @@ impl Level {
             return issued;
         }
         // A block that a process waits for stays pinned.
-        *state = BlockState::in_flight(prefetch).pinned(state.is_pinned());
+        *state = BlockState::in_flight(prefetch).pinned(state.is_pinned()).fresh(!allocate);
         if !allocate {
             self.fresh.push(block);
         }

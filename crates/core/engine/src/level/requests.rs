@@ -355,7 +355,7 @@ impl Level {
         self.issue(now, None, space, backend);
         if let Some(fetch) = fetch {
             // An action takes time: a reference at this instant finds its block in flight.
-            self.fresh.retain(|fresh| *fresh != fetch.block);
+            self.blocks[fetch.block.index()] = self.blocks[fetch.block.index()].fresh(false);
         }
         fetch.is_some()
     }

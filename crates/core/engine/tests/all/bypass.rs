@@ -9,7 +9,7 @@ use headstart_policy::{BlockMap, ReadAhead, RequestPolicy, SeparateReadAhead};
 use headstart_types::{Block, Disk, Nanos};
 
 /// One file of 100 blocks on one disk; a block's number is its index.
-struct Line;
+pub struct Line;
 
 impl BlockMap for Line {
     fn block(&self, _: u32, index: u64) -> Option<Block> {

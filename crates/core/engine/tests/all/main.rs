@@ -4,6 +4,7 @@ mod by_hand;
 mod bypass;
 mod canary;
 mod conformance;
+mod fresh;
 mod host;
 mod just_in_time;
 mod naive_hinted;
