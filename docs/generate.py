@@ -35,6 +35,7 @@ TITLES = {
     "schedulers": "Schedulers",
     "formats": "Trace formats",
     "workloads": "Workload generators",
+    "backings": "Backings of `headstart serve`",
 }
 
 

@@ -86,6 +86,8 @@ fn registries() -> String {
         .collect();
     let workloads: Vec<Value> =
         WORKLOADS.iter().map(|each| row(each.name, each.summary, each.source, &each.keys.defaults())).collect();
+    let backings: Vec<Value> =
+        headstart_serve::backing::named().map(|(form, summary)| row(form, summary, "", &none)).collect();
     json!({
         "policies": policies,
         "replacements": replacements,
@@ -95,6 +97,7 @@ fn registries() -> String {
         "schedulers": schedulers,
         "formats": formats,
         "workloads": workloads,
+        "backings": backings,
     })
     .to_string()
 }

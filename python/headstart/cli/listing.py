@@ -25,13 +25,14 @@ class Registry(enum.StrEnum):
     SCHEDULERS = "schedulers"
     FORMATS = "formats"
     WORKLOADS = "workloads"
+    BACKINGS = "backings"
 
 
 def list_registry(
     which: Annotated[Registry, typer.Argument(metavar="REGISTRY", help=", ".join(Registry))],
     json: options.Json = None,
 ) -> None:
-    """List policies, replacements, coordinators, devices, arrays, schedulers, formats or workloads.
+    """List policies, replacements, coordinators, devices, arrays, schedulers, formats, workloads, or backings of serve.
 
     Example: headstart list policies
     """
@@ -57,7 +58,7 @@ def list_registry(
     for entry in entries:
         keys = [keys_text(entry["keys"])] if with_keys else []
         family = [entry["family"]] if with_family else []
-        table.add_row(entry["name"], *family, escape(entry["summary"]), *map(escape, keys), escape(entry["source"]))
+        table.add_row(escape(entry["name"]), *family, escape(entry["summary"]), *map(escape, keys), escape(entry["source"]))
     output.console().print(table)
 
 

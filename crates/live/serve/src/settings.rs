@@ -30,7 +30,7 @@ const OF_LEVEL: [(&str, &str); 4] =
 keys! {
     /// Options of a server.
     pub struct Settings {
-        /// The backing of the default export: a file, a block device, mem:SIZE, or a URL (nbd, https, s3, gs, az).
+        /// The backing of the default export: a file, a block device, mem:SIZE, or a URL; see `headstart list backings`.
         #[schemars(extend("x-argument" = true, "x-metavar" = "BACKING", "x-file" = "url"))]
         pub backing: Option<String> = None,
         /// Further exports: backings by name.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
 
-use headstart_serve::backing::{conformance, open, Backing};
+use headstart_serve::backing::{conformance, named, open, Backing};
 use headstart_serve::{run, Settings};
 
 /// A multiple of neither pages nor sectors.
@@ -41,6 +41,16 @@ fn content() -> Vec<u8> {
 
 fn opened(name: &str, writable: bool, direct: bool) -> Arc<dyn Backing> {
     Arc::from(open(name, writable, direct, true).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// A new form of a name needs a test here, or beside the objects.
+#[test]
+fn each_kind_is_tested() {
+    let forms: Vec<&str> = named().map(|(form, _)| form).collect();
+    let here = ["a file", "a block device", "mem:SIZE", "emulate:PROFILE[,SCHEDULER]:IMAGE"];
+    let servers = ["nbd://HOST[:PORT]/EXPORT", "nbd+unix:///EXPORT?socket=PATH"];
+    let objects = ["https://HOST[:PORT]/PATH", "s3://BUCKET/KEY", "gs://BUCKET/KEY", "az://CONTAINER/KEY"];
+    assert_eq!(forms, [&here[..], &servers, &objects].concat());
 }
 
 #[test]

@@ -17,7 +17,11 @@ pub(super) const KIND: Kind = Kind {
         "emulate:",
         "emulate:PROFILE[,SCHEDULER]:IMAGE, with names of `headstart list devices` and `list schedulers`",
     )],
-    forms: "emulate:PROFILE[,SCHEDULER]:IMAGE",
+    forms: &[(
+        "emulate:PROFILE[,SCHEDULER]:IMAGE",
+        "a file whose reads take the time that a drive of `headstart list devices` needs for them; read-only, without \
+        the mount of `headstart emulate`",
+    )],
     can_write: false,
     can_bypass: false,
     open: |opening| match EmulatedBacking::open(opening.rest) {

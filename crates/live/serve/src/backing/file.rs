@@ -45,7 +45,10 @@ const PUNCH: FallocateFlags = FallocateFlags::FALLOC_FL_PUNCH_HOLE;
 
 pub(super) const KIND: Kind = Kind {
     schemes: &[],
-    forms: "a file, a block device",
+    forms: &[
+        ("a file", "a regular file, by its path"),
+        ("a block device", "a disk, a partition or a volume, by its path"),
+    ],
     can_write: true,
     can_bypass: true,
     open: |opening| {

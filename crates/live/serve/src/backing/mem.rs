@@ -14,7 +14,7 @@ use crate::change::Change;
 
 pub(super) const KIND: Kind = Kind {
     schemes: &[("mem:", "mem:SIZE, such as mem:1GiB")],
-    forms: "mem:SIZE",
+    forms: &[("mem:SIZE", "memory: zeroes at first, not kept")],
     can_write: true,
     can_bypass: false,
     open: |opening| {

@@ -176,8 +176,8 @@ fn file_identity(file: &Metadata) -> Option<String> {
 pub(crate) struct Kind {
     /// How the names begin, each with the form to suggest if such a name is wrong.
     schemes: &'static [(&'static str, &'static str)],
-    /// The forms of names, for lists.
-    forms: &'static str,
+    /// The forms of names, and what they name.
+    forms: &'static [(&'static str, &'static str)],
     can_write: bool,
     /// Reads can bypass a page cache of the kernel.
     can_bypass: bool,
@@ -185,7 +185,7 @@ pub(crate) struct Kind {
 }
 
 /// All kinds. Files have no scheme.
-const KINDS: [Kind; 5] = [file::KIND, mem::KIND, emulated::KIND, nbd::KIND, object::KIND];
+const KINDS: &[Kind] = &[file::KIND, mem::KIND, emulated::KIND, nbd::KIND, object::KIND];
 
 /// What to open, and how.
 pub(crate) struct Opening<'a> {
@@ -205,14 +205,19 @@ impl Opening<'_> {
     }
 }
 
+/// The forms of a backing's name, and what each names.
+pub fn named() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().flat_map(|kind| kind.forms).copied()
+}
+
 /// The forms of a backing's name.
 fn forms() -> String {
-    KINDS.map(|kind| kind.forms).join(", ")
+    named().map(|(form, _)| form).collect::<Vec<_>>().join(", ")
 }
 
 /// The kind of the backing `name`, its scheme, and the form of such names. Files and unknown schemes have none.
-fn scheme(name: &str) -> Option<(Kind, &'static str, &'static str)> {
-    KINDS.into_iter().find_map(|kind| {
+fn scheme(name: &str) -> Option<(&'static Kind, &'static str, &'static str)> {
+    KINDS.iter().find_map(|kind| {
         let (scheme, form) = *kind.schemes.iter().find(|(scheme, _)| name.starts_with(scheme))?;
         Some((kind, scheme, form))
     })
@@ -224,7 +229,7 @@ fn scheme(name: &str) -> Option<(Kind, &'static str, &'static str)> {
 /// # Errors
 /// It does not exist, or cannot be used in this way.
 pub fn open(name: &str, writable: bool, direct: bool, locked: bool) -> Result<Box<dyn Backing>, BackingError> {
-    let (kind, scheme, form) = scheme(name).unwrap_or((file::KIND, "", ""));
+    let (kind, scheme, form) = scheme(name).unwrap_or((&file::KIND, "", ""));
     let opening = Opening { name, rest: &name[scheme.len()..], form, writable, direct, locked };
     if scheme.is_empty() && name.contains("://") {
         return Err(opening.refused("is no kind of backing", forms()));

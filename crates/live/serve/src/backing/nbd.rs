@@ -18,7 +18,10 @@ use crate::change::Change;
 const FORM: &str = "nbd://HOST[:PORT]/EXPORT";
 pub(super) const KIND: Kind = Kind {
     schemes: &[("nbd://", FORM), ("nbds://", FORM), ("nbd+unix://", FORM), ("nbds+unix://", FORM)],
-    forms: "nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, nbds: over TLS",
+    forms: &[
+        ("nbd://HOST[:PORT]/EXPORT", "an export of another server; servers chain, level over level. nbds: over TLS"),
+        ("nbd+unix:///EXPORT?socket=PATH", "an export of a server on this machine. nbds+unix: over TLS"),
+    ],
     can_write: true,
     can_bypass: false,
     open: |opening| {

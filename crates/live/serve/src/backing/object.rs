@@ -31,7 +31,15 @@ const SCHEMES: [(&str, &str); 5] = [
 ];
 pub(super) const KIND: Kind = Kind {
     schemes: &SCHEMES,
-    forms: "https://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY",
+    forms: &[
+        (
+            "https://HOST[:PORT]/PATH",
+            "a file of a web server that answers range requests, http: without TLS; read-only",
+        ),
+        ("s3://BUCKET/KEY", "an object in Amazon S3, or in what speaks like it; read-only"),
+        ("gs://BUCKET/KEY", "an object in Google Cloud Storage; read-only"),
+        ("az://CONTAINER/KEY", "an object in Azure Blob Storage; read-only"),
+    ],
     can_write: false,
     can_bypass: false,
     open: |opening| {
