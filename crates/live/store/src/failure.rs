@@ -1,4 +1,4 @@
-//! What a reader is told when a read fails, in one line.
+//! The error that a reader gets when a read fails: one line.
 
 use headstart_types::printable;
 

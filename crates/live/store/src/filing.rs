@@ -1,5 +1,5 @@
-//! Which segments may leave one level, and which of them first: what is far ahead in an order that nobody has followed
-//! yet; what nobody disclosed, by S3-FIFO (Yang et al., SOSP 2023) in bytes; then what is used last of all (Belady), over
+//! The segments that may leave a level, and their order: first those far ahead in an order that has no reader yet, then
+//! undisclosed ones by S3-FIFO (Yang et al., SOSP 2023) in bytes, then the one whose next use is furthest (Belady), over
 //! all orders.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,8 +17,8 @@ const PROBATION: u64 = 10;
 /// The highest count of uses (the paper's two bits).
 const COUNT_MAX: u8 = 3;
 
-/// Segments that nobody disclosed. A segment that is used while it is on probation stays; one that returns soon after it
-/// left is not put on probation again.
+/// Undisclosed segments. A segment that is used while it is on probation stays; one that returns soon after it left is
+/// not put on probation again.
 #[derive(Debug, Default)]
 struct Undisclosed {
     /// Oldest first; keys are numbers in the order of arrival.
@@ -201,7 +201,7 @@ mod tests {
             filing.insert(id, span(object), orders.next_use(span(object)), 0);
         }
         filing.insert(4, span(1000), None, 0);
-        assert_eq!(filing.first(&orders).map(|(id, _)| id), Some(4), "nobody disclosed it");
+        assert_eq!(filing.first(&orders).map(|(id, _)| id), Some(4), "it is undisclosed");
         filing.evicted(4);
         assert_eq!(filing.first(&orders).map(|(id, _)| id), Some(1));
         // The second reader is ten times as slow: 10 of its entries are as far as 100 of the first one's.

@@ -27,7 +27,7 @@ impl Memory {
     pub fn try_new() -> io::Result<Self> {
         let file = File::from(memfd_create("headstart-store", MFdFlags::MFD_CLOEXEC)?);
         file.set_len(ARENA_BYTES)?;
-        // SAFETY: nobody truncates the file. Bytes of a place change only while no lease of it exists: it is written
+        // SAFETY: the file is never truncated. Bytes of a place change only while no lease of it exists: it is written
         // between being taken and arriving, and freed after its last lease (`Shelf`).
         let map = unsafe { MmapOptions::new().no_reserve_swap().map(&file)? };
         Ok(Self { file, map })

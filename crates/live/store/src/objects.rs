@@ -52,7 +52,7 @@ impl Objects {
         of(&self.keys, &self.ends, number)
     }
 
-    /// What is known of an object, once somebody has asked.
+    /// An object's metadata, if there was a request for it.
     #[must_use]
     pub fn known(&self, number: u32) -> Option<Arc<Meta>> {
         self.known[number as usize].clone()

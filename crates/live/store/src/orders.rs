@@ -176,7 +176,7 @@ impl Orders {
         uses.min_by(|one, other| self.distance(*one).total_cmp(&self.distance(*other)))
     }
 
-    /// Whether a use is far ahead in an order that nobody has followed yet: it may be one that nobody will.
+    /// Whether a use is far ahead in an order that has no reader yet, and may never have one.
     #[must_use]
     pub fn is_doubtful(&self, each: Use) -> bool {
         let Some(order) = self.orders.get(&each.order) else { return true };

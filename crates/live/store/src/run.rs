@@ -142,7 +142,7 @@ impl Doors {
         }
     }
 
-    /// Accepts nobody any more, and waits a little for those that are connected.
+    /// Accepts no more clients, and waits a little for those that are connected.
     async fn close(&mut self) {
         if let Some(path) = &self.socket {
             let _ = fs::remove_file(path);

@@ -24,7 +24,7 @@ const FOLDERS: u64 = 256;
 const LOCK: &str = "headstart-store.lock";
 const FORM: &str = "FOLDER:SIZE, such as /var/tmp/store:20GiB";
 
-/// What a file is a part of.
+/// Identifies the bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The source and the key.

@@ -314,7 +314,7 @@ impl Store {
         self.act();
     }
 
-    /// Fetches into places. Of an object that nobody has asked about, the answer tells what it is.
+    /// Fetches into places. The first answer for an object brings its metadata.
     async fn get_known(
         &self,
         key: &str,

@@ -13,7 +13,7 @@ Entry = str | tuple[str, int, int | None]
 """A key for the whole object, or (key, start, stop): bytes from `start` up to `stop`, to the end if it is `None`."""
 
 noting: ContextVar[list[Item] | None] = ContextVar("noting", default=None)
-"""Where reads of this thread are noted, if somebody learns what they are."""
+"""The list to which the reads of this thread are added, for `Learned`."""
 
 
 class _Mark(Enum):

@@ -44,7 +44,7 @@ class Order:
 
     @property
     def left(self) -> int:
-        """Entries that the daemon knows of and that nobody has read.
+        """Entries that the daemon knows and that have not been read.
 
         Raises:
             HeadstartError: An entry is wrong, or is no object: what comes after it has not been disclosed.

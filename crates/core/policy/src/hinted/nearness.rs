@@ -1,13 +1,13 @@
-//! What is near a reader that disclosed its order, and what may leave for the rest: the rule of `headstart store`, which
-//! the policy `headstart-store` follows in the simulator.
+//! How far `headstart store` reads ahead of a reader that disclosed its order, and what it evicts for that; the policy
+//! `headstart-store` does the same in the simulator.
 //!
-//! An entry may displace only what is used after it (Cao, Felten, Karlin and Li, SIGMETRICS 1995, rules 1 to 4). That alone
-//! does not keep what is fetched early from taking room: so no more is fetched than hides the source's time. For each
-//! reader, this is what is read in twice the time within which nearly all answers begin, batches included; it grows as
-//! long as readers have to wait, which also bridges stretches in which a slow source falls behind. At first, it is twice
-//! as many entries as there may be requests at a time. Further ahead, only what displaces nothing, or what would hardly stay
-//! until it is used, up to half of the room, which is also the limit for orders that nobody has followed yet. That uses
-//! the stretches in which readers find all they need for those in which a slow source falls behind.
+//! An entry displaces only entries that are used later (Cao, Felten, Karlin and Li, SIGMETRICS 1995, rules 1 to 4). Entries
+//! that are fetched early still take room from others, so no more are fetched than are needed to hide the source's time.
+//! For each reader these are the entries that it reads, in batches, in twice the time within which nearly all answers begin:
+//! they are *near*. Their number grows while reads have to wait, so that a slow source can catch up. Until the reader's
+//! rate is known, it is twice the number of concurrent requests. An entry further ahead is fetched if it displaces nothing,
+//! or only an entry that would hardly stay until its own use, and takes at most half of the room; the same half limits
+//! orders that have no reader yet. This uses the time in which readers find all they need.
 
 use std::collections::VecDeque;
 
@@ -33,8 +33,8 @@ pub fn near_at_first(requests: usize) -> u64 {
     2 * requests as u64
 }
 
-/// Whether what is fetched ahead, and not used yet, takes so much of the room that nothing far is fetched, and nothing of
-/// an order that nobody has followed.
+/// Whether entries that were fetched ahead and are unused take half of the room: then no entry is fetched that is far
+/// ahead, or of an order that has no reader yet.
 #[must_use]
 pub fn is_full(ahead: u64, room: u64) -> bool {
     ahead >= room / 2

@@ -25,7 +25,7 @@ const UNDER_WAY_MAX: usize = 256;
 /// Objects of one request that the source is asked about at a time.
 const SIZES_AT_ONCE: usize = 64;
 
-/// What a request has found: leases get their numbers when they are sent.
+/// The result of a request. Leases get their numbers when they are sent.
 enum Outcome {
     Read(Vec<Vec<Lease>>),
     Other(Body),

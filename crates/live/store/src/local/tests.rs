@@ -203,7 +203,7 @@ fn a_client_that_disconnects_gives_all_back() {
         let read = first.ask(json!({"id": 1, "op": "read", "items": [["0", 0, null], ["1", 0, null]]})).await;
         assert_eq!(read["leases"], json!([0, 1]));
         first.ask(json!({"id": 2, "op": "disclose", "order": 1, "items": [["0", 0, 9]]})).await;
-        // Nobody reads the answer of this one, and there is no room for it.
+        // The answer of this one is not read, and there is no room for it.
         first.send(&json!({"id": 3, "op": "read", "items": [["2", 0, null]]})).await;
         let mut second = Client::new(&store).await;
         second.send(&json!({"id": 1, "op": "read", "items": [["2", 0, null]]})).await;

@@ -100,7 +100,7 @@ pub async fn serve(
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Without a sender, nobody can stop it later.
+    // Without a sender, nothing stops it later.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 

@@ -63,7 +63,7 @@ struct Segment {
     place: Option<Place>,
     /// Uses that keep it in memory: readers, and requests that wait for it.
     leases: u32,
-    /// It was fetched ahead, and nobody has read it.
+    /// It was fetched ahead and has not been read.
     is_ahead: bool,
     /// It is being written to the spill.
     is_storing: bool,
