@@ -58,7 +58,7 @@ def list_registry(
     for entry in entries:
         keys = [keys_text(entry["keys"])] if with_keys else []
         family = [entry["family"]] if with_family else []
-        table.add_row(escape(entry["name"]), *family, escape(entry["summary"]), *map(escape, keys), escape(entry["source"]))
+        table.add_row(*map(escape, (entry["name"], *family, entry["summary"], *keys, entry["source"])))
     output.console().print(table)
 
 
