@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_used_last_leaves_first_over_all_orders() {
-        let mut orders = Orders::new(100);
+        let mut orders = Orders::new(100, u64::MAX);
         orders.extend(0, &(0..100).map(span).collect::<Vec<_>>());
         orders.extend(1, &(200..300).map(span).collect::<Vec<_>>());
         let mut filing = Filing::default();

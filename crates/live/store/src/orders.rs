@@ -67,15 +67,17 @@ pub struct Orders {
     pub disclosed: (u64, u64),
     /// Entries that are near the front of a reader whose rate is not known.
     near: u64,
+    /// Bytes of the memory.
+    room_bytes: u64,
     /// Time within which nearly all answers of the source begin.
     response: Nanos,
 }
 
 impl Orders {
-    /// No order. `near` entries are near the front of a reader whose rate is not known.
+    /// No order. `near` entries are near the front of a reader whose rate is not known; others are limited by the room.
     #[must_use]
-    pub fn new(near: u64) -> Self {
-        Self { near, ..Self::default() }
+    pub fn new(near: u64, room_bytes: u64) -> Self {
+        Self { near, room_bytes, ..Self::default() }
     }
 
     /// Time within which nearly all answers of the source begin.
@@ -187,10 +189,12 @@ impl Orders {
     /// `is_followed`: only of orders that readers follow.
     #[must_use]
     pub fn next_entry(&self, is_near: bool, is_followed: bool) -> Option<(Use, Span)> {
+        let (entries, bytes) = self.disclosed;
+        let room = self.room_bytes / (bytes / entries.max(1)).max(1);
         let orders = self.orders.iter().filter(|(_, order)| !is_followed || order.pace.rate().is_some());
         let next = orders.filter_map(|(number, order)| {
             let from = order.cursor.max(order.front).max(order.first);
-            let steps = if is_near { order.pace.near(self.near, 1) } else { u64::MAX };
+            let steps = if is_near { order.pace.near(self.near, 1, room) } else { u64::MAX };
             let until = order.end().min(order.front.saturating_add(steps));
             let (at, id) = (from..until).find_map(|at| order.get(at).map(|id| (at, id)))?;
             Some((Use { order: *number, at }, self.named.span(id)))
@@ -245,7 +249,7 @@ mod tests {
 
     #[test]
     fn progress_is_a_set_of_reads() {
-        let mut orders = Orders::new(10);
+        let mut orders = Orders::new(10, u64::MAX);
         orders.extend(0, &(0..200).map(span).collect::<Vec<_>>());
         assert_eq!(orders.next_entry(true, false), Some((of(0, 0), span(0))));
         // Two workers, one batch of four each, out of order.
@@ -271,7 +275,7 @@ mod tests {
 
     #[test]
     fn batches_are_near_as_a_whole() {
-        let mut orders = Orders::new(100);
+        let mut orders = Orders::new(100, u64::MAX);
         orders.set_response(Nanos::from_millis(50));
         orders.extend(0, &(0..1000).map(span).collect::<Vec<_>>());
         assert!(!orders.is_doubtful(of(0, 99)) && orders.is_doubtful(of(0, 100)));

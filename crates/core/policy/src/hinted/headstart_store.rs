@@ -152,7 +152,8 @@ impl Strategy for HeadstartStore {
     fn decide(&mut self, now: Nanos, round: &mut Round<'_>) {
         self.observe(now, round);
         // Entries are as long as requests.
-        let near = self.pace.near(near_at_first(self.requests), self.issued.1 / self.issued.0.max(1));
+        let near =
+            self.pace.near(near_at_first(self.requests), self.issued.1 / self.issued.0.max(1), self.frames.into());
         loop {
             let first = round.knowledge().missing().first();
             if first == NEVER {

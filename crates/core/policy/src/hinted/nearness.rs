@@ -6,8 +6,8 @@
 //! For each reader these are the entries that it reads, in batches, in twice the time within which nearly all answers begin:
 //! they are *near*. Their number grows while reads have to wait, so that a slow source can catch up. Until the reader's
 //! rate is known, it is twice the number of concurrent requests. An entry further ahead is fetched if it displaces nothing,
-//! or only an entry that would hardly stay until its own use, and takes at most half of the room; the same half limits
-//! orders that have no reader yet. This uses the time in which readers find all they need.
+//! or only an entry that would hardly stay until its own use. Each, the near entries and those further ahead, take at most half
+//! of the room, as do orders that have no reader yet. This uses the time in which readers find all they need.
 
 use std::collections::VecDeque;
 
@@ -115,12 +115,16 @@ impl Pace {
         (self.reads >= RECENT as u64 / 2 && passed > 0).then(|| self.reads as f64 * 1e9 / passed as f64)
     }
 
-    /// Entries that are near the front: what is read in twice the time of a response, and more while reads are late; or
-    /// `at_first` as long as the rate is not known. With entries in `parts`, parts of entries.
+    /// Entries that are near the front: those read in twice the time of a response, and more while reads are late; or
+    /// `at_first` as long as the rate is not known. At most half of the `room`: the rest keeps what is read again. With
+    /// entries in `parts`, everything but `at_first` is in parts.
     #[must_use]
-    pub fn near(&self, at_first: u64, parts: u64) -> u64 {
+    pub fn near(&self, at_first: u64, parts: u64, room: u64) -> u64 {
         match self.rate() {
-            Some(_) => (NEAR_MIN * parts).max(2 * self.burst_most() + self.widened / WIDENED_PARTS),
+            Some(_) => {
+                let most = 2 * self.burst_most() + self.widened / WIDENED_PARTS;
+                most.min(room / 2).max(NEAR_MIN * parts)
+            }
             None => at_first * parts,
         }
     }

@@ -129,7 +129,7 @@ impl Shelf {
             segments: Vec::new(),
             free_ids: Vec::new(),
             objects: Vec::new(),
-            orders: Orders::new(near_at_first(limits.requests)),
+            orders: Orders::new(near_at_first(limits.requests), limits.memory_bytes),
             arena: Arena::default(),
             spilled_bytes: 0,
             unclaimed: BTreeMap::new(),
