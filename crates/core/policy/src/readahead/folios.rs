@@ -38,10 +38,10 @@ fn firsts(index: u64) -> impl Iterator<Item = u64> {
     std::iter::once(index).chain((0..ORDER_MAX).filter_map(larger))
 }
 
-/// Blocks of a leaf.
-const LEAF_BLOCKS: u64 = 64;
+/// Pages of a leaf of the kernel's page cache; see [`holes`](super::holes).
+pub const LEAF_BLOCKS: u64 = 64;
 /// The order of a leaf.
-const LEAF_ORDER: u32 = LEAF_BLOCKS.trailing_zeros();
+pub const LEAF_ORDER: u32 = LEAF_BLOCKS.trailing_zeros();
 
 /// Orders of large folios, by file and block.
 #[derive(Debug)]

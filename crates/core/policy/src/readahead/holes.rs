@@ -7,11 +7,7 @@
 //! within a leaf the search looks at one page, takes it for a later one, and finds a hole that much too late. At the
 //! edge of a leaf the slot partly follows the index again: see [`cross`].
 
-use super::folios::Folios;
-
-/// Order of a leaf: 64 pages.
-const NODE_ORDER: u32 = 6;
-const SLOTS: u64 = 1 << NODE_ORDER;
+use super::folios::{Folios, LEAF_BLOCKS, LEAF_ORDER};
 
 /// Direction of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +28,7 @@ impl Towards {
 
     /// Whether the next slot is in another node.
     fn is_edge(self, slot: u64) -> bool {
-        slot % SLOTS == if self == Towards::Start { 0 } else { SLOTS - 1 }
+        slot % LEAF_BLOCKS == if self == Towards::Start { 0 } else { LEAF_BLOCKS - 1 }
     }
 }
 
@@ -52,7 +48,7 @@ impl<C: Fn(u64) -> bool> Blocks<'_, C> {
             return from;
         }
         let (first, order) = self.folios.of(self.file, from);
-        let mut shift = order / NODE_ORDER * NODE_ORDER;
+        let mut shift = order / LEAF_ORDER * LEAF_ORDER;
         let (mut index, mut slot) = (from, first >> shift);
         for _ in 1..most {
             index = towards.next(index);
@@ -78,10 +74,10 @@ impl<C: Fn(u64) -> bool> Blocks<'_, C> {
     /// The search goes up to the first node with a next slot and down again to the index. A slot that already
     /// corresponds to the index stays. `None`: nothing is cached there.
     fn cross(&self, mut slot: u64, mut shift: u32, index: u64, towards: Towards) -> Option<(u64, u32)> {
-        if slot % SLOTS != (index >> shift) % SLOTS {
+        if slot % LEAF_BLOCKS != (index >> shift) % LEAF_BLOCKS {
             while towards.is_edge(slot) {
-                slot >>= NODE_ORDER;
-                shift += NODE_ORDER;
+                slot >>= LEAF_ORDER;
+                shift += LEAF_ORDER;
                 if shift >= u64::BITS {
                     return None;
                 }
@@ -95,8 +91,8 @@ impl<C: Fn(u64) -> bool> Blocks<'_, C> {
             if self.folios.of(self.file, slot << shift).1 >= shift {
                 return Some((slot, shift));
             }
-            shift -= NODE_ORDER;
-            slot = (slot << NODE_ORDER) | ((index >> shift) % SLOTS);
+            shift -= LEAF_ORDER;
+            slot = (slot << LEAF_ORDER) | ((index >> shift) % LEAF_BLOCKS);
         }
     }
 }
