@@ -169,6 +169,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_near_takes_at_most_half_of_the_room() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.near(10, 4, 16), 40, "the rate is not known");
+        // 100 reads within the time of a response: 200 are near.
+        (1..=100).for_each(|at| pace.has_read(Nanos(at), Nanos(1_000)));
+        assert_eq!([1_000, 300, 40, 0].map(|room| pace.near(10, 1, room)), [200, 150, 20, NEAR_MIN]);
+        // A late read adds two, and a read in time takes a part of one back.
+        pace.was(true);
+        assert_eq!(pace.near(10, 1, 1_000), 202);
+        pace.was(false);
+        assert_eq!(pace.near(10, 1, 1_000), 201);
+    }
+
+    #[test]
     fn far_ahead_only_what_would_hardly_stay_gives_way() {
         let mut horizon = Horizon::default();
         assert!(horizon.may_displace(Some(9.0), 8.0, true) && !horizon.may_displace(Some(8.0), 8.0, true));
