@@ -68,7 +68,7 @@ def pytest_configure() -> None:
             signal.signal(each, signal.default_int_handler)
 
 
-ON_THE_MACHINE = re.compile("test_(emulate|forecast|hints_study|live|play|profile|record|run|tune|units)")
+ON_THE_MACHINE = re.compile("test_(emulate|forecast|hints_study|kernel_pages|live|play|profile|record|run|tune|units)")
 """Files whose tests mount, trace, set read-aheads or measure time: they run one after another.
 
 Tests of other files that do so are marked one by one."""

@@ -5,7 +5,6 @@ import functools
 import mmap
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -69,9 +68,7 @@ def emulated(profile: str, files: Path) -> Iterator[Disk]:
 
         def unmount() -> None:
             for mount in (written, root):
-                # A process that has just ended, or one that lists all mounts, may hold it for a moment.
-                if not platform.wait_for(functools.partial(_unmounted, mount)):
-                    raise HeadstartError(f"{mount}: cannot be unmounted: another process uses it")
+                platform.unmount(mount)
 
         def cold() -> None:
             untraced()
@@ -129,12 +126,6 @@ def is_free(device: Path) -> bool:
         return False
     os.close(opened)
     return True
-
-
-def _unmounted(mount: Path) -> bool:
-    if platform.is_mounted(mount):
-        subprocess.run(["umount", str(mount)], capture_output=True, check=False)
-    return not platform.is_mounted(mount)
 
 
 def untraced() -> None:

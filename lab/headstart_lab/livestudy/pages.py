@@ -157,17 +157,13 @@ def file_on(kind: str, folder: Path) -> Iterator[tuple[Path, Path]]:
     name = platform.run("losetup", "--find", "--show", str(image))
     try:
         for options in ("rw", "ro"):
-            platform.run("mount", "-o", f"{options},noatime", name, str(place))
-            try:
+            with platform.mounted(Path(name), place, kind, options):
                 if options == "rw":
                     with (place / "file").open("wb") as file:
                         file.write(os.urandom(1 << 20) * (FILE_BYTES >> 20))
                         os.fsync(file.fileno())
                 else:
                     yield place / "file", Path(name)
-            finally:
-                with platform.undisturbed():
-                    platform.run("umount", str(place))
     finally:
         with platform.undisturbed():
             platform.run("losetup", "--detach", name)

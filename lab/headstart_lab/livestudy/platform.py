@@ -5,6 +5,7 @@ loop device that the study attached has its read-ahead changed, and only the cac
 are dropped.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -239,28 +240,41 @@ def read_ahead_kb(device: Path) -> int:
 
 
 @contextmanager
-def mounted(device: Path, folder: Path) -> Iterator[Path]:
-    """The file system of `device`, read-only, at `folder`; unmounting it drops its caches."""
-    words = ("mount", "-t", "ext4", "-o", "ro,noatime", str(device), str(folder))
+def mounted(device: Path, folder: Path, kind: str = "ext4", options: str = "ro") -> Iterator[Path]:
+    """The file system of `device` at `folder`; unmounting it drops its caches.
 
-    def is_free() -> bool:
-        try:
-            run(*words)
-        except HeadstartError as error:
-            if "busy" in str(error):
-                return False
-            raise
-        return True
-
+    A process that has just ended, or one that was started elsewhere with a copy of all mounts, may keep an earlier
+    mount of the device, or this one, for a moment: both steps wait for it.
+    """
+    words = ("mount", "-t", kind, "-o", f"{options},noatime", str(device), str(folder))
     try:
-        # A process that was started elsewhere meanwhile may hold a copy of the mount before for a moment.
-        if not wait_for(is_free):
+        if not wait_for(functools.partial(succeeds_unless_busy, *words)):
             run(*words)
         yield folder
     finally:
         with undisturbed():
-            if is_mounted(folder):
-                run("umount", str(folder))
+            unmount(folder)
+
+
+def unmount(folder: Path) -> None:
+    """Unmount `folder` if anything is mounted there.
+
+    Raises:
+            HeadstartError: Another process uses it.
+    """
+    if not wait_for(lambda: not is_mounted(folder) or succeeds_unless_busy("umount", str(folder))):
+        raise HeadstartError(f"{folder}: cannot be unmounted: another process uses it")
+
+
+def succeeds_unless_busy(*words: str) -> bool:
+    """Run a program like `run`, and return whether it succeeded, or failed since something is in use."""
+    try:
+        run(*words)
+    except HeadstartError as error:
+        if "busy" in str(error):
+            return False
+        raise
+    return True
 
 
 def is_mounted(folder: Path) -> bool:
