@@ -2,8 +2,7 @@
 
 use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
 use headstart_engine::{Metric, METRICS};
-use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::registry::{POLICIES, REPLACEMENTS};
+use headstart_policy::registry::{COORDINATORS, POLICIES, REPLACEMENTS};
 use headstart_trace::{FORMATS, WORKLOADS};
 use headstart_types::Chosen;
 use pyo3::prelude::*;

@@ -11,7 +11,7 @@
 //! - [`readahead`] and [`predictor`]: prefetch from the current requests, or from patterns in earlier ones;
 //! - [`parallel`]: idle processors prefetch what the processes of a parallel program will read.
 //!
-//! To add a policy, write one file, which holds its row, and add its line to [`registry`].
+//! To add a policy, write one file, which holds its row, and add its `mod` line and its line of `ROWS` to the folder.
 
 #![warn(missing_docs)]
 

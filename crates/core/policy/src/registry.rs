@@ -1,66 +1,22 @@
-//! All policies and replacements by name, in two lists; their rows are in their files. Help, docs and the conformance
-//! tests iterate the lists.
+//! All policies, replacements and coordinators by name. A row is in its own file and in the list of its folder. Help, docs
+//! and the conformance tests iterate the lists.
 
 use std::sync::LazyLock;
 
 use headstart_types::KeyError;
 
-use crate::replacement::{arc, clock, fifo, lfu, lirs, lru, min, mru, ru_set, s3_fifo, sieve, two_q};
+use crate::coordinator::CoordinatorRow;
 use crate::{demand, hinted, parallel, predictor, readahead};
 
+pub use crate::coordinator::ROWS as COORDINATORS;
+pub use crate::replacement::ROWS as REPLACEMENTS;
 pub use crate::row::{Beside, Build, BuildReplacement, ByPosition, Context, Family, Join, PolicyRow, ReplacementRow};
 
-/// All policies. The predictors have a list of their own, in which `rapid-transit` looks them up.
+/// All policies.
 pub static POLICIES: LazyLock<Vec<&PolicyRow>> = LazyLock::new(|| {
-    let others = [
-        &demand::ROW,
-        &hinted::fixed_horizon::ROW,
-        &hinted::aggressive::ROW,
-        &hinted::reverse_aggressive::ROW,
-        &hinted::forestall::ROW,
-        &hinted::just_in_time::ROW,
-        &hinted::headstart_store::ROW,
-        &hinted::tip2::ROW,
-        &hinted::optimum::ROW,
-        &parallel::rapid_transit::ROW,
-        &readahead::obl::ROW,
-        &readahead::ra::ROW,
-        &readahead::linux_2_6::ROW,
-        &readahead::sarc::ROW,
-        &readahead::amp::ROW,
-        &readahead::linux::ROW,
-        &readahead::linux_2_6_10::ROW,
-        &readahead::linux_2_6_16::ROW,
-        &readahead::fixed_depth::ROW,
-        &readahead::competitive::ROW,
-        &readahead::oracle_depth::ROW,
-        &readahead::ffs::ROW,
-        &readahead::stride::ROW,
-        &readahead::rocksdb::ROW,
-        &readahead::zfs::ROW,
-        &readahead::innodb::ROW,
-        &readahead::postgres::ROW,
-        &readahead::mountpoint_s3::ROW,
-        &readahead::fsspec_readahead::ROW,
-    ];
-    others.into_iter().chain(predictor::ROWS).collect()
+    let folders = [hinted::ROWS, parallel::ROWS, readahead::ROWS, predictor::ROWS];
+    std::iter::once(&demand::ROW).chain(folders.into_iter().flatten().copied()).collect()
 });
-
-/// All replacement policies.
-pub static REPLACEMENTS: &[&ReplacementRow] = &[
-    &lru::ROW,
-    &fifo::ROW,
-    &arc::ROW,
-    &min::ROW,
-    &two_q::ROW,
-    &sieve::ROW,
-    &s3_fifo::ROW,
-    &lirs::ROW,
-    &mru::ROW,
-    &clock::ROW,
-    &lfu::ROW,
-    &ru_set::ROW,
-];
 
 /// Rows that a host adds to the registry, such as policies written in another language.
 pub trait Rows {
@@ -122,4 +78,13 @@ pub fn policy_among(rows: &dyn Rows, name: &str) -> Result<&'static PolicyRow, K
 /// All read-aheads and predictors.
 pub fn read_aheads() -> impl Iterator<Item = &'static PolicyRow> {
     POLICIES.iter().copied().filter(|row| row.reads_ahead().is_some())
+}
+
+/// The row of coordinator `name`.
+///
+/// # Errors
+/// The name is unknown; the error lists the names.
+pub fn coordinator(name: &str) -> Result<&'static CoordinatorRow, KeyError> {
+    let unknown = || KeyError::unknown("name", "coordinator", name, COORDINATORS.iter().map(|row| row.name));
+    COORDINATORS.iter().copied().find(|row| row.name == name).ok_or_else(unknown)
 }

@@ -1,5 +1,5 @@
-//! The registries of device models and schedulers, whose rows are in their own files. Help, docs and conformance tests
-//! iterate them.
+//! Device models and schedulers by name. A row is in its own file and in the list of its folder. Help, docs and
+//! conformance tests iterate the lists.
 
 use std::path::Path;
 
@@ -7,40 +7,10 @@ use headstart_types::{system_says, KeyError};
 use toml::Table;
 
 use crate::driver_cost::{self, DriverCost};
-use crate::models::{object_store, profile, shipped, uniform};
+use crate::models::{profile, shipped, MODELS};
 use crate::row::{Model, SchedulerRow};
-use crate::schedulers::{anticipatory, cscan, deadline, fcfs, scan, sptf, sstf};
+use crate::schedulers::SCHEDULERS;
 use crate::{Device, Scheduler};
-
-pub static MODELS: &[Model] = &[
-    uniform::ROW,
-    shipped::HP97560,
-    shipped::SEAGATE_CHEETAH_9LP,
-    shipped::SEAGATE_CHEETAH_4LP,
-    shipped::SEAGATE_BARRACUDA_ST32171W,
-    shipped::QUANTUM_ATLAS_10K,
-    shipped::IBM_0661,
-    shipped::IBM_36GB_10K,
-    shipped::SEAGATE_146GB_10K,
-    shipped::SEAGATE_EXOS_X20,
-    shipped::NVME,
-    shipped::NVME_GEN5,
-    shipped::SATA_SSD,
-    object_store::ROW,
-];
-
-pub static SCHEDULERS: &[SchedulerRow] = &[
-    fcfs::ROW,
-    sstf::ROW,
-    sptf::ROW,
-    scan::ROW,
-    scan::LOOK,
-    cscan::ROW,
-    cscan::CLOOK,
-    deadline::ROW,
-    anticipatory::ROW,
-    anticipatory::BLIND,
-];
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

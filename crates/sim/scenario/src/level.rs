@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use headstart_policy::coordinator::{registry as coordinators, CoordinatorRow};
+use headstart_policy::coordinator::CoordinatorRow;
 use headstart_policy::readahead::Needs;
-use headstart_policy::registry::Rows;
+use headstart_policy::registry::{self, Rows};
 use headstart_types::{as_text, keys, read_keys, Bytes, Chosen, KeyError, Nanos, Spread};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
@@ -298,7 +298,7 @@ pub fn read_one(
         return Err(KeyError::new("policy", problem, "a policy and a replacement without hints"));
     }
     let (name, given) = named_value(section.coordinator.take(), "coordinator", "none")?;
-    let coordinator = coordinators::coordinator(&name).and_then(|row| Chosen::read(row, given));
+    let coordinator = registry::coordinator(&name).and_then(|row| Chosen::read(row, given));
     let coordinator = coordinator.map_err(|error| error.within("coordinator"))?;
     Ok(LowerKeys { section, spread, size, policy, coordinator })
 }

@@ -5,8 +5,7 @@
 //! only a run can know (a trace's processes, a device's size), nor constraints across sections.
 
 use headstart_device::{ProfileKeys, ARRAYS, MODELS, SCHEDULERS};
-use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::registry::{PolicyRow, POLICIES, REPLACEMENTS};
+use headstart_policy::registry::{PolicyRow, COORDINATORS, POLICIES, REPLACEMENTS};
 use headstart_trace::{patterns::PATTERNS, WORKLOADS};
 use headstart_types::{defaults_of, one_of, optional, schema_of, KeyTable, Keys};
 use serde_json::{json, Map, Value as Json};

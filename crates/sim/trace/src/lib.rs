@@ -45,11 +45,12 @@ pub use convert::{convert, remove_pending_files, ConvertSummary, TARGETS};
 pub use error::{ErrorPosition, TraceError};
 #[doc(hidden)]
 pub use formats::hints::recording_reader;
+pub use formats::FORMATS;
 pub use fuzz::{fuzz_formats, fuzz_parse};
 pub use info::{info, Info};
 pub use limits::{check_distinct, DISTINCT_BLOCKS_MAX};
 pub use record::{Carries, FileEntry, ProcessEntry, Record, RecordReader, BATCH};
-pub use registry::{open, open_with, Evidence, Format, FORMATS};
+pub use registry::{open, open_with, Evidence, Format};
 pub use selected::{selected, OneOrMore, Select, Selection};
 pub use source::{sha256_file, Source};
 pub use watched::{watched, Watch};

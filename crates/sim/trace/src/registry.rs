@@ -1,17 +1,11 @@
-//! The trace formats, one row each. The command's help, the docs, format detection and the tests all iterate this
-//! table.
+//! The trace formats by name and by content. The command's help, the docs, format detection and the tests all iterate
+//! [`FORMATS`].
 
 use std::path::Path;
 
 use headstart_types::KeyError;
 
-use crate::formats::{
-    alibaba, baleen, biosnoop, blkparse, cloudfront, csv, darshan, dbench, dftracer, disksim, etw, fio, fio_lat, fiu,
-    ftrace, headstart, hints, ibm_cos, lirs, lis, measured, meta, mqsim, msr, offsets, oracle_general, procmon,
-    replayer, rocksdb, s3_log, spc,
-    syscalls::{perf, strace},
-    systor, tencent, thesios, twitter, u32_blocks, vscsi, webcachesim,
-};
+use crate::formats::{csv, offsets, FORMATS};
 use crate::nearest::nearest;
 use crate::source::other_compression;
 use crate::{Carries, ErrorPosition, Record, RecordReader, Source, TraceError};
@@ -54,52 +48,6 @@ pub struct Format {
     /// Starts reading. Header errors are found here, all other errors while reading.
     pub open: fn(Source) -> Result<Box<dyn RecordReader>, TraceError>,
 }
-
-/// All formats. If a file matches several, one with a mark wins; among equals, the first row wins. CSV formats with a
-/// distinctive header therefore precede `csv`.
-pub static FORMATS: &[Format] = &[
-    headstart::FORMAT,
-    hints::FORMAT,
-    msr::FORMAT,
-    alibaba::FORMAT,
-    tencent::FORMAT,
-    systor::FORMAT,
-    dbench::FORMAT,
-    biosnoop::FORMAT,
-    thesios::FORMAT,
-    baleen::FORMAT,
-    twitter::FORMAT,
-    meta::KEY_VALUE_FORMAT,
-    meta::CDN_FORMAT,
-    rocksdb::FORMAT,
-    procmon::FORMAT,
-    etw::FORMAT,
-    dftracer::FORMAT,
-    darshan::FORMAT,
-    ftrace::FORMAT,
-    fiu::FORMAT,
-    ibm_cos::FORMAT,
-    s3_log::FORMAT,
-    cloudfront::FORMAT,
-    csv::FORMAT,
-    strace::FORMAT,
-    perf::FORMAT,
-    fio::FORMAT,
-    fio_lat::FORMAT,
-    blkparse::FORMAT,
-    spc::FORMAT,
-    disksim::FORMAT,
-    replayer::FORMAT,
-    mqsim::FORMAT,
-    measured::FORMAT,
-    webcachesim::FORMAT,
-    lis::FORMAT,
-    lirs::FORMAT,
-    offsets::FORMAT,
-    vscsi::FORMAT,
-    oracle_general::FORMAT,
-    u32_blocks::FORMAT,
-];
 
 /// Opens the trace at `path`. `format` is the name of a row of [`FORMATS`], or "auto".
 ///

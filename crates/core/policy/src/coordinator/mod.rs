@@ -4,7 +4,7 @@
 //! the lower cache, and decides for each request which prefix bypasses the lower level's policy and how many blocks
 //! beyond the request are requested in addition. It also decides what happens to blocks that have been sent up.
 //!
-//! One file each, and one row in [`registry`].
+//! One file each, which holds its row of [`crate::registry`].
 
 mod average;
 mod demote;
@@ -12,7 +12,6 @@ mod du;
 mod duel;
 mod pfc;
 mod queue;
-pub mod registry;
 mod row;
 mod uncoordinated;
 
@@ -27,6 +26,9 @@ pub use row::{BuildCoordinator, CoordinatorContext, CoordinatorRow};
 pub use uncoordinated::Uncoordinated;
 
 use crate::readahead::{Asked, Cached};
+
+/// All coordinators.
+pub static ROWS: &[&CoordinatorRow] = &[&uncoordinated::ROW, &du::ROW, &demote::ROW, &pfc::ROW, &duel::ROW];
 
 /// How the lower level treats a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -15,24 +15,24 @@
 //! busy may never be free. References of processes without hints are not in the string; they are served at position
 //! `NEVER`.
 
-pub(crate) mod aggressive;
+mod aggressive;
 mod batch;
-pub(crate) mod fixed_horizon;
-pub(crate) mod forestall;
+mod fixed_horizon;
+mod forestall;
 mod from_device;
-pub(crate) mod headstart_store;
-pub(crate) mod just_in_time;
+mod headstart_store;
+mod just_in_time;
 mod knowledge;
 mod missing;
 pub mod nearness;
-pub(crate) mod optimum;
+mod optimum;
 mod plan;
 mod recent;
 mod residents;
-pub(crate) mod reverse_aggressive;
+mod reverse_aggressive;
 mod round;
 mod slots;
-pub(crate) mod tip2;
+mod tip2;
 mod trigger;
 
 use std::collections::VecDeque;
@@ -51,7 +51,20 @@ pub use reverse_aggressive::{Replay, ReverseAggressive, ReverseSetting};
 pub use round::{Frame, Round};
 
 use crate::readahead::Found;
+use crate::row::PolicyRow;
 use crate::{Event, Fetch, Policy, View};
+
+/// All hinted policies.
+pub(crate) static ROWS: &[&PolicyRow] = &[
+    &fixed_horizon::ROW,
+    &aggressive::ROW,
+    &reverse_aggressive::ROW,
+    &forestall::ROW,
+    &just_in_time::ROW,
+    &headstart_store::ROW,
+    &tip2::ROW,
+    &optimum::ROW,
+];
 
 /// The part in which hinted policies differ.
 pub trait Strategy: Send {

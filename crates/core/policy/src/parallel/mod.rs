@@ -3,12 +3,16 @@
 
 mod ahead;
 mod predicted;
-pub(crate) mod rapid_transit;
+mod rapid_transit;
 
 pub use rapid_transit::{PrefetchFor, RapidTransit, RapidTransitKeys, RapidTransitSetting};
 
+use crate::row::PolicyRow;
 use ahead::Ahead;
 use predicted::Predicted;
+
+/// All policies for parallel programs.
+pub(crate) static ROWS: &[&PolicyRow] = &[&rapid_transit::ROW];
 
 #[cfg(test)]
 mod tests;

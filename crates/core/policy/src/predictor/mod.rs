@@ -7,16 +7,16 @@
 //!
 //! One file each, which holds its row of [`crate::registry`].
 
-pub(crate) mod last_successor;
-pub(crate) mod leap;
+mod last_successor;
+mod leap;
 mod libcachesim_graph;
-pub(crate) mod mithril;
+mod mithril;
 mod mithril_keys;
 mod mithril_tables;
-pub(crate) mod patterns;
-pub(crate) mod ppm;
-pub(crate) mod probability_graph;
-pub(crate) mod stable_successor;
+mod patterns;
+mod ppm;
+mod probability_graph;
+mod stable_successor;
 
 use headstart_types::{Chosen, KeyError};
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ pub use ppm::Ppm;
 pub use probability_graph::ProbabilityGraph;
 
 /// All predictors.
-pub static ROWS: [&PolicyRow; 7] = [
+pub static ROWS: &[&PolicyRow] = &[
     &last_successor::ROW,
     &stable_successor::ROW,
     &probability_graph::ROW,

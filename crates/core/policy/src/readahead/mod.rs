@@ -9,37 +9,37 @@
 //! One file each, which holds its row of [`crate::registry`]. An algorithm that also chooses victims (SARC) implements
 //! both traits on one type: [`Integrated`].
 
-pub(crate) mod amp;
+mod amp;
 mod cached_file;
-pub(crate) mod competitive;
+mod competitive;
 mod depth;
 mod fault_watch;
 mod faults;
-pub(crate) mod ffs;
-pub(crate) mod fixed_depth;
+mod ffs;
+mod fixed_depth;
 mod folios;
-pub(crate) mod fsspec_readahead;
+mod fsspec_readahead;
 mod holes;
-pub(crate) mod innodb;
+mod innodb;
 mod kernel_windows;
-pub(crate) mod linux;
-pub(crate) mod linux_2_6;
-pub(crate) mod linux_2_6_10;
-pub(crate) mod linux_2_6_16;
-pub(crate) mod mountpoint_s3;
-pub(crate) mod obl;
-pub(crate) mod oracle_depth;
-pub(crate) mod postgres;
+mod linux;
+mod linux_2_6;
+mod linux_2_6_10;
+mod linux_2_6_16;
+mod mountpoint_s3;
+mod obl;
+mod oracle_depth;
+mod postgres;
 mod pressure;
-pub(crate) mod ra;
+mod ra;
 mod ramp;
 pub(crate) mod recent;
-pub(crate) mod rocksdb;
+mod rocksdb;
 mod rows;
-pub(crate) mod sarc;
+mod sarc;
 mod size;
-pub(crate) mod stride;
-pub(crate) mod zfs;
+mod stride;
+mod zfs;
 
 use std::sync::Arc;
 
@@ -70,7 +70,31 @@ pub use size::Size;
 pub use stride::Stride;
 pub use zfs::{Zfs, ZfsSetting};
 
+use crate::row::PolicyRow;
 use crate::{BlockMap, Replacement};
+
+/// All read-aheads.
+pub(crate) static ROWS: &[&PolicyRow] = &[
+    &obl::ROW,
+    &ra::ROW,
+    &linux_2_6::ROW,
+    &sarc::ROW,
+    &amp::ROW,
+    &linux::ROW,
+    &linux_2_6_10::ROW,
+    &linux_2_6_16::ROW,
+    &fixed_depth::ROW,
+    &competitive::ROW,
+    &oracle_depth::ROW,
+    &ffs::ROW,
+    &stride::ROW,
+    &rocksdb::ROW,
+    &zfs::ROW,
+    &innodb::ROW,
+    &postgres::ROW,
+    &mountpoint_s3::ROW,
+    &fsspec_readahead::ROW,
+];
 
 /// Default number of files (or open files: file and client) with state.
 pub(crate) const FILES: u32 = 65_536;

@@ -6,18 +6,18 @@
 //! came: unknown, or remembered if the policy remembered it before. Under demand fetching all of this reduces to the
 //! papers' rules.
 
-pub(crate) mod arc;
-pub(crate) mod clock;
-pub(crate) mod fifo;
-pub(crate) mod lfu;
-pub(crate) mod lirs;
-pub(crate) mod lru;
-pub(crate) mod min;
-pub(crate) mod mru;
-pub(crate) mod ru_set;
-pub(crate) mod s3_fifo;
-pub(crate) mod sieve;
-pub(crate) mod two_q;
+mod arc;
+mod clock;
+mod fifo;
+mod lfu;
+mod lirs;
+mod lru;
+mod min;
+mod mru;
+mod ru_set;
+mod s3_fifo;
+mod sieve;
+mod two_q;
 
 use headstart_types::{Block, Outcome, Position};
 
@@ -35,7 +35,24 @@ pub use sieve::Sieve;
 pub use two_q::TwoQ;
 
 use crate::lists::Lists;
+use crate::row::ReplacementRow;
 use crate::View;
+
+/// All replacement policies.
+pub static ROWS: &[&ReplacementRow] = &[
+    &lru::ROW,
+    &fifo::ROW,
+    &arc::ROW,
+    &min::ROW,
+    &two_q::ROW,
+    &sieve::ROW,
+    &s3_fifo::ROW,
+    &lirs::ROW,
+    &mru::ROW,
+    &clock::ROW,
+    &lfu::ROW,
+    &ru_set::ROW,
+];
 
 /// Maximum number of ghosts, as a multiple of the frames.
 const GHOSTS_MAX: f64 = 1000.0;

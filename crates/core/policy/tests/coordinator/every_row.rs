@@ -1,8 +1,8 @@
 //! Promises of every coordinator, for any requests and any lower level.
 
-use headstart_policy::coordinator::registry::{coordinator, COORDINATORS};
 use headstart_policy::coordinator::{Coordinator, CoordinatorContext, CoordinatorRow, Plan, SentUp};
 use headstart_policy::readahead::Asked;
+use headstart_policy::registry::{coordinator, COORDINATORS};
 use headstart_types::Nanos;
 use proptest::prelude::*;
 

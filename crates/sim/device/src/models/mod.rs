@@ -25,7 +25,26 @@ pub mod uniform;
 
 use headstart_types::Nanos;
 
+use crate::row::Model;
 use crate::SECTOR_BYTES;
+
+/// All models.
+pub static MODELS: &[Model] = &[
+    uniform::ROW,
+    shipped::HP97560,
+    shipped::SEAGATE_CHEETAH_9LP,
+    shipped::SEAGATE_CHEETAH_4LP,
+    shipped::SEAGATE_BARRACUDA_ST32171W,
+    shipped::QUANTUM_ATLAS_10K,
+    shipped::IBM_0661,
+    shipped::IBM_36GB_10K,
+    shipped::SEAGATE_146GB_10K,
+    shipped::SEAGATE_EXOS_X20,
+    shipped::NVME,
+    shipped::NVME_GEN5,
+    shipped::SATA_SSD,
+    object_store::ROW,
+];
 
 /// Time of a sector at one byte per second, in nanoseconds.
 const PER_SECTOR: u64 = SECTOR_BYTES * 1_000_000_000;

@@ -1,4 +1,4 @@
-//! Schedulers: which queued request a free device serves next. One file per family, one registry row per name.
+//! Schedulers: which queued request a free device serves next. One file per family, with a row per name.
 
 pub mod anticipatory;
 mod batches;
@@ -16,7 +16,22 @@ mod sweep;
 use headstart_types::{read_keys, KeyError, Nanos, NoKeys};
 use toml::Table;
 
+use crate::row::SchedulerRow;
 use crate::{Device, Request};
+
+/// All schedulers.
+pub static SCHEDULERS: &[SchedulerRow] = &[
+    fcfs::ROW,
+    sstf::ROW,
+    sptf::ROW,
+    scan::ROW,
+    scan::LOOK,
+    cscan::ROW,
+    cscan::CLOOK,
+    deadline::ROW,
+    anticipatory::ROW,
+    anticipatory::BLIND,
+];
 
 /// A scheduler that has no keys.
 fn without_keys(keys: Table, scheduler: impl Scheduler + 'static) -> Result<Box<dyn Scheduler>, KeyError> {

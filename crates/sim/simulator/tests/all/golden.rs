@@ -5,10 +5,8 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use headstart_policy::coordinator::registry::COORDINATORS;
 use headstart_policy::readahead::Needs;
-use headstart_policy::registry::read_aheads;
-use headstart_policy::registry::{POLICIES, REPLACEMENTS};
+use headstart_policy::registry::{read_aheads, COORDINATORS, POLICIES, REPLACEMENTS};
 use serde_json::Value;
 
 use crate::common;

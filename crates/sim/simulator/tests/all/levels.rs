@@ -1,9 +1,7 @@
 //! Stacked levels: worked out by hand, compared with one level, and at random.
 
-use headstart_policy::coordinator::registry::COORDINATORS;
 use headstart_policy::readahead::Needs;
-use headstart_policy::registry::read_aheads;
-use headstart_policy::registry::{PolicyRow, REPLACEMENTS};
+use headstart_policy::registry::{read_aheads, PolicyRow, COORDINATORS, REPLACEMENTS};
 use headstart_sim::Report;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -2,58 +2,106 @@
 //! columns in a fixed order, `files` is the file table of the CSV formats, `names` numbers names, `bytes` is for binary
 //! records.
 
-pub(crate) mod alibaba;
-pub(crate) mod baleen;
-pub(crate) mod biosnoop;
-pub(crate) mod blkparse;
+mod alibaba;
+mod baleen;
+mod biosnoop;
+mod blkparse;
 mod bytes;
-pub(crate) mod cloudfront;
+mod cloudfront;
 mod columns;
 pub(crate) mod csv;
-pub(crate) mod darshan;
-pub(crate) mod dbench;
-pub(crate) mod dftracer;
-pub(crate) mod disksim;
-pub(crate) mod etw;
+mod darshan;
+mod dbench;
+mod dftracer;
+mod disksim;
+mod etw;
 mod fields;
 mod files;
-pub(crate) mod fio;
-pub(crate) mod fio_lat;
-pub(crate) mod fiu;
+mod fio;
+mod fio_lat;
+mod fiu;
 mod fixed;
-pub(crate) mod ftrace;
+mod ftrace;
 mod header;
 pub(crate) mod headstart;
 pub(crate) mod hints;
-pub(crate) mod ibm_cos;
-pub(crate) mod lirs;
-pub(crate) mod lis;
-pub(crate) mod measured;
-pub(crate) mod meta;
-pub(crate) mod mqsim;
-pub(crate) mod msr;
+mod ibm_cos;
+mod lirs;
+mod lis;
+mod measured;
+mod meta;
+mod mqsim;
+mod msr;
 mod names;
 pub(crate) mod offsets;
 mod operation;
 pub(crate) mod oracle_general;
-pub(crate) mod procmon;
-pub(crate) mod replayer;
-pub(crate) mod rocksdb;
-pub(crate) mod s3_log;
-pub(crate) mod spc;
-pub(crate) mod syscalls;
-pub(crate) mod systor;
+mod procmon;
+mod replayer;
+mod rocksdb;
+mod s3_log;
+mod spc;
+mod syscalls;
+mod systor;
 mod table;
-pub(crate) mod tencent;
-pub(crate) mod thesios;
-pub(crate) mod twitter;
-pub(crate) mod u32_blocks;
-pub(crate) mod vscsi;
-pub(crate) mod webcachesim;
+mod tencent;
+mod thesios;
+mod twitter;
+mod u32_blocks;
+mod vscsi;
+mod webcachesim;
 
 pub(crate) use biosnoop::lacks_sectors;
 pub(crate) use files::{read_table, table_beside, table_path, HEADER as TABLE_HEADER};
 pub(crate) use names::Processes;
+
+use crate::Format;
+
+/// All formats. If a file matches several, one with a mark wins; among equals, the first row wins. CSV formats with a
+/// distinctive header therefore precede `csv`.
+pub static FORMATS: &[Format] = &[
+    headstart::FORMAT,
+    hints::FORMAT,
+    msr::FORMAT,
+    alibaba::FORMAT,
+    tencent::FORMAT,
+    systor::FORMAT,
+    dbench::FORMAT,
+    biosnoop::FORMAT,
+    thesios::FORMAT,
+    baleen::FORMAT,
+    twitter::FORMAT,
+    meta::KEY_VALUE_FORMAT,
+    meta::CDN_FORMAT,
+    rocksdb::FORMAT,
+    procmon::FORMAT,
+    etw::FORMAT,
+    dftracer::FORMAT,
+    darshan::FORMAT,
+    ftrace::FORMAT,
+    fiu::FORMAT,
+    ibm_cos::FORMAT,
+    s3_log::FORMAT,
+    cloudfront::FORMAT,
+    csv::FORMAT,
+    syscalls::strace::FORMAT,
+    syscalls::perf::FORMAT,
+    fio::FORMAT,
+    fio_lat::FORMAT,
+    blkparse::FORMAT,
+    spc::FORMAT,
+    disksim::FORMAT,
+    replayer::FORMAT,
+    mqsim::FORMAT,
+    measured::FORMAT,
+    webcachesim::FORMAT,
+    lis::FORMAT,
+    lirs::FORMAT,
+    offsets::FORMAT,
+    vscsi::FORMAT,
+    oracle_general::FORMAT,
+    u32_blocks::FORMAT,
+];
 
 /// Whether the first bytes of a file can be text: UTF-8 without control characters. A character cut off at the end of
 /// `head` is ignored.

@@ -1,9 +1,7 @@
 //! The machine: policies, levels, processes, disks, costs.
 
 use headstart_device::{ARRAYS, MODELS, SCHEDULERS};
-use headstart_policy::coordinator::registry::COORDINATORS;
-use headstart_policy::registry::read_aheads;
-use headstart_policy::registry::{PolicyRow, POLICIES, REPLACEMENTS};
+use headstart_policy::registry::{read_aheads, PolicyRow, COORDINATORS, POLICIES, REPLACEMENTS};
 use headstart_trace::patterns::PATTERNS;
 use toml::{Table, Value};
 
