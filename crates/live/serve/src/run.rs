@@ -23,13 +23,11 @@ use crate::metrics;
 use crate::probe;
 use crate::recording::{Log, Recording};
 use crate::report::Report;
-use crate::server::{Export, Limits, Listener, Observer, Server};
+use crate::server::{Export, Listener, Observer, Server};
 use crate::settings::{Settings, AUTO};
 use crate::spill::Spill;
 use crate::Error;
 
-/// Default maximum number of connections.
-const CONNECTIONS: u32 = 256;
 /// Default and minimum memory for requests and replies; the minimum is two of the longest.
 const MEMORY_BYTES: u64 = 256 << 20;
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
@@ -47,7 +45,7 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     let mut exports = Vec::new();
     let (mut about, mut backings) = (Vec::new(), Vec::new());
     for (name, backing) in &named {
-        let backing_of = backing::open(backing, settings.writable, settings.direct, !settings.no_lock)?;
+        let backing_of = backing::open(backing, settings)?;
         if settings.writable {
             // Makes stable what an earlier server acknowledged.
             backing_of.change(&Change::Flush).map_err(Error::io(backing.as_str()))?;
@@ -68,25 +66,23 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
         exports.push(Export {
             name: name.clone(),
             backing: backing_of,
-            writable: settings.writable,
-            depth: settings.depth,
             link: built.link,
             tier: built.tier,
             frames: built.frames,
-            page_bytes,
             hints,
             spill,
         });
     }
-    check_room("export", "memory that is served and caches", memory_of(&named, &exports))?;
+    check_room("export", "memory that is served and caches", memory_of(&named, &exports, page_bytes))?;
     let names: Vec<String> = named.into_iter().map(|(name, _)| name).collect();
     let recording = settings.record.as_deref().map(|path| Recording::create(path, &names)).transpose()?;
     let log = settings.log.as_deref().map(Log::create).transpose()?;
     let metrics = settings.openmetrics.as_deref().map(|to| Metrics::start(to).map_err(Error::io(to))).transpose()?;
     let listeners = listeners(settings)?;
     raise_file_limit();
-    let limits = limits(settings, &exports)?;
-    let mut server = Server::try_new(exports, listeners, limits).map_err(Error::io("threads"))?;
+    let memory_bytes = request_memory(settings, &exports)?;
+    let mut server =
+        Server::try_new(exports, listeners, Arc::new(settings.clone()), memory_bytes).map_err(Error::io("threads"))?;
     certificates.into_iter().for_each(|tls| server.require_tls(tls));
     let mut watch = Watch { about, recording, log, metrics, unstable: BTreeSet::new(), go_on, uris: server.uris() };
     let ended = server.run(&mut watch);
@@ -103,9 +99,9 @@ pub fn run(settings: &Settings, go_on: &mut dyn FnMut(&Report) -> bool) -> Resul
     Ok(Report::new(&server, &watch.uris, &watch.about))
 }
 
-/// Limits of what clients may use in addition to the caches.
-fn limits(settings: &Settings, exports: &[Export]) -> Result<Limits, KeyError> {
-    let caches: u64 = exports.iter().map(|export| u64::from(export.frames) * export.page_bytes).sum();
+/// Memory for requests and replies, in addition to the caches.
+fn request_memory(settings: &Settings, exports: &[Export]) -> Result<usize, KeyError> {
+    let caches: u64 = exports.iter().map(|export| u64::from(export.frames) * settings.page.0).sum();
     let least = Bytes(caches + MEMORY_BYTES_MIN);
     let allowed = || format!("at least {least}, for caches of {} and requests", Bytes(caches));
     let memory_bytes = match &settings.memory {
@@ -115,8 +111,7 @@ fn limits(settings: &Settings, exports: &[Export]) -> Result<Limits, KeyError> {
             beside.ok_or_else(|| KeyError::new("memory", format!("{memory} is too little"), allowed()))?
         }
     };
-    let connections = settings.connections.unwrap_or(CONNECTIONS);
-    Ok(Limits { connections: connections as usize, memory_bytes: memory_bytes as usize })
+    Ok(memory_bytes as usize)
 }
 
 /// Checks that there is memory for the caches.
@@ -128,10 +123,10 @@ fn check_memory(level: &Table, page_bytes: u64, exports: usize) -> Result<(), Ke
 }
 
 /// Memory of the caches and `mem:` exports once they are full.
-fn memory_of(backings: &[(String, String)], exports: &[Export]) -> u64 {
+fn memory_of(backings: &[(String, String)], exports: &[Export], page_bytes: u64) -> u64 {
     let of_memory = backings.iter().zip(exports).filter(|((_, backing), _)| backing.starts_with("mem:"));
     let served = of_memory.fold(0, |sum: u64, (_, export)| sum.saturating_add(export.backing.about().size_bytes));
-    exports.iter().fold(served, |sum, export| sum.saturating_add(u64::from(export.frames) * export.page_bytes))
+    exports.iter().fold(served, |sum, export| sum.saturating_add(u64::from(export.frames) * page_bytes))
 }
 
 /// Opens the spill file between a level and its backing.

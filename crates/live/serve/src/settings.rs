@@ -14,6 +14,8 @@ use toml::{Table, Value};
 
 /// Default address for clients.
 const LISTEN: &str = "127.0.0.1:10809";
+/// Default maximum number of connections.
+const CONNECTIONS: u32 = 256;
 /// Default size of a cache.
 const CACHE: &str = "64MiB";
 /// The read-ahead that is chosen by measuring the backing.
@@ -179,6 +181,12 @@ impl Settings {
     pub fn listen(&self) -> String {
         let socket = self.socket.as_ref().map(|path| format!("unix:{path}"));
         socket.or(self.listen.clone()).unwrap_or_else(|| LISTEN.to_owned())
+    }
+
+    /// Maximum number of connections.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.unwrap_or(CONNECTIONS) as usize
     }
 
     /// Selection of the requests of the hints.

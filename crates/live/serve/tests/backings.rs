@@ -40,7 +40,8 @@ fn content() -> Vec<u8> {
 }
 
 fn opened(name: &str, writable: bool, direct: bool) -> Arc<dyn Backing> {
-    Arc::from(open(name, writable, direct, true).unwrap_or_else(|error| panic!("{error}")))
+    let settings = Settings { writable, direct, ..Settings::default() };
+    Arc::from(open(name, &settings).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// A new form of a name needs a test here, or beside the objects.
@@ -71,7 +72,7 @@ fn a_file_past_the_page_cache() {
     let folder = Folder::new("direct");
     let bytes = &content()[..1 << 20];
     let name = folder.file(bytes);
-    match open(&name, false, true, true) {
+    match open(&name, &Settings { direct: true, ..Settings::default() }) {
         Ok(backing) => conformance::backing(&Arc::from(backing), bytes, false),
         Err(error) => eprintln!("SKIPPED: {error}"),
     }

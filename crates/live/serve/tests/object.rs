@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use headstart_serve::backing::{self, conformance, Backing, ObjectBacking};
+use headstart_serve::Settings;
 use object_store::{BackoffConfig, RetryConfig};
 
 /// How a request is answered.
@@ -202,7 +203,7 @@ fn what_cannot_be_served_is_one_line() {
         (Manner::Garbage, "HTTP"),
     ] {
         let (_, name) = Web::start(move |_, _, _| manner);
-        let error = backing::open(&name, false, false, true).err().expect("it is refused").to_string();
+        let error = backing::open(&name, &Settings::default()).err().expect("it is refused").to_string();
         assert!(
             error.starts_with(&name) && error.contains(said) && error.contains("; allowed: http://HOST"),
             "{error}"
@@ -210,8 +211,10 @@ fn what_cannot_be_served_is_one_line() {
         assert!(!error.contains('\n'), "{error}");
     }
     let (_, name) = Web::start(|_, _, _| Manner::Whole);
-    let refused =
-        |name: &str, writable| backing::open(name, writable, false, true).err().expect("it is refused").to_string();
+    let refused = |name: &str, writable| {
+        let settings = Settings { writable, ..Settings::default() };
+        backing::open(name, &settings).err().expect("it is refused").to_string()
+    };
     assert!(refused(&name, false).contains("does not answer range requests"));
     assert!(refused(&name, true).contains("can only be read; allowed: the same without --writable"));
     assert!(refused(&format!("{name}?key=secret"), false).contains("a query"));

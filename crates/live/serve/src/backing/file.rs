@@ -32,6 +32,7 @@ use super::locks::Locked;
 use super::looks::{Touched, Trust};
 use super::{file_identity, forms, length_of, About, Backing, Kind, NonBlockingRead};
 use crate::change::Change;
+use crate::settings::Settings;
 
 /// Maximum bytes of a read that is tried without a thread: most replies and read-aheads are no longer.
 const AT_ONCE_BYTES_MAX: usize = 1 << 20;
@@ -52,8 +53,9 @@ pub(super) const KIND: Kind = Kind {
     can_write: true,
     can_bypass: true,
     open: |opening| {
-        let opened = FileBacking::open(opening.name.as_ref(), opening.writable, opening.direct, opening.locked);
-        let wanted = || match (opening.writable, opening.direct) {
+        let Settings { writable, direct, no_lock, .. } = *opening.settings;
+        let opened = FileBacking::open(opening.name.as_ref(), writable, direct, !no_lock);
+        let wanted = || match (writable, direct) {
             (true, _) => "a file or a block device that can be written".into(),
             (false, true) => "a file or a block device that can be read without the page cache (O_DIRECT)".into(),
             (false, false) => Cow::Owned(forms()),

@@ -36,6 +36,7 @@ pub use refusal::BackingError;
 pub use unflushed::{is_loss, loss, Unflushed};
 
 use crate::change::Change;
+use crate::settings::Settings;
 
 /// Completion callback of a read, which receives its buffers. Any thread may call it.
 pub type ReadEnded = Box<dyn FnOnce(Vec<BytesMut>, io::Result<()>) + Send>;
@@ -194,9 +195,7 @@ pub(crate) struct Opening<'a> {
     rest: &'a str,
     /// The form of names with its scheme.
     form: &'static str,
-    writable: bool,
-    direct: bool,
-    locked: bool,
+    settings: &'a Settings,
 }
 
 impl Opening<'_> {
@@ -223,21 +222,20 @@ fn scheme(name: &str) -> Option<(&'static Kind, &'static str, &'static str)> {
     })
 }
 
-/// Opens the backing `name`. `direct`: reads of a file or a device bypass the kernel's page cache. `locked`: programs
-/// that lock files as QEMU does cannot open it.
+/// Opens the backing `name` of an export with these settings.
 ///
 /// # Errors
 /// It does not exist, or cannot be used in this way.
-pub fn open(name: &str, writable: bool, direct: bool, locked: bool) -> Result<Box<dyn Backing>, BackingError> {
+pub fn open(name: &str, settings: &Settings) -> Result<Box<dyn Backing>, BackingError> {
     let (kind, scheme, form) = scheme(name).unwrap_or((&file::KIND, "", ""));
-    let opening = Opening { name, rest: &name[scheme.len()..], form, writable, direct, locked };
+    let opening = Opening { name, rest: &name[scheme.len()..], form, settings };
     if scheme.is_empty() && name.contains("://") {
         return Err(opening.refused("is no kind of backing", forms()));
     }
-    if direct && !kind.can_bypass {
+    if settings.direct && !kind.can_bypass {
         return Err(opening.refused("has no page cache to bypass (--direct)", "a file or a block device"));
     }
-    if writable && !kind.can_write {
+    if settings.writable && !kind.can_write {
         return Err(opening.refused("can only be read", "the same without --writable"));
     }
     (kind.open)(&opening)

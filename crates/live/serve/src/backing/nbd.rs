@@ -26,9 +26,9 @@ pub(super) const KIND: Kind = Kind {
     can_bypass: false,
     open: |opening| {
         let uri = opening.name.parse().map_err(|error| opening.refused(format!("{error}"), opening.form))?;
-        let wanted =
-            if opening.writable { "a server whose export can be written" } else { "a server that can be reached" };
-        let connected = NbdBacking::connect(uri, opening.writable);
+        let writable = opening.settings.writable;
+        let wanted = if writable { "a server whose export can be written" } else { "a server that can be reached" };
+        let connected = NbdBacking::connect(uri, writable);
         Ok(Box::new(connected.map_err(|error| opening.refused(error.to_string(), wanted))?))
     },
 };

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use headstart_nbd::server::{Handshake, Progress, Session, Tls};
 use headstart_nbd::{Command, Errno, Exports, Request, REQUEST_BYTES};
-use rustls::ServerConfig;
-
 use headstart_types::Nanos;
+use rustls::ServerConfig;
 
 use super::limits::{cost_of, Turn, REQUEST_COST};
 use super::outgoing::Outgoing;
 use super::stream::Stream;
+use crate::settings::Settings;
 use crate::work::{Answer, Data, Op};
 
 /// Maximum number of requests in flight.
@@ -67,6 +67,7 @@ enum Parsed {
 
 #[derive(Debug)]
 pub struct Connection {
+    settings: Arc<Settings>,
     stream: Stream,
     state: State,
     inbox: Vec<u8>,
@@ -109,10 +110,11 @@ impl From<io::Error> for Gone {
 impl Connection {
     /// Sends the greeting. With `tls`, the client must start TLS before anything else.
     #[must_use]
-    pub fn new(stream: Stream, tls: Option<Arc<ServerConfig>>) -> Self {
+    pub fn new(stream: Stream, settings: Arc<Settings>, tls: Option<Arc<ServerConfig>>) -> Self {
         let mut greeting = Vec::new();
         let handshake = Handshake::new(if tls.is_some() { Tls::Required } else { Tls::Never }, &mut greeting);
         let mut connection = Self {
+            settings,
             stream,
             state: State::Negotiating(handshake),
             inbox: Vec::new(),
@@ -329,7 +331,7 @@ impl Connection {
                 let incoming = session.check(header).map_err(|violation| Gone(Some(violation.0)))?;
                 let mut refusal = Vec::new();
                 session.refused(&incoming, &mut refusal);
-                let cost = cost_of(incoming.request.as_ref().ok(), session.export.blocks.bytes_preferred.into());
+                let cost = cost_of(incoming.request.as_ref().ok(), self.settings.page.0);
                 if !self.has_room(cost) {
                     self.full = Some(cost);
                     return Ok(Parsed::Full);

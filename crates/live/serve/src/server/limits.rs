@@ -12,6 +12,7 @@ use headstart_nbd::{Command, Request, EXTENTS_MAX};
 use headstart_types::Nanos;
 
 use super::active::Active;
+use crate::settings::Settings;
 
 /// How often unused memory is returned to the system.
 const GIVES_BACK_EVERY: Nanos = Nanos::from_millis(2_000);
@@ -42,17 +43,13 @@ pub struct Turn {
     pub free: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Maximum number of connections. Further clients wait to be accepted.
-    pub connections: usize,
-    pub memory_bytes: usize,
-}
-
 /// Current use of the limits.
 #[derive(Debug)]
 pub struct Taken {
-    limits: Limits,
+    /// Maximum number of connections. Further clients wait to be accepted.
+    connections_max: usize,
+    /// Memory for requests and replies.
+    memory_bytes: usize,
     /// Memory that connections hold beyond their own shares, and that of requests whose connections have ended.
     used: usize,
     /// Maximum of `used` since memory was last returned to the system.
@@ -90,9 +87,10 @@ pub fn cost_of(request: Option<&Request>, page_bytes: u64) -> usize {
 }
 
 impl Taken {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(settings: &Settings, memory_bytes: usize) -> Self {
         Self {
-            limits,
+            connections_max: settings.connections(),
+            memory_bytes,
             used: 0,
             peak: 0,
             gives_back: Nanos::ZERO,
@@ -106,8 +104,8 @@ impl Taken {
 
     /// Each connection's own share, and the free shared memory.
     pub fn free(&self) -> (usize, usize) {
-        let own = self.limits.memory_bytes / OWN_PARTS / self.limits.connections.max(1);
-        let shared = self.limits.memory_bytes - own * self.limits.connections;
+        let own = self.memory_bytes / OWN_PARTS / self.connections_max.max(1);
+        let shared = self.memory_bytes - own * self.connections_max;
         (own, shared.saturating_sub(self.used))
     }
 
@@ -144,7 +142,7 @@ impl Taken {
     }
 
     pub fn has_room(&self, connections: usize) -> bool {
-        connections < self.limits.connections
+        connections < self.connections_max
     }
 
     /// Whether to return memory to the system now; `Some(true)` if the peak was well above the current use.

@@ -29,11 +29,11 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
 use rustls::ServerConfig;
 
-pub use limits::Limits;
 pub use stream::{Listener, Stream};
 
 use crate::backing::{Backing, Done, Pool};
 use crate::conductor::{Conductor, Setting};
+use crate::settings::Settings;
 use crate::spill::Spill;
 use crate::work::Work;
 use active::Active;
@@ -55,16 +55,11 @@ const CONNECTIONS: usize = 1 << 10;
 pub struct Export {
     pub name: String,
     pub backing: Arc<dyn Backing>,
-    /// Clients may write.
-    pub writable: bool,
-    /// Maximum number of reads of the backing in flight; by default the backing's own parallelism.
-    pub depth: Option<u32>,
     /// Delay of replies in addition to the real network.
     pub link: headstart_engine::Link,
     pub tier: headstart_engine::Tier,
     /// Frames of the level.
     pub frames: u32,
-    pub page_bytes: u64,
     /// Reads expected of clients.
     pub hints: Option<Follower>,
     /// Receives evicted pages.
@@ -74,7 +69,6 @@ pub struct Export {
 struct Served {
     conductor: Conductor,
     pool: Pool,
-    writable: bool,
     link: Option<EmulatedLink>,
     dirty: bool,
 }
@@ -100,6 +94,7 @@ pub trait Observer {
 }
 
 pub struct Server {
+    settings: Arc<Settings>,
     poll: Poll,
     listeners: Vec<Listener>,
     names: Vec<NbdExport>,
@@ -124,12 +119,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves `exports`, the first of which is the default, at `listeners`, within `limits`.
+    /// Serves `exports`, the first of which is the default, at `listeners`. `memory_bytes` is for requests and replies, in
+    /// addition to the caches.
     ///
     /// # Errors
     /// The system runs out of a resource.
     #[allow(clippy::disallowed_methods)] // The machine's clock: this is the host.
-    pub fn try_new(exports: Vec<Export>, mut listeners: Vec<Listener>, limits: Limits) -> io::Result<Self> {
+    pub fn try_new(
+        exports: Vec<Export>,
+        mut listeners: Vec<Listener>,
+        settings: Arc<Settings>,
+        memory_bytes: usize,
+    ) -> io::Result<Self> {
         let poll = Poll::new()?;
         for (at, listener) in listeners.iter_mut().enumerate() {
             poll.registry().register(listener, Token(LISTENERS + at), Interest::READABLE)?;
@@ -139,14 +140,14 @@ impl Server {
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || {
             let _ = waker.wake();
         });
-        let names = exports.iter().map(described).collect();
+        let names = exports.iter().map(|export| described(export, &settings)).collect();
         let serve = |(number, export): (usize, Export)| -> io::Result<Served> {
-            let Export { backing, writable, depth, link, tier, frames, page_bytes, hints, spill, .. } = export;
+            let Export { backing, link, tier, frames, hints, spill, .. } = export;
             let about = backing.about();
-            let depth = depth.unwrap_or(about.parallelism);
+            let depth = settings.depth.unwrap_or(about.parallelism);
             let setting = Setting {
                 size_bytes: about.size_bytes,
-                page_bytes,
+                page_bytes: settings.page.0,
                 frames,
                 under_way_max: depth,
                 read_bytes_max: about.read_bytes_max,
@@ -159,7 +160,7 @@ impl Server {
             let link = EmulatedLink::try_new(link, wake.clone())?;
             let mut conductor = Conductor::new(setting, tier, spill);
             hints.into_iter().for_each(|hints| conductor.follow_hints(hints));
-            Ok(Served { conductor, pool, writable, link, dirty: false })
+            Ok(Served { conductor, pool, link, dirty: false })
         };
         let exports = exports.into_iter().enumerate().map(serve).collect::<io::Result<_>>()?;
         Ok(Self {
@@ -176,12 +177,13 @@ impl Server {
             now: Nanos::ZERO,
             active: Active::default(),
             answered: Active::default(),
-            taken: Taken::new(limits),
+            taken: Taken::new(&settings, memory_bytes),
             at_once_left: 0,
             put_off: VecDeque::new(),
             prefetches: VecDeque::new(),
             accepted: 0,
             tls: None,
+            settings,
         })
     }
 
@@ -321,9 +323,9 @@ impl Server {
 }
 
 /// The export as clients see it.
-fn described(export: &Export) -> NbdExport {
+fn described(export: &Export, settings: &Settings) -> NbdExport {
     let both = Flags::MULTI_CONN.with(Flags::CACHE).with(Flags::FLUSH);
-    let flags = if export.writable {
+    let flags = if settings.writable {
         both.with(Flags::FUA).with(Flags::TRIM).with(Flags::WRITE_ZEROES).with(Flags::FAST_ZERO)
     } else {
         both.with(Flags::READ_ONLY)
@@ -333,7 +335,7 @@ fn described(export: &Export) -> NbdExport {
         description: String::new(),
         size_bytes: export.backing.about().size_bytes,
         flags,
-        blocks: BlockSizes { bytes_min: 1, bytes_preferred: export.page_bytes as u32, bytes_max: PAYLOAD_BYTES_MAX },
+        blocks: BlockSizes { bytes_min: 1, bytes_preferred: settings.page.0 as u32, bytes_max: PAYLOAD_BYTES_MAX },
         allocation: true,
     }
 }

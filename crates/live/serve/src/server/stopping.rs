@@ -45,7 +45,10 @@ impl Server {
 
     fn begin_syncs(&mut self) -> Vec<(usize, u64)> {
         let mut syncs = Vec::new();
-        for (index, served) in self.exports.iter_mut().enumerate().filter(|(_, served)| served.writable) {
+        if !self.settings.writable {
+            return syncs;
+        }
+        for (index, served) in self.exports.iter_mut().enumerate() {
             let id = self.next_request;
             self.next_request += 1;
             served.conductor.request(ClientRequest { id, client: u32::MAX, offset: 0, length: 0, op: Op::Flush });

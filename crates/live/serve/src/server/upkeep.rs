@@ -38,7 +38,7 @@ impl Server {
             self.taken.is_logged = false;
             let number = self.next_connection;
             self.next_connection += 1;
-            let mut connection = Connection::new(stream, self.tls.clone());
+            let mut connection = Connection::new(stream, self.settings.clone(), self.tls.clone());
             let token = Token(number as usize + CONNECTIONS);
             let interest = Interest::READABLE | Interest::WRITABLE;
             if self.poll.registry().register(connection.stream(), token, interest).is_ok() {
