@@ -1,11 +1,14 @@
 //! Statistics of an export in addition to its level's counters.
 
+use std::io;
+
 use headstart_engine::{Responses, Summary};
+use headstart_nbd::Extent;
 use headstart_types::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::work::{ClientRequest, Op};
+use crate::work::{Action, Answer, ClientRequest, Op, Work};
 
 /// Number of buckets, whose upper bounds are powers of two from 16 us on, in ns.
 const BUCKETS: usize = 20;
@@ -108,24 +111,27 @@ impl Statistics {
         }
     }
 
-    /// Counts an answered request.
-    pub fn answered(&mut self, response: Nanos, failed: bool) {
-        self.totals.failed_requests += u64::from(failed);
+    /// Counts an answer, `response` after its request.
+    pub fn answered(&mut self, answer: &Answer, response: Nanos) {
+        self.totals.failed_requests += u64::from(matches!(answer, Answer::Failed(_)));
         self.responses.record(response);
         self.response_times.record(response);
     }
 
-    /// Counts the start of a read of the backing.
-    pub fn read_started(&mut self, bytes: u64, demand: bool) {
-        self.totals.backing_read_bytes += bytes;
-        let reads =
-            if demand { &mut self.totals.backing_demand_reads } else { &mut self.totals.backing_prefetch_reads };
-        *reads += 1;
+    /// Counts what the export asks of its host: work for the backing and the spill file, and replies.
+    pub fn acts(&mut self, actions: &[Action]) {
+        let totals = &mut self.totals;
+        for action in actions {
+            let Action::Start(_, Work::Read { buffers, demand, .. }) = action else { continue };
+            totals.backing_read_bytes += buffers.iter().map(|buffer| buffer.len() as u64).sum::<u64>();
+            totals.backing_demand_reads += u64::from(*demand);
+            totals.backing_prefetch_reads += u64::from(!demand);
+        }
     }
 
-    /// Counts a completed read of the backing.
-    pub fn read_ended(&mut self, service: Nanos, failed: bool) {
-        self.totals.backing_failed_reads += u64::from(failed);
+    /// Counts a read of the backing that ended `service` after its start.
+    pub fn read_ended(&mut self, result: &io::Result<Vec<Extent>>, service: Nanos) {
+        self.totals.backing_failed_reads += u64::from(result.is_err());
         self.service_times.record(service);
     }
 

@@ -3,6 +3,7 @@
 use headstart_policy::{BlockMap, BlockState};
 use headstart_types::{Block, Nanos, NEVER};
 
+use super::ledger::Step;
 use super::waiting::Waiter;
 use super::Level;
 use super::LookupCounts;
@@ -25,12 +26,12 @@ impl Level {
         let mut looked = LookupCounts::default();
         for &block in blocks {
             self.register_block(block, space);
-            self.counts.references += 1;
-            self.counts.bypass_blocks += 1;
+            self.ledger.counts.references += 1;
+            self.ledger.counts.bypass_blocks += 1;
             let state = self.blocks[block.index()];
             if state.is_resident() {
-                self.counts.hits_ready += 1;
-                self.counts.silent_hits += 1;
+                self.ledger.counts.hits_ready += 1;
+                self.ledger.counts.silent_hits += 1;
                 self.first_use(now, block, state);
                 self.blocks[block.index()] = state.used_silently();
                 looked.hits_ready += 1;
@@ -54,8 +55,8 @@ impl Level {
 
     /// Fetches a block that will not be stored.
     fn pass(&mut self, now: Nanos, block: Block, kind: Kind, space: &dyn BlockMap, backend: &mut impl Backend) -> u32 {
-        self.counts.demand_fetches += 1;
-        self.counts.bypass_fetches += 1;
+        self.ledger.add(now, block, Step::Fetched { prefetch: false });
+        self.ledger.counts.bypass_fetches += 1;
         self.blocks[block.index()] = BlockState::passing();
         self.outstanding[self.disk_of[block.index()].index()] += 1;
         self.requests.add_to_order(now, block, kind, space, &self.disk_of, backend)

@@ -40,7 +40,7 @@ impl Level {
             let fits = *blocks <= u64::from(*outstanding);
             holds(fits, || format!("{blocks} blocks in flight, but {outstanding} fetches outstanding on disk {disk}"))?;
         }
-        let counts = &self.counts;
+        let counts = &self.ledger.counts;
         let looked_up = counts.hits_ready + counts.hits_unready + counts.misses;
         holds(counts.references == looked_up, || format!("{} references, {looked_up} look-ups", counts.references))?;
         let (used, prefetches) = (counts.prefetches_used, counts.prefetches);
@@ -126,12 +126,12 @@ impl Level {
             }
             (Sabotage::EndsEarly, Some(block), _) => self.outstanding[self.disk_of[block].index()] = 0,
             (Sabotage::KeepsOrder, ..) => self.outstanding[0] += 1,
-            (Sabotage::CountsTwice, ..) => self.counts.references += 1,
+            (Sabotage::CountsTwice, ..) => self.ledger.counts.references += 1,
             (Sabotage::AnswersNobody, ..) => {
-                self.counts.references += 1;
-                self.counts.hits_ready += 1;
+                self.ledger.counts.references += 1;
+                self.ledger.counts.hits_ready += 1;
             }
-            (Sabotage::UsesTwice, ..) => self.counts.prefetches_used += self.counts.prefetches + 1,
+            (Sabotage::UsesTwice, ..) => self.ledger.counts.prefetches_used += self.ledger.counts.prefetches + 1,
             (Sabotage::LosesRequest, ..) if !self.requests.is_empty() => self.requests.waiting = Default::default(),
             _ => return false,
         }

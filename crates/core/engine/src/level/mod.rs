@@ -34,7 +34,7 @@ pub use requests::Ask;
 
 use crate::Counts;
 use dirty::Dirty;
-use ledger::Ledger;
+use ledger::{Ledger, Step};
 use one::Held;
 use requests::Requests;
 
@@ -74,7 +74,6 @@ pub struct Level {
     held: Option<Held>,
     requests: Requests,
     ledger: Ledger,
-    counts: Counts,
 }
 
 impl Level {
@@ -106,7 +105,6 @@ impl Level {
             held: None,
             requests: Requests::default(),
             ledger: Ledger::default(),
-            counts: Counts::default(),
         };
         level.policy.grow(disk_of.len());
         level.wake_at = level.policy.wake_at();
@@ -140,7 +138,7 @@ impl Level {
     /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
-        &self.counts
+        &self.ledger.counts
     }
 
     /// Position of the next reference that has not been served.
@@ -278,9 +276,7 @@ impl Level {
         }
         let state = self.blocks[block.index()].arrived();
         self.blocks[block.index()] = state;
-        if state.is_unused_prefetch() {
-            self.ledger.arrived(now, block, service);
-        }
+        self.ledger.add(now, block, Step::Arrived { unused: state.is_unused_prefetch(), service });
         self.tell(now, Event::Arrived { block, disk, service }, space);
         self.hold_out(block);
         if !self.requests.is_empty() {
@@ -360,7 +356,7 @@ impl Level {
     pub fn uncount_prefetch(&mut self, block: Block) {
         let state = self.blocks[block.index()];
         if state.is_in_flight() && state.is_unused_prefetch() {
-            self.counts.prefetches -= 1;
+            self.ledger.counts.prefetches -= 1;
             self.blocks[block.index()] = state.used();
         }
     }
@@ -381,8 +377,8 @@ impl Level {
         self.blocks[block.index()] = BlockState::ABSENT;
         self.free += 1;
         self.changed = true;
-        self.counts.evictions += 1;
-        self.ledger.evicted(block, state.is_unused_prefetch(), false, &mut self.counts);
+        self.ledger.counts.evictions += 1;
+        self.ledger.evicted(block, state.is_unused_prefetch(), false);
         self.policy.removed(block);
     }
 }

@@ -33,14 +33,14 @@ impl Level {
         let block = ask.blocks[0];
         self.register_block(block, space);
         if ask.write {
-            self.counts.writes += 1;
+            self.ledger.counts.writes += 1;
             self.overwrite(now, block);
         }
         if let Some(decided) = self.hit(now, (position, block), compute, space) {
             let issued = if decided { self.issue(now, None, space, backend) } else { 0 };
             return LookupCounts { issued, hits_ready: 1, ..LookupCounts::default() };
         }
-        self.counts.references += 1;
+        self.ledger.counts.references += 1;
         let state = self.blocks[block.index()];
         let outcome = self.count_wait(now, block, ask.write, state.is_in_flight(), false);
         self.held = Some(Held { id: ask.id, block, position, outcome, compute, since: now });
@@ -76,8 +76,8 @@ impl Level {
         space: &dyn BlockMap,
     ) -> Option<bool> {
         let state = self.blocks.get(block.index()).copied().filter(|state| state.is_resident())?;
-        self.counts.references += 1;
-        self.counts.hits_ready += 1;
+        self.ledger.counts.references += 1;
+        self.ledger.counts.hits_ready += 1;
         self.first_use(now, block, state);
         self.serve(now, (position, block), Outcome::HitReady, compute, space);
         Some(!self.fetches.is_empty())
@@ -103,7 +103,7 @@ impl Level {
     pub fn take(&mut self, now: Nanos, space: &dyn BlockMap, backend: &mut impl Backend) -> u32 {
         let Some(Held { block, position, outcome, compute, since, .. }) = self.held.take() else { return 0 };
         if outcome == Outcome::HitUnready {
-            self.counts.hit_wait_ns += u128::from((now - since).0);
+            self.ledger.counts.hit_wait_ns += u128::from((now - since).0);
         }
         self.serve(now, (position, block), outcome, compute, space);
         if self.fetches.is_empty() {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use headstart_policy::{BlockMap, BlockState, Event, Fetch};
 use headstart_types::{Block, Nanos};
 
+use super::ledger::Step;
 use super::Level;
 use crate::backend::{Backend, IoRequest, Kind};
 
@@ -102,7 +103,7 @@ impl Level {
         for block in blocks {
             self.outstanding[self.disk_of[block.index()].index()] += 1;
         }
-        self.counts.blocks_written += blocks.len() as u64;
+        self.ledger.counts.blocks_written += blocks.len() as u64;
         backend.issue(now, IoRequest { blocks, disk: self.disk_of[first.index()], kind: Kind::Write })
     }
 
@@ -116,8 +117,7 @@ impl Level {
     #[inline]
     pub(super) fn first_use(&mut self, now: Nanos, block: Block, state: BlockState) {
         if state.is_unused_prefetch() {
-            self.counts.prefetches_used += 1;
-            self.ledger.used(now, block, &mut self.counts);
+            self.ledger.add(now, block, Step::Used { late: false });
         }
     }
 
@@ -129,7 +129,7 @@ impl Level {
         }
         self.blocks[block.index()] = state.used();
         if state.is_resident() {
-            self.ledger.evicted(block, true, false, &mut self.counts);
+            self.ledger.add(now, block, Step::Evicted { unused: true, for_prefetch: false });
         }
     }
 
@@ -193,17 +193,14 @@ impl Level {
         *state = BlockState::in_flight(prefetch).pinned(state.is_pinned()).fresh(!allocate);
         if !allocate {
             self.fresh.push(block);
+            self.ledger.add(now, block, Step::Fetched { prefetch });
         }
         let disk = self.disk_of[block.index()];
         self.outstanding[disk.index()] += 1;
-        let kind = if allocate {
-            Kind::Allocate
-        } else if prefetch {
-            self.counts.prefetches += 1;
-            Kind::Prefetch
-        } else {
-            self.counts.demand_fetches += 1;
-            Kind::Demand
+        let kind = match (allocate, prefetch) {
+            (true, _) => Kind::Allocate,
+            (false, true) => Kind::Prefetch,
+            (false, false) => Kind::Demand,
         };
         if self.gathers && !allocate {
             issued += self.requests.add_to_order(now, block, kind, space, &self.disk_of, backend);
@@ -237,8 +234,8 @@ impl Level {
         assert!(state.is_evictable(), "{victim:?} is no victim: absent, in flight or pinned");
         let unused = state.is_unused_prefetch();
         *state = BlockState::ABSENT;
-        self.counts.evictions += 1;
-        self.ledger.evicted(victim, unused, prefetch, &mut self.counts);
+        self.ledger.counts.evictions += 1;
+        self.ledger.add(now, victim, Step::Evicted { unused, for_prefetch: prefetch });
         self.requests.note_evicted(victim);
         if self.dirty.clean(victim) {
             return self.write_out(now, &[victim], backend);

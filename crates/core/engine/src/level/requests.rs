@@ -13,6 +13,7 @@ use headstart_policy::readahead::{Asked, Found, NO_CLIENT};
 use headstart_policy::{BlockMap, Event};
 use headstart_types::{Block, Disk, Nanos, Outcome, Position, NEVER};
 
+use super::ledger::Step;
 use super::waiting::{Waiter, Waiting};
 use super::{Level, LookupCounts};
 use crate::backend::{Backend, IoRequest, Kind};
@@ -201,9 +202,9 @@ impl Level {
         backend: &mut impl Backend,
     ) -> LookupCounts {
         let slot = self.requests.open(ask.id);
-        let before = (self.counts.hits_ready, self.counts.hits_unready, self.counts.misses);
+        let before = (self.ledger.counts.hits_ready, self.ledger.counts.hits_unready, self.ledger.counts.misses);
         let demanded = ask.blocks.len() as u32;
-        self.counts.readmore_blocks += u64::from(ask.asked.count - demanded);
+        self.ledger.counts.readmore_blocks += u64::from(ask.asked.count - demanded);
         for offset in 0..ask.asked.count {
             let block = match ask.blocks.get(offset as usize) {
                 Some(block) => *block,
@@ -220,9 +221,9 @@ impl Level {
         }
         let looked = LookupCounts {
             issued: 0,
-            hits_ready: (self.counts.hits_ready - before.0) as u32,
-            hits_unready: (self.counts.hits_unready - before.1) as u32,
-            misses: (self.counts.misses - before.2) as u32,
+            hits_ready: (self.ledger.counts.hits_ready - before.0) as u32,
+            hits_unready: (self.ledger.counts.hits_unready - before.1) as u32,
+            misses: (self.ledger.counts.misses - before.2) as u32,
         };
         self.tell(now, Event::Asked { asked: ask.asked, position: ask.position, write: ask.write || ask.quiet }, space);
         let issued = self.issue(now, None, space, backend);
@@ -253,12 +254,12 @@ impl Level {
         let compute = if position == ask.position { ask.compute } else { Nanos::ZERO };
         let state = self.blocks[block.index()];
         if demanded {
-            self.counts.references += 1;
-            self.counts.writes += u64::from(write);
+            self.ledger.counts.references += 1;
+            self.ledger.counts.writes += u64::from(write);
         }
         if state.is_resident() {
             if demanded {
-                self.counts.hits_ready += 1;
+                self.ledger.counts.hits_ready += 1;
                 self.first_use(now, block, state);
                 self.blocks[block.index()] = state.used();
             }
@@ -293,22 +294,22 @@ impl Level {
         let state = self.blocks[block.index()];
         let unused = state.is_in_flight() && state.is_unused_prefetch();
         if on_its_way && (others || !self.is_fresh(now, block)) {
-            self.counts.hits_unready += 1;
-            self.counts.prefetches_used += u64::from(unused);
-            self.counts.prefetches_late += u64::from(unused);
+            self.ledger.counts.hits_unready += 1;
+            if unused {
+                self.ledger.add(now, block, Step::Used { late: true });
+            }
             return Outcome::HitUnready;
         }
-        self.counts.misses += 1;
+        self.ledger.counts.misses += 1;
         if !on_its_way {
-            self.ledger.missed(block, &mut self.counts);
+            self.ledger.add(now, block, Step::Missed);
             if write {
-                self.counts.write_misses += 1;
+                self.ledger.counts.write_misses += 1;
                 self.allocating.push(block);
             }
         } else if unused {
             // Prefetched at this instant: counts as fetched on demand.
-            self.counts.prefetches -= 1;
-            self.counts.demand_fetches += 1;
+            self.ledger.add(now, block, Step::Demanded);
         }
         Outcome::Miss
     }
@@ -330,7 +331,7 @@ impl Level {
 
     pub(super) fn waited(&mut self, now: Nanos, waiter: &Waiter) {
         if waiter.outcome == Outcome::HitUnready {
-            self.counts.hit_wait_ns += u128::from((now - waiter.since).0);
+            self.ledger.counts.hit_wait_ns += u128::from((now - waiter.since).0);
         }
         self.requests.handed_over(waiter.slot);
     }

@@ -29,7 +29,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         // forever.
         let is_stale = self.lost_at.is_some_and(|at| since <= at) && !(is_again && loss.is_some());
         if !is_loaded {
-            self.statistics.read_ended(service, result.is_err());
+            self.statistics.read_ended(&result, service);
         }
         let share = Nanos(service.0 / piece.blocks.len() as u64);
         let final_failure = piece.blocks.len() == 1 || !self.setting.fails_in_parts;

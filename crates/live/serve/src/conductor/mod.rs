@@ -245,6 +245,7 @@ impl<Q: ReadQueue> Conductor<Q> {
     /// Processes everything that is due at `now`. The caller guarantees that `now` does not go backwards.
     pub fn instant(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         self.now = now;
+        let earlier = actions.len();
         for completed in std::mem::take(&mut self.completed) {
             match completed.id {
                 ..DIRECT => self.piece_ended(completed, actions),
@@ -254,9 +255,7 @@ impl<Q: ReadQueue> Conductor<Q> {
             }
         }
         self.machine.turn(now);
-        for block in std::mem::take(&mut self.failed) {
-            self.machine.take_out(block);
-        }
+        std::mem::take(&mut self.failed).into_iter().for_each(|block| self.machine.take_out(block));
         std::mem::take(&mut self.unstored).into_iter().for_each(|block| self.machine.take_out_spilled(block));
         if self.lost_at == Some(now) {
             self.drop_all();
@@ -267,6 +266,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         }
         self.read_ahead_by_hints(actions);
         self.start(actions);
+        self.statistics.acts(&actions[earlier..]);
         self.machine.pages().forget(|block| self.is_unneeded(block));
         debug_assert_eq!(self.named_in_vain(), None, "a number is free, and something still names it");
     }
@@ -414,9 +414,8 @@ impl<Q: ReadQueue> Conductor<Q> {
                 actions.push(Action::Start(index.into(), Work::Load(places)));
                 continue;
             }
-            let (offset, count, demand) = (piece.first * self.setting.page_bytes, piece.blocks.len(), piece.demand);
-            self.statistics.read_started(count as u64 * self.setting.page_bytes, demand);
-            let buffers = self.buffers.take_run(count);
+            let (offset, demand) = (piece.first * self.setting.page_bytes, piece.demand);
+            let buffers = self.buffers.take_run(piece.blocks.len());
             actions.push(Action::Start(index.into(), Work::Read { offset, buffers, demand }));
         }
     }
@@ -444,7 +443,7 @@ impl<Q: ReadQueue> Conductor<Q> {
     }
 
     fn answer(&mut self, id: u64, since: Nanos, answer: Answer, actions: &mut Vec<Action>) {
-        self.statistics.answered(self.now - since, matches!(answer, Answer::Failed(_)));
+        self.statistics.answered(&answer, self.now - since);
         actions.push(Action::Reply(id, answer));
     }
 }
