@@ -78,6 +78,8 @@ impl Carries {
         addresses: false,
         objects: false,
     };
+    /// Times, reads and writes, and addresses: what most traces carry.
+    pub const BLOCKS: Self = Self { time: true, writes: true, addresses: true, ..Self::NOTHING };
 }
 
 /// One row of a trace's file table.

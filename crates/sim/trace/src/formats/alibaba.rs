@@ -26,7 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "alibaba",
     summary: "CSV device_id, opcode, offset, length, timestamp; bytes, us; the device is the file",
     source: "Li et al., Alibaba Cloud block traces, IISWC 2020",
-    carries: Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
+    carries: Carries { files: true, ..Carries::BLOCKS },
     detect,
     open: |source| LAYOUT.open(source),
 };

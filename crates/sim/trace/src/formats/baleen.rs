@@ -63,7 +63,7 @@ fn record(fields: &[&[u8]; 7], known: &mut Known) -> Result<Repeated, String> {
     Repeated::counted(record, if count.is_empty() { 1 } else { whole(count, "op_count")? }, "op_count")
 }
 
-const CARRIES: Carries = Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
+const CARRIES: Carries = Carries { files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "baleen",

@@ -33,15 +33,7 @@ const MILLISECOND_NS: u64 = 1_000_000;
 /// Added to all times: the first request was issued before the first completion, which is at 0.
 const BEFORE_FIRST_NS: u64 = 3_600 * SECOND_NS;
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    processes: true,
-    files: true,
-    writes: true,
-    addresses: true,
-    ..Carries::NOTHING
-};
+const CARRIES: Carries = Carries { duration: true, processes: true, files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "biosnoop",

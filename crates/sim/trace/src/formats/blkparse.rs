@@ -48,15 +48,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "blkparse",
     summary: "blkparse's default text; Q, else D, else C is the request, its C the end; the device is the file",
     source: "blkparse(1)",
-    carries: Carries {
-        time: true,
-        duration: true,
-        processes: true,
-        files: true,
-        writes: true,
-        addresses: true,
-        ..Carries::NOTHING
-    },
+    carries: Carries { duration: true, processes: true, files: true, ..Carries::BLOCKS },
     detect: |head| {
         Evidence::mark(
             mostly(head, |_| false, event::resembles),

@@ -18,8 +18,7 @@ use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole};
 use crate::{Carries, ErrorPosition, Evidence, FileEntry, Format, Record, RecordReader, Source, TraceError};
 
-const CARRIES: Carries =
-    Carries { time: true, duration: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
+const CARRIES: Carries = Carries { duration: true, files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "cloudfront",

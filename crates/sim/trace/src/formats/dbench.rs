@@ -36,7 +36,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "dbench",
     summary: "dbench's loadfiles, or CSV seq,op,pid,file,offset,size made from them",
     source: "dbench's manual",
-    carries: Carries { time: true, processes: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
+    carries: Carries { processes: true, files: true, ..Carries::BLOCKS },
     detect,
     open,
 };

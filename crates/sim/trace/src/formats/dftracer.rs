@@ -20,15 +20,7 @@ use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::shown;
 use crate::{Carries, Evidence, FileEntry, Format, Record};
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    processes: true,
-    files: true,
-    writes: true,
-    addresses: true,
-    ..Carries::NOTHING
-};
+const CARRIES: Carries = Carries { duration: true, processes: true, files: true, ..Carries::BLOCKS };
 
 /// O_APPEND of Linux.
 const APPEND: u64 = 0o2000;

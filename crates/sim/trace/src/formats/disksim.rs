@@ -28,7 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "disksim",
     summary: "\"time device block blocks flags\" per line, ms, 512-byte blocks; the device is the file",
     source: "DiskSim 4.0, default ASCII format",
-    carries: Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
+    carries: Carries { files: true, ..Carries::BLOCKS },
     detect,
     open: |source| LAYOUT.open(source),
 };

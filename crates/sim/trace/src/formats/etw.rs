@@ -29,15 +29,7 @@ const MICROSECOND_NS: u64 = 1_000;
 /// Added to the end times: the first request began before it ended.
 const BEFORE_FIRST_NS: u64 = 3_600 * SECOND_NS;
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    processes: true,
-    files: true,
-    writes: true,
-    addresses: true,
-    ..Carries::NOTHING
-};
+const CARRIES: Carries = Carries { duration: true, processes: true, files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "etw",

@@ -31,7 +31,7 @@ const TIME_UNIT_NS: u64 = 1_000;
 /// Waits of version 2 are in milliseconds.
 const WAIT_UNIT_NS: u64 = 1_000_000;
 
-const CARRIES: Carries = Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
+const CARRIES: Carries = Carries { files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "fio",

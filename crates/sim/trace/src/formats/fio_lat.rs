@@ -19,7 +19,7 @@ const MILLISECOND_NS: u64 = 1_000_000;
 /// Added to the end times: the first request may have begun before the first whole millisecond.
 const BEFORE_FIRST_NS: u64 = 3_600_000_000_000;
 
-const CARRIES: Carries = Carries { time: true, duration: true, writes: true, addresses: true, ..Carries::NOTHING };
+const CARRIES: Carries = Carries { duration: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "fio-lat",

@@ -14,8 +14,7 @@ use crate::lines::{LineParser, LineReader, Lines};
 use crate::number::{nanos, shown, whole, whole_u32};
 use crate::{Carries, Evidence, Format, Record};
 
-const CARRIES: Carries =
-    Carries { time: true, processes: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
+const CARRIES: Carries = Carries { processes: true, files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "fiu",

@@ -30,15 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "ftrace",
     summary: "block events as text of ftrace, trace-cmd report, perf script or systrace; the device is the file",
     source: "ftrace.rst of Linux; perf-script(1)",
-    carries: Carries {
-        time: true,
-        duration: true,
-        processes: true,
-        files: true,
-        writes: true,
-        addresses: true,
-        ..Carries::NOTHING
-    },
+    carries: Carries { duration: true, processes: true, files: true, ..Carries::BLOCKS },
     detect,
     open: |source| Ok(Box::new(Blkparse::open(source, parse, NO_EVENTS)?)),
 };

@@ -12,15 +12,7 @@ use crate::{Carries, Evidence, Format};
 pub(crate) const HEADER: &str = "time,op,pid,file,offset,size,dur_us";
 
 /// The fields that such traces carry.
-pub(crate) const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    processes: true,
-    files: true,
-    writes: true,
-    addresses: true,
-    ..Carries::NOTHING
-};
+pub(crate) const CARRIES: Carries = Carries { duration: true, processes: true, files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "headstart",

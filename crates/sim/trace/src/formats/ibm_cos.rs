@@ -16,7 +16,7 @@ use crate::{Carries, Evidence, FileEntry, Format, Record};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-const CARRIES: Carries = Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
+const CARRIES: Carries = Carries { files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "ibm-cos",

@@ -21,8 +21,7 @@ use crate::{Carries, Evidence, Format, Record};
 /// Times are in microseconds.
 const TIME_UNIT_NS: u64 = 1_000;
 
-const CARRIES: Carries =
-    Carries { time: true, duration: true, think: true, writes: true, addresses: true, ..Carries::NOTHING };
+const CARRIES: Carries = Carries { duration: true, think: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "measured",

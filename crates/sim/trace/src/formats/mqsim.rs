@@ -29,7 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "mqsim",
     summary: "\"time device sector sectors read\" per line, whole ns, 512-byte sectors; the device is the file",
     source: "Tavakkol et al., MQSim, FAST 2018; Hu et al., SSDsim, ICS 2011",
-    carries: Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
+    carries: Carries { files: true, ..Carries::BLOCKS },
     detect,
     open: |source| LAYOUT.open(source),
 };

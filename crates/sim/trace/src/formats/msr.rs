@@ -33,7 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "msr",
     summary: "CSV Timestamp, Hostname, DiskNumber, Type, Offset, Size, ResponseTime; 100 ns, bytes; a disk is a file",
     source: "Narayanan et al., MSR Cambridge traces, FAST 2008",
-    carries: Carries { time: true, duration: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
+    carries: Carries { duration: true, files: true, ..Carries::BLOCKS },
     detect: |head| LAYOUT.detect(head, "seven columns, the fourth Read or Write, as in the traces of MSR Cambridge"),
     open: |source| {
         let parser = Msr { fixed: LAYOUT.parser(), disks: Names::default() };

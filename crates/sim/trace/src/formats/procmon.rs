@@ -26,15 +26,7 @@ static TABLE: Table<8> = Table {
     record,
 };
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    processes: true,
-    files: true,
-    writes: true,
-    addresses: true,
-    ..Carries::NOTHING
-};
+const CARRIES: Carries = Carries { duration: true, processes: true, files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "procmon",

@@ -28,7 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "replayer",
     summary: "\"time device offset size read\" per line, ms, bytes; the device is the file",
     source: "Hao et al., LinnOS, OSDI 2020",
-    carries: Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
+    carries: Carries { files: true, ..Carries::BLOCKS },
     detect,
     open: |source| LAYOUT.open(source),
 };

@@ -26,8 +26,7 @@ const MILLISECOND_NS: u64 = 1_000_000;
 const PARTS: &str =
     "S3 does not log which part of an object a request with status 206 read: parts are placed one after another";
 
-const CARRIES: Carries =
-    Carries { time: true, duration: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
+const CARRIES: Carries = Carries { duration: true, files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "s3-log",

@@ -25,7 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "spc",
     summary: "CSV ASU, LBA, size, opcode, timestamp; 512-byte sectors, s; the ASU is the file",
     source: "Storage Performance Council, trace file format 1.0.1",
-    carries: Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
+    carries: Carries { files: true, ..Carries::BLOCKS },
     detect,
     open: |source| LAYOUT.open(source),
 };

@@ -28,7 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "systor17",
     summary: "CSV Timestamp, Response, IOType, LUN, Offset, Size; s, bytes; the LUN is the file",
     source: "Lee et al., SYSTOR 2017",
-    carries: Carries { time: true, duration: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
+    carries: Carries { duration: true, files: true, ..Carries::BLOCKS },
     detect: |head| LAYOUT.detect(head, "six columns, the third R or W, as in the traces of SYSTOR 2017"),
     open: |source| Ok(Box::new(LineReader::new(Lines::new(source), Systor { fixed: LAYOUT.parser(), unanswered: 0 }))),
 };

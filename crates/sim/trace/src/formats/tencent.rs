@@ -30,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "tencent",
     summary: "CSV Timestamp, Offset, Size, IOType, VolumeID; s, 512-byte sectors; the volume is the file",
     source: "Zhang et al., OSCA, USENIX ATC 2020",
-    carries: Carries { time: true, files: true, writes: true, addresses: true, ..Carries::NOTHING },
+    carries: Carries { files: true, ..Carries::BLOCKS },
     detect,
     open: |source| LAYOUT.open(source),
 };

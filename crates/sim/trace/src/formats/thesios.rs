@@ -40,8 +40,7 @@ static TABLE: Table<6> = Table {
     },
 };
 
-const CARRIES: Carries =
-    Carries { time: true, duration: true, files: true, writes: true, addresses: true, ..Carries::NOTHING };
+const CARRIES: Carries = Carries { duration: true, files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "thesios",

@@ -38,7 +38,7 @@ const V2: FieldOffsets =
 
 /// The fields that a version carries.
 const fn carries(duration: bool) -> Carries {
-    Carries { time: true, duration, writes: true, addresses: true, ..Carries::NOTHING }
+    Carries { duration, ..Carries::BLOCKS }
 }
 
 pub(crate) const FORMAT: Format = Format {

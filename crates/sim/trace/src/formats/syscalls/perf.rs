@@ -21,15 +21,7 @@ use crate::{Carries, Evidence, FileEntry, Format, Record};
 
 const TIME_UNIT_NS: u64 = 1_000_000;
 
-const CARRIES: Carries = Carries {
-    time: true,
-    duration: true,
-    processes: true,
-    files: true,
-    writes: true,
-    addresses: true,
-    ..Carries::NOTHING
-};
+const CARRIES: Carries = Carries { duration: true, processes: true, files: true, ..Carries::BLOCKS };
 
 pub(crate) const FORMAT: Format = Format {
     name: "perf-trace",

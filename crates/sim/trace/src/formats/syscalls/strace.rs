@@ -34,15 +34,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "strace's text, best of \"strace -f -y -ttt -T -e trace=%desc,%process,io_submit,io_getevents\": reads \
     and writes of files",
     source: "strace(1)",
-    carries: Carries {
-        time: true,
-        duration: true,
-        processes: true,
-        files: true,
-        writes: true,
-        addresses: true,
-        ..Carries::NOTHING
-    },
+    carries: Carries { duration: true, processes: true, files: true, ..Carries::BLOCKS },
     detect: |head| Evidence::mark(looks_like_strace(head), "most lines are system calls as strace prints them"),
     open,
 };
