@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use crate::readahead::{Asked, BuildReadAhead, Make, Needs, ReadsAhead, Run};
+use crate::readahead::{Asked, Make, ReadsAhead, Run};
 use crate::row::{ByPosition, Family, PolicyRow};
 use crate::ReadAhead;
 
@@ -87,13 +87,7 @@ pub(crate) const fn family(make: Make<dyn ReadAhead>) -> Family {
 
 /// The family of a predictor built by `make`.
 pub(crate) const fn family_with(make: Make<dyn ReadAhead>, by_position: ByPosition) -> Family {
-    let reads_ahead = ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(make),
-    };
-    Family::Predictor(reads_ahead, by_position)
+    Family::Predictor(ReadsAhead::new(make), by_position)
 }
 
 /// The predictor of that name, with the keys that were given.

@@ -28,7 +28,7 @@
 use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, Size};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -40,13 +40,11 @@ pub static ROW: PolicyRow = PolicyRow {
     default_replacement: Some("lru"),
     family: Family::ReadAhead(ReadsAhead {
         only_ahead: true,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
+        ..ReadsAhead::new(&|keys, context| {
             let keys: &AmpKeys = keys.get();
             let max_degree = keys.max_degree.blocks(context.block_bytes);
             Ok(Box::new(Amp::new(context.frames, u64::from(keys.threshold), max_degree)))
-        }),
+        })
     }),
 };
 

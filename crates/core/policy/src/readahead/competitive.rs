@@ -43,7 +43,7 @@ use headstart_types::{keys, Block, Disk, DriveFacts, KeyError, KeyTable, Nanos, 
 use super::depth::{CompetitiveDepth, SeekWatch, Seeks};
 use super::linux::{Ramp, Windows};
 use super::pressure::Pressure;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
 use crate::BlockMap;
 
@@ -57,17 +57,15 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: KeyTable::of::<CompetitiveKeys>(),
     default_replacement: Some("lru"),
     family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
         needs: Needs::Drive,
-        build: BuildReadAhead::Separate(&|keys, context| {
+        ..ReadsAhead::new(&|keys, context| {
             let setting = keys.get::<CompetitiveKeys>().setting(context);
             let drive = context.drive.as_ref().ok_or_else(|| {
                 let problem = "competitive weighs seeks against transfers, but the device has no arm";
                 KeyError::new("name", problem, "fixed-depth or another policy, or a drive with an arm")
             })?;
             Ok(Box::new(Competitive::new(&setting, drive)))
-        }),
+        })
     }),
 };
 

@@ -21,7 +21,7 @@
 use headstart_types::{keys, KeyError, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -31,22 +31,17 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Shriver, Small and Smith, USENIX 1999, section 2.1; 4.4BSD-Lite, sys/kern/vfs_cluster.c",
     keys: KeyTable::of::<FfsKeys>(),
     default_replacement: Some("lru"),
-    family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: &FfsKeys = keys.get();
-            let first = keys.first.blocks(context.block_bytes);
-            let max = keys.max.blocks(context.block_bytes);
-            if first > max {
-                let problem = format!("{first} blocks are more than max, {max}");
-                return Err(KeyError::new("first", problem, "at most max"));
-            }
-            let files = keys.files as usize;
-            Ok(Box::new(Ffs::new(first, max, files)))
-        }),
-    }),
+    family: Family::ReadAhead(ReadsAhead::new(&|keys, context| {
+        let keys: &FfsKeys = keys.get();
+        let first = keys.first.blocks(context.block_bytes);
+        let max = keys.max.blocks(context.block_bytes);
+        if first > max {
+            let problem = format!("{first} blocks are more than max, {max}");
+            return Err(KeyError::new("first", problem, "at most max"));
+        }
+        let files = keys.files as usize;
+        Ok(Box::new(Ffs::new(first, max, files)))
+    })),
 };
 
 keys! {

@@ -22,7 +22,7 @@
 use headstart_types::{keys, KeyTable, Nanos};
 
 use super::linux::{Ramp, Windows};
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -32,19 +32,14 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Li, Shen and Papathanasiou, EuroSys 2007, sections 4.3 and 6.2 (AP)",
     keys: KeyTable::of::<FixedDepthKeys>(),
     default_replacement: Some("lru"),
-    family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: &FixedDepthKeys = keys.get();
-            let depth = keys.depth.blocks(context.block_bytes);
-            let start = keys.start.blocks(context.block_bytes);
-            let request_max = keys.max_request.blocks(context.block_bytes);
-            let files = keys.files as usize;
-            Ok(Box::new(FixedDepth::new(start, depth, request_max, files, context.frames as usize)))
-        }),
-    }),
+    family: Family::ReadAhead(ReadsAhead::new(&|keys, context| {
+        let keys: &FixedDepthKeys = keys.get();
+        let depth = keys.depth.blocks(context.block_bytes);
+        let start = keys.start.blocks(context.block_bytes);
+        let request_max = keys.max_request.blocks(context.block_bytes);
+        let files = keys.files as usize;
+        Ok(Box::new(FixedDepth::new(start, depth, request_max, files, context.frames as usize)))
+    })),
 };
 
 keys! {

@@ -16,7 +16,7 @@
 use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -29,12 +29,11 @@ pub static ROW: PolicyRow = PolicyRow {
     family: Family::ReadAhead(ReadsAhead {
         only_ahead: true,
         spares_random: false,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
+        ..ReadsAhead::new(&|keys, context| {
             let keys: &FsspecKeys = keys.get();
             let blocks = keys.block_size.blocks(context.block_bytes);
             Ok(Box::new(FsspecReadahead::new(blocks, keys.files as usize)))
-        }),
+        })
     }),
 };
 

@@ -21,7 +21,7 @@
 use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -31,17 +31,12 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "MySQL 8.4.8, storage/innobase/buf/buf0rea.cc",
     keys: KeyTable::of::<InnoDbKeys>(),
     default_replacement: Some("lru"),
-    family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: &InnoDbKeys = keys.get();
-            // An extent is only worth remembering if it has a page in the pool.
-            let extents = keys.extents.min(context.frames) as usize;
-            Ok(Box::new(InnoDb::new(context.frames, keys.threshold, extents)))
-        }),
-    }),
+    family: Family::ReadAhead(ReadsAhead::new(&|keys, context| {
+        let keys: &InnoDbKeys = keys.get();
+        // An extent is only worth remembering if it has a page in the pool.
+        let extents = keys.extents.min(context.frames) as usize;
+        Ok(Box::new(InnoDb::new(context.frames, keys.threshold, extents)))
+    })),
 };
 
 keys! {

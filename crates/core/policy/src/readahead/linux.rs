@@ -47,7 +47,7 @@ pub use super::ramp::{Ramp, Version};
 use super::folios::{aligned, fitting, Folio, Folios, Marks};
 use super::holes::{Blocks, Towards};
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, Size, FILES};
 
 /// Its row in the registry.
 pub static ROW: PolicyRow = PolicyRow {
@@ -56,17 +56,12 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Linux 6.12.107 and 6.18, mm/readahead.c and mm/filemap.c",
     keys: KeyTable::of::<LinuxKeys>(),
     default_replacement: Some("lru"),
-    family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: &LinuxKeys = keys.get();
-            let max = keys.read_ahead.blocks(context.block_bytes);
-            let request_max = keys.max_request.blocks(context.block_bytes);
-            Ok(Box::new(Linux::new(keys.version, max, request_max, keys.files as usize, context.frames as usize)))
-        }),
-    }),
+    family: Family::ReadAhead(ReadsAhead::new(&|keys, context| {
+        let keys: &LinuxKeys = keys.get();
+        let max = keys.read_ahead.blocks(context.block_bytes);
+        let request_max = keys.max_request.blocks(context.block_bytes);
+        Ok(Box::new(Linux::new(keys.version, max, request_max, keys.files as usize, context.frames as usize)))
+    })),
 };
 
 keys! {

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -40,13 +40,12 @@ pub static ROW: PolicyRow = PolicyRow {
     family: Family::ReadAhead(ReadsAhead {
         only_ahead: true,
         spares_random: false,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
+        ..ReadsAhead::new(&|keys, context| {
             let keys: &Linux26Keys = keys.get();
             let min = keys.min.blocks(context.block_bytes);
             let max = keys.max.blocks(context.block_bytes);
             Ok(Box::new(Linux26::new(min, max, keys.trigger, keys.files as usize)))
-        }),
+        })
     }),
 };
 

@@ -42,7 +42,7 @@ use headstart_types::{KeyTable, Nanos};
 
 use super::kernel_windows::{built, KernelKeys, Pass, Queue};
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -53,10 +53,8 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: KeyTable::of::<KernelKeys>(),
     default_replacement: Some("lru"),
     family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
         spares_random: false,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| built(keys, context, Linux2610::new)),
+        ..ReadsAhead::new(&|keys, context| built(keys, context, Linux2610::new))
     }),
 };
 

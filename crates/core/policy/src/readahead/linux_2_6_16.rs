@@ -33,7 +33,7 @@ use headstart_types::{KeyTable, Nanos};
 
 use super::kernel_windows::{built, KernelKeys, Pass, Queue};
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run};
 use crate::row::{Family, PolicyRow};
 
 /// VM_MAX_CACHE_HIT: number of consecutive window pages found cached after which read-ahead is turned off.
@@ -46,12 +46,7 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Linux 2.6.16, mm/readahead.c and mm/filemap.c",
     keys: KeyTable::of::<KernelKeys>(),
     default_replacement: Some("lru"),
-    family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| built(keys, context, Linux2616::new)),
-    }),
+    family: Family::ReadAhead(ReadsAhead::new(&|keys, context| built(keys, context, Linux2616::new))),
 };
 
 /// The kernel's file_ra_state; a size of 0 means no window.

@@ -21,7 +21,7 @@
 use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -35,12 +35,11 @@ pub static ROW: PolicyRow = PolicyRow {
     family: Family::ReadAhead(ReadsAhead {
         only_ahead: true,
         spares_random: false,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
+        ..ReadsAhead::new(&|keys, context| {
             let keys: &MountpointKeys = keys.get();
             let files = keys.files as usize;
             Ok(Box::new(MountpointS3::new(keys.setting(context), context.frames, files)))
-        }),
+        })
     }),
 };
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use headstart_types::{keys, KeyError, KeyTable, Nanos};
 use std::collections::VecDeque;
 
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -35,11 +35,10 @@ pub static ROW: PolicyRow = PolicyRow {
     family: Family::ReadAhead(ReadsAhead {
         only_ahead: true,
         spares_random: false,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, _| {
+        ..ReadsAhead::new(&|keys, _| {
             let keys: &OblKeys = keys.get();
             Ok(Box::new(Obl { confidence: keys.confidence.unwrap_or(CONFIDENCE) as usize, ..Obl::new(keys.when) }))
-        }),
+        })
     }),
 };
 

@@ -26,7 +26,7 @@ use hashbrown::HashMap;
 use headstart_types::{keys, KeyError, KeyTable, Nanos};
 use rustc_hash::FxBuildHasher;
 
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size};
+use super::{Asked, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -38,9 +38,8 @@ pub static ROW: PolicyRow = PolicyRow {
     default_replacement: Some("lru"),
     family: Family::ReadAhead(ReadsAhead {
         only_ahead: true,
-        spares_random: true,
         needs: Needs::Future,
-        build: BuildReadAhead::Separate(&|keys, context| {
+        ..ReadsAhead::new(&|keys, context| {
             let keys: &OracleDepthKeys = keys.get();
             let request_max = keys.max_request.blocks(context.block_bytes);
             let future = context.future.clone().ok_or_else(|| {
@@ -48,7 +47,7 @@ pub static ROW: PolicyRow = PolicyRow {
                 KeyError::new("name", problem, "the first level, or another policy")
             })?;
             Ok(Box::new(OracleDepth::new(future, context.frames, request_max)))
-        }),
+        })
     }),
 };
 

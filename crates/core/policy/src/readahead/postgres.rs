@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -35,17 +35,12 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "PostgreSQL 18.6, src/backend/storage/aio/read_stream.c",
     keys: KeyTable::of::<PostgresKeys>(),
     default_replacement: Some("lru"),
-    family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: &PostgresKeys = keys.get();
-            let combine = keys.io_combine_limit.blocks(context.block_bytes);
-            let files = keys.files as usize;
-            Ok(Box::new(Postgres::new(combine, keys.effective_io_concurrency, files)))
-        }),
-    }),
+    family: Family::ReadAhead(ReadsAhead::new(&|keys, context| {
+        let keys: &PostgresKeys = keys.get();
+        let combine = keys.io_combine_limit.blocks(context.block_bytes);
+        let files = keys.files as usize;
+        Ok(Box::new(Postgres::new(combine, keys.effective_io_concurrency, files)))
+    })),
 };
 
 keys! {

@@ -18,7 +18,7 @@
 
 use headstart_types::{keys, KeyError, KeyTable, Nanos};
 
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -31,8 +31,7 @@ pub static ROW: PolicyRow = PolicyRow {
     family: Family::ReadAhead(ReadsAhead {
         only_ahead: true,
         spares_random: false,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, _| Ok(Box::new(keys.get::<RaKeys>().build()))),
+        ..ReadsAhead::new(&|keys, _| Ok(Box::new(keys.get::<RaKeys>().build())))
     }),
 };
 

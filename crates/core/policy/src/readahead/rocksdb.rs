@@ -17,7 +17,7 @@
 use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -29,14 +29,12 @@ pub static ROW: PolicyRow = PolicyRow {
     default_replacement: Some("lru"),
     family: Family::ReadAhead(ReadsAhead {
         only_ahead: true,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
+        ..ReadsAhead::new(&|keys, context| {
             let keys: &RocksDbKeys = keys.get();
             let initial = keys.initial.blocks(context.block_bytes);
             let max = keys.max.blocks(context.block_bytes);
             Ok(Box::new(RocksDb::new(initial, max, keys.reads, keys.files as usize)))
-        }),
+        })
     }),
 };
 

@@ -43,3 +43,11 @@ pub struct ReadsAhead {
     /// A key that does not fit the level, or that the host does not provide what it needs.
     pub build: BuildReadAhead,
 }
+
+impl ReadsAhead {
+    /// A read-ahead built by `make` that may name blocks before the request, prefetches nothing for single random blocks,
+    /// and needs nothing more.
+    pub const fn new(make: Make<dyn ReadAhead>) -> Self {
+        Self { only_ahead: false, spares_random: true, needs: Needs::Nothing, build: BuildReadAhead::Separate(make) }
+    }
+}

@@ -23,7 +23,7 @@
 use headstart_types::{keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadsAhead, Run, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadsAhead, Run, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Maximum `degree`, so that a request cannot cause an almost endless prediction. A guess: more than useful.
@@ -36,16 +36,11 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Baer and Chen, IEEE Transactions on Computers 44(5), 1995",
     keys: KeyTable::of::<StrideKeys>(),
     default_replacement: Some("lru"),
-    family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, _| {
-            let keys: &StrideKeys = keys.get();
-            let degree = keys.degree;
-            Ok(Box::new(Stride::new(degree, keys.files as usize)))
-        }),
-    }),
+    family: Family::ReadAhead(ReadsAhead::new(&|keys, _| {
+        let keys: &StrideKeys = keys.get();
+        let degree = keys.degree;
+        Ok(Box::new(Stride::new(degree, keys.files as usize)))
+    })),
 };
 
 keys! {

@@ -26,7 +26,7 @@
 use headstart_types::{as_text, keys, KeyTable, Nanos};
 
 use super::recent::Recent;
-use super::{Asked, BuildReadAhead, Cached, Found, Needs, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
+use super::{Asked, Cached, Found, ReadAhead, ReadAheadContext, ReadsAhead, Run, Size, FILES};
 use crate::row::{Family, PolicyRow};
 
 /// Its row in the registry.
@@ -36,16 +36,11 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "OpenZFS 2.3 and later, module/zfs/dmu_zfetch.c",
     keys: KeyTable::of::<ZfsKeys>(),
     default_replacement: Some("lru"),
-    family: Family::ReadAhead(ReadsAhead {
-        only_ahead: false,
-        spares_random: true,
-        needs: Needs::Nothing,
-        build: BuildReadAhead::Separate(&|keys, context| {
-            let keys: &ZfsKeys = keys.get();
-            let files = keys.files as usize;
-            Ok(Box::new(Zfs::new(keys.setting(context), files)))
-        }),
-    }),
+    family: Family::ReadAhead(ReadsAhead::new(&|keys, context| {
+        let keys: &ZfsKeys = keys.get();
+        let files = keys.files as usize;
+        Ok(Box::new(Zfs::new(keys.setting(context), files)))
+    })),
 };
 
 keys! {
