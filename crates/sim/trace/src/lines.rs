@@ -103,7 +103,9 @@ pub(crate) trait LineParser: Send {
     /// As [`RecordReader::carries`].
     fn carries(&self) -> Carries;
     /// As [`RecordReader::unit_bytes`].
-    fn unit_bytes(&self) -> u64;
+    fn unit_bytes(&self) -> u64 {
+        1
+    }
     /// As [`RecordReader::sizes_vary`].
     fn sizes_vary(&self) -> bool {
         false

@@ -121,7 +121,9 @@ pub trait RecordReader: Send {
 
     /// The trace's own unit in bytes: the size of an object if it carries objects (nominal if sizes differ), the page
     /// or sector in which it counts, or 1 if it counts bytes.
-    fn unit_bytes(&self) -> u64;
+    fn unit_bytes(&self) -> u64 {
+        self.inner().map_or(1, |inner| inner.unit_bytes())
+    }
 
     /// Whether objects have individual sizes, other than [`RecordReader::unit_bytes`].
     fn sizes_vary(&self) -> bool {

@@ -122,10 +122,6 @@ impl RecordReader for Chosen {
         self.reader.carries()
     }
 
-    fn unit_bytes(&self) -> u64 {
-        self.reader.unit_bytes()
-    }
-
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         self.reader.read(into)
     }

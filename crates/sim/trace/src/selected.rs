@@ -247,10 +247,6 @@ impl RecordReader for Selected {
         self.reader.carries()
     }
 
-    fn unit_bytes(&self) -> u64 {
-        self.reader.unit_bytes()
-    }
-
     fn files(&self) -> &[FileEntry] {
         if self.selection.paths.is_empty() {
             self.reader.files()

@@ -27,10 +27,6 @@ impl RecordReader for Watched {
         self.reader.carries()
     }
 
-    fn unit_bytes(&self) -> u64 {
-        self.reader.unit_bytes()
-    }
-
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         if !(self.watch)(self.reader.progress()) {
             return Err(TraceError::Stopped);

@@ -127,10 +127,6 @@ impl RecordReader for Filtered {
         Carries { think: own.think || (own.time && own.duration), ..own }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        self.reader.unit_bytes()
-    }
-
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         while self.ready.len() < BATCH {

@@ -82,10 +82,6 @@ impl LineParser for CloudFront {
         Carries { duration: self.places[7] != ABSENT, ..CARRIES }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         self.paths.entries()
     }

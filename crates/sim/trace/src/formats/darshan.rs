@@ -55,10 +55,6 @@ impl LineParser for Darshan {
         CARRIES
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         self.files.entries()
     }

@@ -217,10 +217,6 @@ impl LineParser for Loadfile {
         Carries { time: self.timed, processes: false, ..FORMAT.carries }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn skipped(&self) -> u64 {
         self.skipped
     }

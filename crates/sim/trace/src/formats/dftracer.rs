@@ -168,10 +168,6 @@ impl LineParser for DfTracer {
         CARRIES
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         self.files.entries()
     }

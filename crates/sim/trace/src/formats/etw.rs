@@ -123,10 +123,6 @@ impl LineParser for Etw {
         Carries { duration: known, processes: known, ..CARRIES }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn empty(&self) -> &'static str {
         "no event is a disk read or write; allowed: a trace with DISK_IO (xperf -on DISK_IO)"
     }

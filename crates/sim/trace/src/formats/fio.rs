@@ -107,10 +107,6 @@ impl LineParser for Fio {
         CARRIES
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn note(&self) -> Option<String> {
         let at_once = "version 2 without waits: all requests are issued at once";
         (self.version == 2 && self.time_ns == 0).then(|| at_once.to_owned())

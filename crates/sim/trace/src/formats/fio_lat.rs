@@ -76,10 +76,6 @@ impl LineParser for FioLat {
         Carries { duration: self.latency, ..CARRIES }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn empty(&self) -> &'static str {
         "no line is a single request; allowed: a log written without log_avg_msec"
     }

@@ -44,10 +44,6 @@ impl LineParser for IbmCos {
         CARRIES
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         self.objects.entries()
     }

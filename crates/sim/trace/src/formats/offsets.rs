@@ -48,10 +48,6 @@ impl LineParser for Offsets {
         CARRIES
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, String> {
         let field = line.trim_ascii();

@@ -106,10 +106,6 @@ impl LineParser for S3Log {
         Carries { addresses: !self.parts, ..CARRIES }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         self.objects.entries()
     }

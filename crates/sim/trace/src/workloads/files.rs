@@ -69,10 +69,6 @@ impl RecordReader for Files {
         Carries { think: true, processes: true, files: true, addresses: true, ..Carries::NOTHING }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         &self.files
     }

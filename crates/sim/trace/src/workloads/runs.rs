@@ -155,10 +155,6 @@ impl RecordReader for Runs {
         Carries { time: true, think: true, addresses: true, ..Carries::NOTHING }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         let count = (self.requests - self.done).min(BATCH as u64);

@@ -22,9 +22,6 @@ impl RecordReader for Given {
     fn carries(&self) -> Carries {
         self.carries
     }
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
     fn files(&self) -> &[FileEntry] {
         &self.files
     }

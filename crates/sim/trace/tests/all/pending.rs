@@ -22,10 +22,6 @@ impl RecordReader for Endless {
         Carries { objects: true, ..Carries::NOTHING }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn read(&mut self, into: &mut Vec<Record>) -> Result<bool, TraceError> {
         into.clear();
         into.push(Record { size: 1, ..Record::default() });

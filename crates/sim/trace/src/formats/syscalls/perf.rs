@@ -92,10 +92,6 @@ impl LineParser for PerfTrace {
         CARRIES
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         self.calls.files()
     }

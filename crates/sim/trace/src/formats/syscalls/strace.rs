@@ -285,10 +285,6 @@ impl LineParser for Strace {
         Carries { time: self.timed, duration: self.lasting, ..FORMAT.carries }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         self.calls.files()
     }

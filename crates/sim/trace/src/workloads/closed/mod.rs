@@ -167,10 +167,6 @@ impl<S: Server> RecordReader for Closed<S> {
         Carries { think: true, processes: true, files: true, addresses: true, writes, ..Carries::NOTHING }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         self.files.get_or_init(|| self.server.files())
     }

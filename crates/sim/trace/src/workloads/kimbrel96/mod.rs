@@ -219,10 +219,6 @@ impl RecordReader for Rebuilt {
         Carries { think: true, files: true, addresses: true, ..Carries::default() }
     }
 
-    fn unit_bytes(&self) -> u64 {
-        1
-    }
-
     fn files(&self) -> &[FileEntry] {
         &self.files
     }
