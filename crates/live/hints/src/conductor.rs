@@ -6,7 +6,6 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use headstart_policy::BlockMap;
 use headstart_types::{Block, Bytes, Nanos};
 use rustc_hash::FxBuildHasher;
 
@@ -21,6 +20,7 @@ pub use super::plan::{Plan, Trust};
 use super::queue::HALVINGS_MAX;
 use super::report::Report;
 use super::trace::{By, Seen};
+use super::universe::{HintedSpace, Universe};
 
 /// How often the trace is read.
 pub const LOOK_EVERY_MS: i32 = 2;
@@ -64,8 +64,8 @@ pub trait Queues {
 }
 
 /// The machine, and what has been observed of the command and the disks.
-pub struct Conductor<Q> {
-    pub machine: Machine,
+pub struct Conductor<Q, S = Universe> {
+    pub machine: Machine<S>,
     pub queues: Q,
     /// Why prefetching has stopped, if it has.
     pub stopped: Option<&'static str>,
@@ -100,14 +100,14 @@ pub struct Conductor<Q> {
     confirmed: bool,
 }
 
-impl<Q: Queues> Conductor<Q> {
+impl<Q: Queues, S: HintedSpace> Conductor<Q, S> {
     /// The state before the command's first reference.
     #[must_use]
-    pub fn new(machine: Machine, queues: Q, budget_bytes: u64, trust: Trust) -> Self {
+    pub fn new(machine: Machine<S>, queues: Q, budget_bytes: u64, trust: Trust) -> Self {
         Self {
-            looked: LookupCounts { hinted: machine.universe().blocks() as u64, ..LookupCounts::default() },
+            looked: LookupCounts { hinted: machine.universe().hinted() as u64, ..LookupCounts::default() },
             frames_min: u64::from(machine.frames()),
-            there: vec![false; machine.universe().blocks()],
+            there: vec![false; machine.universe().hinted()],
             machine,
             queues,
             stopped: None,
@@ -195,7 +195,7 @@ impl<Q: Queues> Conductor<Q> {
         // Programs request data beyond the end of a file.
         let last = last.min(self.machine.universe().last_page(file));
         let beside = metadata && self.is_beside(identity, first);
-        let blocks = || (first..=last).filter_map(|page| self.machine.universe().known(file, page));
+        let blocks = || (first..=last).filter_map(|page| self.machine.universe().hinted_block(file, page));
         let is_there = |block: Block| self.there[block.index()] || self.machine.has_read(block);
         // If no page of a window is known to be there, all of them were there before the command.
         let only_there = by == By::Mapped && blocks().any(is_there);
@@ -263,7 +263,7 @@ impl<Q: Queues> Conductor<Q> {
     /// Pages of `file` enter the page cache for the command.
     fn comes(&mut self, file: (u64, u64), pages: RangeInclusive<u64>) {
         if let Some(file) = self.machine.universe().file(file) {
-            for block in pages.filter_map(|page| self.machine.universe().known(file, page)) {
+            for block in pages.filter_map(|page| self.machine.universe().hinted_block(file, page)) {
                 self.there[block.index()] = true;
             }
         }

@@ -68,7 +68,7 @@ fn conductor(metadata: u32, data: u32, trust: Trust) -> Conductor<Ordered> {
     let (frames_min, growth) = if trust == Trust::SameCommand { (64, 8) } else { (16, 2) };
     let setting = Setting { frames_min: frames_min.min(setting.frames_max), growth, ..setting };
     let (disks, _) = disks_of(&list.files);
-    let machine = Machine::try_new(setting, Universe::new(&list, disks, &[])).expect("no keys");
+    let machine = Machine::try_new(&setting, Universe::new(&list, disks, &[])).expect("no keys");
     Conductor::new(machine, Ordered::default(), budget_bytes, trust)
 }
 
@@ -80,7 +80,7 @@ fn with_arm(data: u32, trust: Trust) -> Conductor<Ordered> {
     let plan = Plan { row, keys: Table::new(), budget_bytes: 1 << 30, trust };
     let setting = plan.setting(&list, 1, true).expect("it works from hints");
     let (disks, _) = disks_of(&list.files);
-    let machine = Machine::try_new(setting, Universe::new(&list, disks, &[])).expect("no keys");
+    let machine = Machine::try_new(&setting, Universe::new(&list, disks, &[])).expect("no keys");
     Conductor::new(machine, Ordered::default(), 1 << 30, trust)
 }
 

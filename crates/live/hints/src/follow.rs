@@ -2,15 +2,19 @@
 //! reference, and receives the pages to read ahead.
 //!
 //! All decisions are those for a command (`conductor.rs`: when hints are confirmed, how fast they are followed, when to
-//! stop), on the pages of one file without an inode; the host does the reading. A read here is a run of consecutive
-//! pages; the host may split it in any way, and reports each page when it arrives.
+//! stop), on the pages of one file without an inode. The watched level is the first one of the host's own machine, above
+//! the levels that its clients request from; the host does the reading. A read here is a run of consecutive pages; the
+//! host may split it in any way, and reports each page when it arrives.
 //!
 //! Cost: constant per page, plus the policy's. Memory: some 40 bytes per hinted page.
 
 use std::ops::Range;
 use std::time::Duration;
 
+use headstart_engine::{NoSupply, System, Tier};
+use headstart_host::mailbox::Mailbox;
 use headstart_policy::registry::PolicyRow;
+use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk as DiskNumber, KeyError, Nanos};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
@@ -21,11 +25,11 @@ use super::conductor::{Conductor, Plan, Trust};
 use super::disk::{Done, Why};
 use super::guard::ALL_CACHED;
 use super::list::{HintList, HintedFile, HintedRange, PAGE_BYTES};
-use super::machine::Machine;
+use super::machine::{Machine, Setting};
 use super::queue::Work;
 use super::report::Report;
 use super::trace::{By, Seen};
-use super::universe::Universe;
+use super::universe::{HintedSpace, Universe};
 use super::waiting::Waiting;
 
 /// Pages prefetched and not yet used before any has been used: the cost of hints that turn wrong at once. A guess.
@@ -88,9 +92,74 @@ struct Reading {
     unneeded: Vec<Block>,
 }
 
-/// Follows the clients through their hints.
-pub struct Follower {
-    conductor: Conductor<Waiting>,
+/// The recording of a command that reads `pages` of the only file.
+fn list(pages: Vec<Range<u64>>) -> HintList {
+    let file =
+        HintedFile { path: "".into(), identity: FILE, is_device: false, size: None, mtime_ns: None, came_pages: 0 };
+    let range =
+        |Range { start, end }| HintedRange { first: start, count: (end - start) as u32, ..HintedRange::default() };
+    HintList { files: vec![file], ranges: pages.into_iter().map(range).collect(), ..HintList::default() }
+}
+
+/// Hints that a policy can follow, for a machine that is not built yet.
+pub struct Prepared {
+    row: &'static PolicyRow,
+    setting: Setting,
+    tier: Tier,
+    pages: Vec<u64>,
+    page_bytes: u64,
+    hinted_pages: u64,
+    budget_pages: u64,
+}
+
+impl Prepared {
+    /// The level of `expected`.
+    ///
+    /// # Errors
+    /// The policy does not work from hints, or one of its keys is wrong.
+    pub fn try_new(expected: Expected) -> Result<Self, KeyError> {
+        let Expected { row, keys, pages, elapsed, page_bytes, budget_pages } = expected;
+        let list = HintList { elapsed_ns: elapsed.0, ..list(pages) };
+        let plan = Plan { row, keys, budget_bytes: budget_pages.saturating_mul(PAGE_BYTES), trust: Trust::SameCommand };
+        let mut setting = plan.setting(&list, 1, false)?;
+        setting.frames_min = FRAMES_MIN.min(setting.frames_max);
+        setting.growth = GROWTH;
+        let universe = Universe::new(&list, vec![DiskNumber(0)], &[]);
+        let pages: Vec<u64> = (0..universe.hinted() as u32).map(|block| universe.place(Block(block)).1).collect();
+        let tier = setting.tier(&vec![DiskNumber(0); pages.len()])?;
+        Ok(Self { row, setting, tier, pages, page_bytes, hinted_pages: list.pages(), budget_pages })
+    }
+
+    /// The hinted pages, each once, in the order of need: they are the first blocks of the machine's space.
+    #[must_use]
+    pub fn pages(&self) -> &[u64] {
+        &self.pages
+    }
+
+    /// The state before the first reference; `system` makes a machine with the given level as its first.
+    #[must_use]
+    pub fn follow<S: HintedSpace>(self, system: impl FnOnce(Tier) -> System<Mailbox, S, NoSupply>) -> Follower<S> {
+        let Self { row, setting, tier, page_bytes, hinted_pages, budget_pages, .. } = self;
+        let machine = Machine::over(system(tier), &setting);
+        let reads = Waiting::new(&[false], vec![false], false);
+        let budget_bytes = budget_pages.saturating_mul(PAGE_BYTES);
+        Follower {
+            conductor: Conductor::new(machine, reads, budget_bytes, Trust::SameCommand),
+            row,
+            page_bytes,
+            hinted_pages,
+            budget_pages,
+            reading_of: FxHashMap::default(),
+            readings: FxHashMap::default(),
+            next_reading: 0,
+            looked: Nanos::ZERO,
+        }
+    }
+}
+
+/// Follows the clients through their hints, in a machine whose first level is the watched one.
+pub struct Follower<S> {
+    conductor: Conductor<Waiting, S>,
     row: &'static PolicyRow,
     page_bytes: u64,
     hinted_pages: u64,
@@ -102,41 +171,16 @@ pub struct Follower {
     looked: Nanos,
 }
 
-impl Follower {
-    /// The state before the first reference.
-    ///
-    /// # Errors
-    /// The policy does not work from hints, or one of its keys is wrong.
-    pub fn try_new(expected: Expected) -> Result<Self, KeyError> {
-        let Expected { row, keys, pages, elapsed, page_bytes, budget_pages } = expected;
-        let file =
-            HintedFile { path: "".into(), identity: FILE, is_device: false, size: None, mtime_ns: None, came_pages: 0 };
-        let range =
-            |Range { start, end }| HintedRange { first: start, count: (end - start) as u32, ..HintedRange::default() };
-        let list = HintList {
-            files: vec![file],
-            ranges: pages.into_iter().map(range).collect(),
-            elapsed_ns: elapsed.0,
-            ..HintList::default()
-        };
-        let budget_bytes = budget_pages.saturating_mul(PAGE_BYTES);
-        let plan = Plan { row, keys, budget_bytes, trust: Trust::SameCommand };
-        let mut setting = plan.setting(&list, 1, false)?;
-        setting.frames_min = FRAMES_MIN.min(setting.frames_max);
-        setting.growth = GROWTH;
-        let machine = Machine::try_new(setting, Universe::new(&list, vec![DiskNumber(0)], &[]))?;
-        let reads = Waiting::new(&[false], vec![false], false);
-        Ok(Self {
-            conductor: Conductor::new(machine, reads, budget_bytes, Trust::SameCommand),
-            row,
-            page_bytes,
-            hinted_pages: list.pages(),
-            budget_pages,
-            reading_of: FxHashMap::default(),
-            readings: FxHashMap::default(),
-            next_reading: 0,
-            looked: Nanos::ZERO,
-        })
+impl<S: HintedSpace> Follower<S> {
+    /// The machine.
+    #[must_use]
+    pub fn system(&self) -> &System<Mailbox, S, NoSupply> {
+        &self.conductor.machine.system
+    }
+
+    /// The machine, for the requests of clients.
+    pub fn system_mut(&mut self) -> &mut System<Mailbox, S, NoSupply> {
+        &mut self.conductor.machine.system
     }
 
     /// A client references `pages`, which must not be empty.
@@ -242,11 +286,13 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
+    use headstart_engine::Stack;
     use headstart_policy::registry::policy;
 
+    use super::super::machine::MODE;
     use super::*;
 
-    fn follower(pages: &[Range<u64>]) -> Follower {
+    fn follower(pages: &[Range<u64>]) -> Follower<Universe> {
         let expected = Expected {
             row: policy("just-in-time").expect("it is registered"),
             keys: Table::new(),
@@ -255,7 +301,12 @@ mod tests {
             page_bytes: 4096,
             budget_pages: 1024,
         };
-        Follower::try_new(expected).expect("it works from hints")
+        let space = Universe::new(&list(pages.to_vec()), vec![DiskNumber(0)], &[]);
+        Prepared::try_new(expected).expect("it works from hints").follow(|tier| {
+            let mailbox = Mailbox::of_levels(Some(0), None);
+            let Ok(system) = System::try_new(Stack::new(vec![tier], 1, mailbox, space, 4096), Vec::new(), MODE, None);
+            system
+        })
     }
 
     #[test]

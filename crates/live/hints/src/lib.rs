@@ -55,11 +55,13 @@ use std::io;
 use headstart_types::{system_says, KeyError};
 
 pub use budget::Room;
-pub use follow::{Expected, FollowReport, Follower};
+pub use follow::{Expected, FollowReport, Follower, Prepared};
 pub use headstart_host::child::Status;
 pub use list::{device_number, HintList, HintedFile, HintedRange, PAGE_BYTES};
+pub use machine::{MODE, WATCHED};
 pub use report::Report;
 pub use run::{run, Settings};
+pub use universe::HintedSpace;
 
 /// Why a command is not run.
 #[derive(Debug, thiserror::Error)]

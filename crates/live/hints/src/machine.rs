@@ -1,6 +1,6 @@
 //! The machine around a command that is only watched: one level, whose frames are the bytes prefetched and not yet
 //! used, under a hinted policy (`headstart_engine`). References come from the kernel's trace; the policy's fetches go
-//! to the disks' threads.
+//! to the disks' threads. A block server has this level above the others of its machine (`follow.rs`).
 //!
 //! Three things differ from a process that the machine simulates itself:
 //!
@@ -20,16 +20,21 @@ use headstart_engine::{Ask, Counts, IssueMode, Level, NoSupply, Stack, System, T
 use headstart_host::mailbox::Mailbox;
 use headstart_policy::readahead::Asked;
 use headstart_policy::registry::{replacement, Context, PolicyRow};
-use headstart_policy::{BlockMap, Hints};
+use headstart_policy::Hints;
 use headstart_types::{Block, Disk, KeyError, Meetings, Nanos, Position, Program};
 use toml::Table;
 
-use super::universe::Universe;
+use super::universe::{HintedSpace, Universe};
 
 /// References beyond a position after which it is skipped.
 const SLACK: u32 = 256;
 /// A policy divides think times by the number of processes that share its hints; this stands for that number.
 const PROCESSES: u64 = 2;
+
+/// The watched level.
+pub const WATCHED: usize = 0;
+/// How a machine with a watched level issues requests: there is no process that it simulates.
+pub const MODE: IssueMode = IssueMode { whole: true, open: true, write_delay: None };
 
 /// The parameters of a machine, beside the pages.
 #[derive(Clone)]
@@ -56,6 +61,46 @@ pub struct Setting {
     pub think: Nanos,
 }
 
+impl Setting {
+    /// The watched level, of pages on the disks `disk_of` in the order of need. It holds no bytes.
+    ///
+    /// # Errors
+    /// A key of the policy is wrong, or does not work with shared hints.
+    pub fn tier(&self, disk_of: &[Disk]) -> Result<Tier, KeyError> {
+        let blocks: Arc<[Block]> = (0..disk_of.len() as u32).map(Block).collect();
+        let references = blocks.len() as Position;
+        let program = Program {
+            blocks: blocks.clone(),
+            string_ends: [references].into(),
+            portion_ends: [references].into(),
+            string_of: vec![0; PROCESSES as usize].into(),
+            regular: false,
+            meetings: Meetings::AtEnd,
+        };
+        let context = Context {
+            frames: self.frames_max,
+            disks: self.disks,
+            disk_of: disk_of.into(),
+            hints: Some(Arc::new(Hints::all(blocks))),
+            program: Some(Arc::new(program)),
+            nominal_service: self.service,
+            block_transfer: self.transfer,
+            concurrency: self.concurrency,
+            uniform: false,
+            mean_compute: self.think,
+            constant_compute: false,
+            ..Context::plain(replacement("lru")?, self.frames_max, Vec::new(), disk_of.len())
+        };
+        let policy = self.row.build(&self.row.keys.read(self.keys.clone())?, &context)?;
+        let frames = self.frames_min.min(self.frames_max);
+        let mut level = Level::new(policy, frames, &[], disk_of, self.disks);
+        // A demanded page is there already. A prefetch ordered along with it would count as there, too, and no disk
+        // would read it.
+        level.separate_prefetches();
+        Ok(Tier::new(level, false))
+    }
+}
+
 /// Whether the position of a block is over, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
@@ -69,9 +114,10 @@ enum Over {
     Assumed,
 }
 
-/// A machine for one command.
-pub struct Machine {
-    system: System<Mailbox, Universe, NoSupply>,
+/// A machine for one command, or for the clients of a server.
+pub struct Machine<S = Universe> {
+    /// The watched level, and the levels of a server below it.
+    pub system: System<Mailbox, S, NoSupply>,
     /// By block: whether it has been referenced; whether a disk has read it; whether it was answered, read or not;
     /// whether it was referenced while ordered but not there; whether its position is over.
     referenced: Vec<bool>,
@@ -98,43 +144,21 @@ impl Machine {
     ///
     /// # Errors
     /// A key of the policy is wrong, or does not work with shared hints.
-    pub fn try_new(setting: Setting, universe: Universe) -> Result<Self, KeyError> {
-        let blocks: Arc<[Block]> = (0..universe.blocks() as u32).map(Block).collect();
-        let references = blocks.len() as Position;
+    pub fn try_new(setting: &Setting, universe: Universe) -> Result<Self, KeyError> {
         let disk_of: Vec<Disk> = universe.disks().collect();
-        let program = Program {
-            blocks: blocks.clone(),
-            string_ends: [references].into(),
-            portion_ends: [references].into(),
-            string_of: vec![0; PROCESSES as usize].into(),
-            regular: false,
-            meetings: Meetings::AtEnd,
-        };
-        let context = Context {
-            frames: setting.frames_max,
-            disks: setting.disks,
-            disk_of: disk_of.clone().into(),
-            hints: Some(Arc::new(Hints::all(blocks))),
-            program: Some(Arc::new(program)),
-            nominal_service: setting.service,
-            block_transfer: setting.transfer,
-            concurrency: setting.concurrency,
-            uniform: false,
-            mean_compute: setting.think,
-            constant_compute: false,
-            ..Context::plain(replacement("lru")?, setting.frames_max, Vec::new(), disk_of.len())
-        };
-        let policy = setting.row.build(&setting.row.keys.read(setting.keys)?, &context)?;
-        let frames = setting.frames_min.min(setting.frames_max);
-        let mut level = Level::new(policy, frames, &[], &disk_of, setting.disks);
-        // A demanded page is there already. A prefetch ordered along with it would count as there, too, and no disk
-        // would read it.
-        level.separate_prefetches();
-        let pages = disk_of.len();
-        let stack = Stack::new(vec![Tier::new(level, true)], 1, Mailbox::of_prefetches(), universe, super::PAGE_BYTES);
-        let mode = IssueMode { whole: true, open: true, write_delay: None };
-        let Ok(system) = System::try_new(stack, Vec::new(), mode, None);
-        Ok(Self {
+        let mailbox = Mailbox::of_levels(Some(WATCHED as u32), None);
+        let stack = Stack::new(vec![setting.tier(&disk_of)?], 1, mailbox, universe, super::PAGE_BYTES);
+        let Ok(system) = System::try_new(stack, Vec::new(), MODE, None);
+        Ok(Self::over(system, setting))
+    }
+}
+
+impl<S: HintedSpace> Machine<S> {
+    /// Watches the first level of `system`, which was made for `setting`.
+    #[must_use]
+    pub fn over(system: System<Mailbox, S, NoSupply>, setting: &Setting) -> Self {
+        let pages = system.stack.space.hinted();
+        Self {
             system,
             referenced: vec![false; pages],
             read: vec![false; pages],
@@ -149,12 +173,12 @@ impl Machine {
             earned: 0,
             passed_unused: 0,
             last_reference: Nanos::ZERO,
-        })
+        }
     }
 
     /// The places of blocks.
     #[must_use]
-    pub fn universe(&self) -> &Universe {
+    pub fn universe(&self) -> &S {
         &self.system.stack.space
     }
 
@@ -165,7 +189,7 @@ impl Machine {
     }
 
     fn level(&self) -> &Level {
-        &self.system.stack.tiers[0].level
+        &self.system.stack.tiers[WATCHED].level
     }
 
     /// The counters of the level.
@@ -291,7 +315,7 @@ impl Machine {
         self.last_reference = now;
         let asked = Asked { file, first, count: 1, client: 0, ends_inside: false };
         let ask = Ask { id: 0, asked, blocks: &[block], write: false, quiet: false, position: block.0, compute };
-        self.system.observe(now, 0, &ask);
+        self.system.observe(now, WATCHED, &ask);
     }
 
     /// Skips overtaken positions.
@@ -303,7 +327,7 @@ impl Machine {
                 *over = Over::Skipped;
                 // A page that was only ordered, or was already in the page cache, costs nothing.
                 self.passed_unused += u64::from(self.read[self.lowest as usize]);
-                self.system.skip(now, 0, self.lowest, Block(self.lowest));
+                self.system.skip(now, WATCHED, self.lowest, Block(self.lowest));
             } else {
                 break;
             }
@@ -321,7 +345,7 @@ impl Machine {
         }
         self.answered[block.index()] = true;
         let what = service.map_or(What::Unneeded, What::Fetched);
-        self.system.stack.devices.end(0, what, block);
+        self.system.stack.devices.end(WATCHED as u32, what, block);
     }
 
     /// Handles all events that are due. Appends the policy's prefetches to `orders`, each block once: one that was
@@ -331,9 +355,9 @@ impl Machine {
             self.grow();
             let Ok(()) = self.system.turn(now, &[]);
             let devices = &mut self.system.stack.devices;
-            for block in std::mem::take(&mut devices.requests).into_iter().flat_map(|request| request.blocks) {
+            for block in std::mem::take(&mut devices.wanted) {
                 if self.answered[block.index()] {
-                    devices.end(0, What::Unneeded, block);
+                    devices.end(WATCHED as u32, What::Unneeded, block);
                 } else {
                     orders.push(block);
                 }
@@ -350,7 +374,7 @@ impl Machine {
         let room = self.frames_max.saturating_sub(self.level().frames());
         let more = u32::try_from(earned).unwrap_or(u32::MAX).min(room);
         if more > 0 {
-            self.system.stack.tiers[0].level.grow(more);
+            self.system.stack.tiers[WATCHED].level.grow(more);
         }
     }
 }

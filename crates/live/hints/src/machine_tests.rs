@@ -9,7 +9,7 @@ use toml::Table;
 
 use super::list::{HintList, HintedFile, HintedRange};
 use super::machine::{Machine, Setting};
-use super::universe::Universe;
+use super::universe::{HintedSpace, Universe};
 
 /// One file of `pages` pages, the first `metadata` of which belong to a device.
 fn universe(metadata: u32, pages: u32) -> Universe {
@@ -44,7 +44,7 @@ fn machine(name: &str, pages: u32, frames: (u32, u32)) -> Machine {
         concurrency: 1,
         think: Nanos(1_000),
     };
-    Machine::try_new(setting, universe(0, pages)).expect("it works with shared hints")
+    Machine::try_new(&setting, universe(0, pages)).expect("it works with shared hints")
 }
 
 /// The hinted policies that work with shared hints.

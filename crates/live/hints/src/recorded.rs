@@ -77,7 +77,7 @@ mod tests {
     use headstart_trace::hints::{About, Read, ReadKind, RecordedProcess};
     use headstart_types::{Block, Disk};
 
-    use super::super::universe::Universe;
+    use super::super::universe::{HintedSpace, Universe};
     use super::*;
 
     /// A recording of a file of `size_bytes` with reads of these pages.

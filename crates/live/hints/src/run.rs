@@ -225,8 +225,7 @@ fn left_alone(running: Running, settings: &Settings, list: &HintList, why: &str)
 /// The policy or one of its keys is wrong.
 pub(super) fn check(settings: &Settings) -> Result<(), Error> {
     let nothing = HintList::default();
-    let setting = plan(settings, Trust::Whole).setting(&nothing, 1, settings.arm.unwrap_or(false))?;
-    Machine::try_new(setting, Universe::new(&nothing, Vec::new(), &[]))?;
+    plan(settings, Trust::Whole).setting(&nothing, 1, settings.arm.unwrap_or(false))?.tier(&[])?;
     Ok(())
 }
 
@@ -298,7 +297,7 @@ impl Host {
                 .push(format!("the command's reads are not seen, prefetching is by the hints alone: {problem}"));
         }
         let setting = plan(settings, trust).setting(&list, facts.len(), arm)?;
-        let machine = Machine::try_new(setting, universe)?;
+        let machine = Machine::try_new(&setting, universe)?;
         let (recorded, recorded_ns) = (Duration::from_nanos(list.elapsed_ns), Nanos(list.elapsed_ns));
         let waited = waited_for_page(&list.ranges);
         // A command that cannot be started is reported at once.

@@ -17,6 +17,33 @@ const PAGES_MAX: usize = 4 << 20;
 /// read-ahead. A guess.
 const STRETCH_PAGES: u64 = 512;
 
+/// The space of a machine whose first blocks are the hinted pages, in the order of need.
+pub trait HintedSpace: BlockMap + Send {
+    /// The number of hinted pages.
+    fn hinted(&self) -> usize;
+
+    /// The file with this device and inode.
+    fn file(&self, identity: (u64, u64)) -> Option<u32>;
+
+    /// The last page of a file, with its recorded size.
+    fn last_page(&self, file: u32) -> u64;
+
+    /// Whether a block is metadata, to which references are not visible.
+    fn is_metadata(&self, _block: Block) -> bool {
+        false
+    }
+
+    /// Whether this page is hinted, and left to the kernel's read-ahead.
+    fn is_left_to_kernel(&self, _file: u32, _page: u64) -> bool {
+        false
+    }
+
+    /// The block of a hinted page.
+    fn hinted_block(&self, file: u32, page: u64) -> Option<Block> {
+        self.known(file, page).filter(|block| block.index() < self.hinted())
+    }
+}
+
 /// The pages, as blocks of the machine.
 #[derive(Debug)]
 pub struct Universe {
@@ -88,33 +115,31 @@ impl Universe {
         block
     }
 
-    /// Whether this page is hinted, and left to the kernel's read-ahead.
-    #[must_use]
-    pub fn is_left_to_kernel(&self, file: u32, page: u64) -> bool {
-        self.left_to_kernel[file as usize].within(page..page + 1).next().is_some()
-    }
-
-    /// The file with this device and inode.
-    #[must_use]
-    pub fn file(&self, identity: (u64, u64)) -> Option<u32> {
-        self.files.get(&identity).copied()
-    }
-
-    /// The last page of a file, with its recorded size.
-    #[must_use]
-    pub fn last_page(&self, file: u32) -> u64 {
-        self.last_pages[file as usize]
-    }
-
-    /// Whether a block is metadata, to which references are not visible.
-    #[must_use]
-    pub fn is_metadata(&self, block: Block) -> bool {
-        self.is_device[self.places[block.index()].0 as usize]
-    }
-
     /// By block: its disk.
     pub fn disks(&self) -> impl Iterator<Item = Disk> + '_ {
         self.places.iter().map(|(file, _)| self.disk_of_file[*file as usize])
+    }
+}
+
+impl HintedSpace for Universe {
+    fn hinted(&self) -> usize {
+        self.places.len()
+    }
+
+    fn file(&self, identity: (u64, u64)) -> Option<u32> {
+        self.files.get(&identity).copied()
+    }
+
+    fn last_page(&self, file: u32) -> u64 {
+        self.last_pages[file as usize]
+    }
+
+    fn is_metadata(&self, block: Block) -> bool {
+        self.is_device[self.places[block.index()].0 as usize]
+    }
+
+    fn is_left_to_kernel(&self, file: u32, page: u64) -> bool {
+        self.left_to_kernel[file as usize].within(page..page + 1).next().is_some()
     }
 }
 

@@ -23,13 +23,15 @@ pub struct Request {
 #[derive(Debug, Default)]
 pub struct Mailbox {
     pub requests: Vec<Request>,
+    /// Prefetches of the level of a process that is only watched, in order.
+    pub wanted: Vec<Block>,
     ended: VecDeque<(Ended, Block)>,
     /// Orders that complete by request.
     pieces: Option<Pieces>,
     /// Distance between adjacent blocks on a disk, in sectors.
     block_sectors: u64,
-    /// Demand fetches complete at once.
-    only_prefetches: bool,
+    /// The level of a process that is only watched: its demand fetches complete at once.
+    watched: Option<u32>,
     /// The level whose blocks the host writes to a disk: its allocations become requests.
     spill: Option<u32>,
 }
@@ -41,16 +43,11 @@ impl Mailbox {
         Self { pieces: Some(Pieces::default()), block_sectors, ..Self::default() }
     }
 
-    /// Orders complete block by block. Demand fetches complete at once, and only prefetches become requests.
+    /// Orders complete block by block. Allocations of level `spill` are requests, to write the blocks to its disk.
+    /// Demand fetches of level `watched` complete at once, and its prefetches are [`wanted`](Self::wanted).
     #[must_use]
-    pub fn of_prefetches() -> Self {
-        Self { only_prefetches: true, ..Self::default() }
-    }
-
-    /// Orders complete block by block; allocations of level `spill` are requests, to write the blocks to its disk.
-    #[must_use]
-    pub fn with_spill(spill: u32) -> Self {
-        Self { spill: Some(spill), ..Self::default() }
+    pub fn of_levels(watched: Option<u32>, spill: Option<u32>) -> Self {
+        Self { watched, spill, ..Self::default() }
     }
 
     /// Completes a block of an order of `level`.
@@ -78,10 +75,19 @@ impl Mailbox {
 impl<S: BlockMap> Devices<S> for Mailbox {
     fn submit(&mut self, _now: Nanos, from: From, order: IoRequest<'_>, space: &S) -> u32 {
         let IoRequest { blocks, kind, disk } = order;
-        let is_write = kind == Kind::Allocate && self.spill == Some(from.level);
-        if kind == Kind::Allocate && !is_write || self.only_prefetches && kind != Kind::Prefetch {
+        let is_watched = self.watched == Some(from.level);
+        let needs_nothing = match kind {
+            Kind::Allocate => self.spill != Some(from.level),
+            Kind::Prefetch => false,
+            Kind::Demand | Kind::Write => is_watched,
+        };
+        if needs_nothing {
             blocks.iter().for_each(|block| self.end(from.level, What::Allocated, *block));
             return 0;
+        }
+        if is_watched {
+            self.wanted.extend(blocks);
+            return 1;
         }
         let slot = self.pieces.as_mut().map_or(0, |pieces| pieces.open(from.level, blocks));
         let follows = |one: &Block, next: &Block| {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use headstart_hints::{Expected, Follower};
+use headstart_hints::{Expected, Prepared};
 use headstart_policy::registry::policy;
 use headstart_trace::{selected, Selection};
 use headstart_types::{printable_path, KeyError, Nanos};
@@ -18,7 +18,7 @@ const CACHE_SHARE: u32 = 2;
 /// Maximum number of pages taken from a trace; the read-ahead handles later ones.
 const PAGES_MAX: u64 = 16 << 20;
 
-/// Hints from the selected reads of a trace, for an export of `size_bytes` with `frames` pages of `page_bytes`,
+/// Hints from the selected reads of a trace, for an export of `size_bytes` with `frames` pages of `page_bytes`, to be
 /// followed by the policy `policy_name`.
 ///
 /// # Errors
@@ -27,7 +27,7 @@ pub fn hints(
     trace: (&Path, &Selection),
     policy_name: &str,
     (size_bytes, page_bytes, frames): (u64, u64, u32),
-) -> Result<Follower, Error> {
+) -> Result<Prepared, Error> {
     let row = policy(policy_name).map_err(|error| KeyError::new("hint_policy", error.problem, error.allowed))?;
     if frames < CACHE_SHARE {
         let problem = format!("a cache of {frames} pages has no room for what they name");
@@ -37,7 +37,7 @@ pub fn hints(
     let budget_pages = u64::from(frames / CACHE_SHARE);
     let expected = Expected { row, keys: Table::new(), pages, elapsed, page_bytes, budget_pages };
     let unfit = |error: KeyError| KeyError::new("hint_policy", error.problem, error.allowed);
-    Ok(Follower::try_new(expected).map_err(unfit)?)
+    Ok(Prepared::try_new(expected).map_err(unfit)?)
 }
 
 /// The page ranges read, in trace order and within the export, and the time of the last request.

@@ -1,7 +1,8 @@
 //! The machine of one export: the level in memory with its coordinator, and that of a spill file below it, over a
-//! mailbox (`headstart_engine`).
+//! mailbox (`headstart_engine`). With hints, the level that follows them comes first; it holds no bytes.
 
-use headstart_engine::{Counts, IssueMode, Level, NoSupply, Stack, System, Tier, What};
+use headstart_engine::{Counts, Level, NoSupply, Stack, System, Tier, What};
+use headstart_hints::{Follower, Prepared, MODE, WATCHED};
 use headstart_host::mailbox::{Mailbox, Request};
 use headstart_policy::coordinator::SentUp;
 use headstart_policy::readahead::Asked;
@@ -10,46 +11,93 @@ use headstart_types::{Block, Disk, Nanos};
 
 use crate::pages::Pages;
 
-/// The levels.
-const MEMORY: usize = 0;
-const SPILL: usize = 1;
 /// The disk of the pages in a spill file.
 pub const SPILL_DISK: Disk = Disk(1);
 
+type Levels = System<Mailbox, Pages, NoSupply>;
+
 pub struct Machine {
-    system: System<Mailbox, Pages, NoSupply>,
+    levels: Owner,
+    /// The level in memory; that of the spill file is the next one.
+    memory: usize,
     /// The coordinator removes blocks that were sent up.
     pub removes_sent: bool,
 }
 
+/// Hints own the machine that they are followed in.
+enum Owner {
+    Nobody(Box<Levels>),
+    Hints(Box<Follower<Pages>>),
+}
+
 impl Machine {
+    /// The machine of `tier`, a level below it and one above it, for blocks of `page_bytes`.
     #[must_use]
-    pub fn new(mut tier: Tier, spill: Option<Tier>, pages: Pages, page_bytes: u64) -> Self {
+    pub fn new(tier: Tier, spill: Option<Tier>, hints: Option<Prepared>, pages: Pages, page_bytes: u64) -> Self {
         let removes_sent = tier.coordinator.sent_up() == SentUp::Remove;
-        tier.below = spill.as_ref().map(|_| SPILL);
-        let mailbox = tier.below.map_or_else(Mailbox::default, |spill| Mailbox::with_spill(spill as u32));
-        let tiers = [tier].into_iter().chain(spill.map(|spill| Tier { spill: Some(SPILL_DISK), ..spill })).collect();
-        let stack = Stack::new(tiers, 0, mailbox, pages, page_bytes);
-        let mode = IssueMode { whole: true, open: true, write_delay: None };
-        let Ok(mut system) = System::try_new(stack, Vec::new(), mode, None);
-        system.use_external_schedule();
-        Self { system, removes_sent }
+        let memory = hints.as_ref().map_or(0, |_| WATCHED + 1);
+        let below = spill.as_ref().map(|_| memory + 1);
+        let mailbox = Mailbox::of_levels(hints.as_ref().map(|_| WATCHED as u32), below.map(|spill| spill as u32));
+        let stored = [Tier { below, ..tier }].into_iter();
+        let stored = stored.chain(spill.map(|spill| Tier { spill: Some(SPILL_DISK), ..spill }));
+        let build = |watched: Option<Tier>| {
+            let stack = Stack::new(watched.into_iter().chain(stored).collect(), memory, mailbox, pages, page_bytes);
+            let Ok(mut levels) = System::try_new(stack, Vec::new(), MODE, None);
+            levels.use_external_schedule();
+            levels
+        };
+        let levels = match hints {
+            Some(hints) => Owner::Hints(Box::new(hints.follow(|watched| build(Some(watched))))),
+            None => Owner::Nobody(Box::new(build(None))),
+        };
+        Self { levels, memory, removes_sent }
+    }
+
+    fn levels(&self) -> &Levels {
+        match &self.levels {
+            Owner::Nobody(levels) => levels,
+            Owner::Hints(hints) => hints.system(),
+        }
+    }
+
+    fn levels_mut(&mut self) -> &mut Levels {
+        match &mut self.levels {
+            Owner::Nobody(levels) => levels,
+            Owner::Hints(hints) => hints.system_mut(),
+        }
+    }
+
+    /// The hints, if there are any.
+    #[must_use]
+    pub fn hints(&self) -> Option<&Follower<Pages>> {
+        match &self.levels {
+            Owner::Nobody(_) => None,
+            Owner::Hints(hints) => Some(hints),
+        }
+    }
+
+    /// The hints, to be told what happens.
+    pub fn hints_mut(&mut self) -> Option<&mut Follower<Pages>> {
+        match &mut self.levels {
+            Owner::Nobody(_) => None,
+            Owner::Hints(hints) => Some(hints),
+        }
     }
 
     #[must_use]
     pub fn pages(&self) -> &Pages {
-        &self.system.stack.space
+        &self.levels().stack.space
     }
 
     #[must_use]
     pub fn level(&self) -> &Level {
-        &self.system.stack.tiers[MEMORY].level
+        &self.levels().stack.tiers[self.memory].level
     }
 
     /// The level of the spill file, if there is one.
     #[must_use]
     pub fn spill(&self) -> Option<&Level> {
-        self.system.stack.tiers.get(SPILL).map(|tier| &tier.level)
+        self.levels().stack.tiers.get(self.memory + 1).map(|tier| &tier.level)
     }
 
     #[must_use]
@@ -60,7 +108,7 @@ impl Machine {
     /// Whether no level keeps anything about `block`; see [`Level::is_unknown`].
     #[must_use]
     pub fn is_unknown(&self, block: Block) -> bool {
-        self.system.stack.tiers.iter().all(|tier| tier.level.is_unknown(block))
+        self.levels().stack.tiers.iter().all(|tier| tier.level.is_unknown(block))
     }
 
     /// Checks the level's invariants between two instants.
@@ -68,61 +116,68 @@ impl Machine {
     /// # Errors
     /// The first violated invariant.
     pub fn check(&self) -> Result<(), String> {
-        self.system.check()
+        self.levels().check()
     }
 
     /// [`Pages::number_at_most`].
     pub fn number_at_most(&mut self, pages: usize) {
-        self.system.stack.space.number_at_most(pages);
+        self.levels_mut().stack.space.number_at_most(pages);
     }
 
     /// When the policy wants to act next, even if nothing happens until then.
     #[must_use]
     pub fn next_timer(&mut self) -> Option<Nanos> {
-        self.system.next_timer()
+        self.levels_mut().next_timer()
     }
 
     /// `block` was fetched in `service`; it arrives at the next turn.
     pub fn fetched(&mut self, block: Block, service: Nanos) {
-        self.system.stack.devices.end(MEMORY as u32, What::Fetched(service), block);
+        let memory = self.memory as u32;
+        self.levels_mut().stack.devices.end(memory, What::Fetched(service), block);
     }
 
     /// `block` was stored in the spill file, or could not be; it arrives there at the next turn.
     pub fn stored(&mut self, block: Block) {
-        self.system.stack.devices.end(SPILL as u32, What::Allocated, block);
+        let spill = self.memory as u32 + 1;
+        self.levels_mut().stack.devices.end(spill, What::Allocated, block);
     }
 
     /// Begins the instant `now`: fetched blocks arrive, and the policy decides.
     pub fn turn(&mut self, now: Nanos) {
-        let Ok(()) = self.system.turn(now, &[]);
+        let Ok(()) = self.levels_mut().turn(now, &[]);
     }
 
     /// A client requests `blocks`, at the place given by `asked`.
     pub fn request(&mut self, now: Nanos, id: u64, asked: Asked, blocks: &[Block]) {
-        self.system.request(now, MEMORY, id, asked, blocks);
+        let memory = self.memory;
+        self.levels_mut().request(now, memory, id, asked, blocks);
     }
 
     /// Prefetches the absent ones of `blocks`, which are expected to be requested, as far as frames are available.
     pub fn expect(&mut self, now: Nanos, blocks: &[Block]) {
-        self.system.expect(now, MEMORY, blocks);
+        let memory = self.memory;
+        self.levels_mut().expect(now, memory, blocks);
     }
 
     /// Removes `block` from memory.
     pub fn take_out(&mut self, block: Block) {
-        self.system.take_out(MEMORY, block);
+        let memory = self.memory;
+        self.levels_mut().take_out(memory, block);
     }
 
     /// Removes `block` from the spill file.
     pub fn take_out_spilled(&mut self, block: Block) {
-        self.system.take_out(SPILL, block);
+        let spill = self.memory + 1;
+        self.levels_mut().take_out(spill, block);
     }
 
     /// Returns evicted blocks, completed requests and fetches wanted since the last call. Evictions precede the fetches
     /// that they make room for.
     pub fn take(&mut self, evicted: &mut Vec<Block>, replied: &mut Vec<u64>, orders: &mut Vec<Request>) {
-        self.system.stack.take_left(evicted);
-        self.system.take_replied(replied);
-        orders.append(&mut self.system.stack.devices.requests);
+        let levels = self.levels_mut();
+        levels.stack.take_left(evicted);
+        levels.take_replied(replied);
+        orders.append(&mut levels.stack.devices.requests);
     }
 
     #[must_use]

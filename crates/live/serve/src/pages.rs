@@ -3,10 +3,12 @@
 //!
 //! A block costs the machine some 60 bytes, cached or not. An export may have a hundred million pages, so the numbers
 //! of pages that are neither cached nor waited for are reused. What a policy remembers of the old page (a ghost in ARC,
-//! for example) then applies to the new one; therefore many more pages stay numbered than there are frames.
+//! for example) then applies to the new one; therefore many more pages stay numbered than there are frames. Hinted pages
+//! have the first numbers for good: a hinted policy knows them by these.
 
 use std::cell::RefCell;
 
+use headstart_hints::HintedSpace;
 use headstart_policy::BlockMap;
 use headstart_types::{Block, Disk};
 use rustc_hash::FxHashMap;
@@ -28,6 +30,7 @@ const LOOKS_MAX: usize = 4096;
 #[derive(Debug)]
 pub struct Pages {
     count: u64,
+    hinted: usize,
     numbered_max: usize,
     numbering: RefCell<Numbering>,
 }
@@ -46,17 +49,23 @@ struct Numbering {
 }
 
 impl Pages {
-    /// The pages of an export with a cache of `frames` and a spill file of `slots`.
+    /// The pages of an export with a cache of `frames` and a spill file of `slots`, of which `hinted` are hinted, each
+    /// named once.
     #[must_use]
-    pub fn new(count: u64, frames: u32, slots: u32) -> Self {
+    pub fn new(count: u64, frames: u32, slots: u32, hinted: &[u64]) -> Self {
         let numbered_max = (frames as usize).saturating_mul(NUMBERED_PER_FRAME).saturating_add(NUMBERED_MIN);
-        let numbered_max = numbered_max.saturating_add(slots as usize);
-        Self { count, numbered_max, numbering: RefCell::default() }
+        let numbered_max = numbered_max.saturating_add(slots as usize).saturating_add(hinted.len());
+        let mut numbering = Numbering { hand: hinted.len() as u32, ..Numbering::default() };
+        for (at, page) in (0..).zip(hinted) {
+            let block = numbering.number(*page);
+            debug_assert_eq!(block, Block(at), "each page is named once");
+        }
+        Self { count, hinted: hinted.len(), numbered_max, numbering: RefCell::new(numbering) }
     }
 
-    /// Limits the number of unneeded pages that stay numbered to `pages`.
+    /// Limits the number of unneeded pages that stay numbered to `pages`, beside the hinted ones.
     pub fn number_at_most(&mut self, pages: usize) {
-        self.numbered_max = pages;
+        self.numbered_max = pages.saturating_add(self.hinted);
     }
 
     /// The numbered pages of `first..end`, unordered.
@@ -81,11 +90,14 @@ impl Pages {
     pub fn forget(&self, is_unneeded: impl Fn(Block) -> bool) {
         let mut numbering = self.numbering.borrow_mut();
         let numbering = &mut *numbering;
-        let mut looks = numbering.page_of.len().min(LOOKS_MAX);
+        let mut looks = (numbering.page_of.len() - self.hinted).min(LOOKS_MAX);
         while numbering.numbered > self.numbered_max && looks > 0 {
             looks -= 1;
             let block = Block(numbering.hand);
-            numbering.hand = (numbering.hand + 1) % numbering.page_of.len() as u32;
+            numbering.hand += 1;
+            if numbering.hand as usize == numbering.page_of.len() {
+                numbering.hand = self.hinted as u32;
+            }
             let page = numbering.page_of[block.index()];
             if numbering.known(page) == Some(block) && is_unneeded(block) {
                 numbering.forget(page);
@@ -129,6 +141,20 @@ impl Numbering {
     }
 }
 
+impl HintedSpace for Pages {
+    fn hinted(&self) -> usize {
+        self.hinted
+    }
+
+    fn file(&self, _identity: (u64, u64)) -> Option<u32> {
+        Some(0)
+    }
+
+    fn last_page(&self, _file: u32) -> u64 {
+        self.count.saturating_sub(1)
+    }
+}
+
 impl BlockMap for Pages {
     fn block(&self, _file: u32, index: u64) -> Option<Block> {
         (index < self.count).then(|| self.numbering.borrow_mut().number(index))
@@ -161,7 +187,7 @@ mod tests {
 
     #[test]
     fn numbers_of_forgotten_pages_are_given_again() {
-        let pages = Pages::new(1 << 40, 0, 0);
+        let pages = Pages::new(1 << 40, 0, 0, &[]);
         let numbered = |page| pages.block(0, page).expect("there is such a page");
         let many = NUMBERED_MIN as u64 + 100;
         for page in 0..many {
@@ -186,5 +212,17 @@ mod tests {
         assert_eq!((known.len(), pages.numbering.borrow().numbered), (NUMBERED_MIN, NUMBERED_MIN));
         assert!(known.iter().all(|block| pages.known(0, pages.place(*block).1) == Some(*block)));
         assert_eq!(pages.known_within(1_000_000, 1_000_100).len(), 90);
+    }
+
+    #[test]
+    fn hinted_pages_have_the_first_numbers_for_good() {
+        let pages = Pages::new(1 << 40, 0, 0, &[70, 7, 700]);
+        let many = NUMBERED_MIN as u64 + 500;
+        (1_000..1_000 + many).for_each(|page| _ = pages.block(0, page).expect("there is such a page"));
+        (0..10).for_each(|_| pages.forget(|_| true));
+        assert_eq!([70, 7, 700].map(|page| pages.hinted_block(0, page)), [0, 1, 2].map(|at| Some(Block(at))));
+        assert_eq!(pages.numbering.borrow().numbered, NUMBERED_MIN + 3);
+        let unhinted = pages.known_within(1_000, 1_000 + many);
+        assert!(unhinted.iter().all(|block| pages.hinted_block(0, pages.place(*block).1).is_none()));
     }
 }

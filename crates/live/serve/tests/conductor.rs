@@ -280,7 +280,7 @@ fn each_page_comes_from_the_backing_once_and_then_from_the_level_below() {
     std::fs::remove_file(&path).expect("it is there");
     let shared = Shared::default();
     shared.lock().bytes = numbered(40, 0);
-    let mut world = World::before("blocks = 8\npolicy = \"demand\"", shared, Some(spill));
+    let mut world = World::before("blocks = 8\npolicy = \"demand\"", shared, Some(spill), None);
     for id in 0..120 {
         let page = id % 40;
         let expected = (page * PAGE) as usize..((page + 1) * PAGE) as usize;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use common::{data, meets, numbered, Shared, World, PAGE};
-use headstart_hints::{Expected, Follower};
+use headstart_hints::{Expected, Prepared};
 use headstart_nbd::Errno;
 use headstart_policy::registry::policy;
 use headstart_serve::spill::Spill;
@@ -157,7 +157,7 @@ fn planned(random: &mut ChaCha8Rng, size: u64) -> Vec<PlannedRequest> {
 }
 
 /// Hints of the coming reads, some of them wrong.
-fn hints(random: &mut ChaCha8Rng, planned: &[PlannedRequest]) -> Follower {
+fn hints(random: &mut ChaCha8Rng, planned: &[PlannedRequest]) -> Prepared {
     let wrong = random.random_range(0.0..1.0);
     let reads = planned.iter().filter(|request| !request.changes);
     let pages = reads.map(|request| {
@@ -178,7 +178,7 @@ fn hints(random: &mut ChaCha8Rng, planned: &[PlannedRequest]) -> Follower {
         page_bytes: PAGE,
         budget_pages: random.random_range(1..40),
     };
-    Follower::try_new(expected).expect("it works from hints")
+    Prepared::try_new(expected).expect("it works from hints")
 }
 
 fn run(seed: u64) {
@@ -195,14 +195,12 @@ fn run(seed: u64) {
     let place = random.random_bool(0.6).then_some(Place(path));
     let level = LEVELS.choose(&mut random).unwrap();
     let planned = planned(&mut random, model.len() as u64);
-    let world = World::before(level, shared.clone(), place.as_ref().map(Place::open));
+    let world = World::before(level, shared.clone(), None, None);
     let mut case = Case { seed, random, world, model, changing: BTreeMap::new(), reading: BTreeMap::new() };
     for half in planned.chunks(planned.len().div_ceil(2)) {
+        let hints = case.random.random_bool(0.6).then(|| hints(&mut case.random, half));
+        case.world = World::before(level, shared.clone(), place.as_ref().map(Place::open), hints);
         case.world.takes = |page| Nanos(1_000 + page % 7 * page % 5 * 1_900);
-        if case.random.random_bool(0.6) {
-            let hints = hints(&mut case.random, half);
-            case.world.conductor.follow_hints(hints);
-        }
         for (id, request) in (0..).zip(half) {
             case.ask(id, request);
             let time = Nanos(case.random.random_range(1..4_000));
@@ -221,9 +219,9 @@ fn run(seed: u64) {
                 before.close(IDENTITY).expect("it can be closed");
             }
         }
-        case.world = World::before(level, shared.clone(), None);
-        case.world = World::before(level, shared.clone(), place.as_ref().map(Place::open));
+        case.world = World::before(level, shared.clone(), None, None);
     }
+    case.world = World::before(level, shared, place.as_ref().map(Place::open), None);
 }
 
 #[test]

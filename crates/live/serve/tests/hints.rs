@@ -5,8 +5,8 @@ mod common;
 
 use std::ops::Range;
 
-use common::{numbered, World, PAGE};
-use headstart_hints::{Expected, FollowReport, Follower};
+use common::{numbered, Shared, World, PAGE};
+use headstart_hints::{Expected, FollowReport, Prepared};
 use headstart_policy::registry::policy;
 use headstart_serve::work::Op;
 use headstart_types::Nanos;
@@ -32,7 +32,7 @@ fn boot(seed: u64, requests: usize) -> Vec<Range<u64>> {
     runs
 }
 
-fn hints(pages: &[Range<u64>]) -> Follower {
+fn hints(pages: &[Range<u64>]) -> Prepared {
     let expected = Expected {
         row: policy("just-in-time").expect("it is registered"),
         keys: Table::new(),
@@ -41,7 +41,7 @@ fn hints(pages: &[Range<u64>]) -> Follower {
         page_bytes: PAGE,
         budget_pages: 1_024,
     };
-    Follower::try_new(expected).expect("it works from hints")
+    Prepared::try_new(expected).expect("it works from hints")
 }
 
 /// A boot's duration, its reads of the backing, and its hint report.
@@ -53,10 +53,11 @@ struct Booted {
 }
 
 /// Runs a boot: each request comes 2 ms after the previous answer, from storage that takes 25 ms.
-fn run(pages: &[Range<u64>], follower: Option<Follower>) -> Booted {
-    let mut world = World::new(LEVEL, numbered(PAGES, 0));
+fn run(pages: &[Range<u64>], hints: Option<Prepared>) -> Booted {
+    let shared = Shared::default();
+    shared.lock().bytes = numbered(PAGES, 0);
+    let mut world = World::before(LEVEL, shared, None, hints);
     world.takes = |_| Nanos::from_millis(25);
-    follower.into_iter().for_each(|follower| world.conductor.follow_hints(follower));
     for (id, run) in (0..).zip(pages) {
         let (from, length) = (run.start * PAGE, (run.end - run.start) * PAGE);
         world.ask(id, from, length as u32, Op::Read);

@@ -161,9 +161,9 @@ impl<D: Devices<S>, S: BlockMap> Stack<D, S> {
         below.is_some_and(|tier| tier.stores && (tier.spill.is_some() || tier.coordinator.sent_up() == SentUp::Remove))
     }
 
-    /// Makes [`Stack::take_left`] report evictions from now on.
+    /// Makes [`Stack::take_left`] report the evictions of levels that have frames from now on.
     pub(crate) fn note_what_leaves(&mut self) {
-        self.tiers.iter_mut().for_each(|tier| tier.level.note_evictions());
+        self.tiers.iter_mut().filter(|tier| tier.stores).for_each(|tier| tier.level.note_evictions());
         self.left = Some(Vec::new());
     }
 

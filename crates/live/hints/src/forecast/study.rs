@@ -180,7 +180,7 @@ impl<'a> Study<'a> {
         let setting = plan.setting(&self.list, self.disks.len(), self.has_arm())?;
         let disk_of = if list.files.is_empty() { Vec::new() } else { self.disk_of_hint.clone() };
         let universe = Universe::new(list, disk_of, &self.in_order_left());
-        Machine::try_new(setting, universe).map_err(|error| error.within("policy"))
+        Machine::try_new(&setting, universe).map_err(|error| error.within("policy"))
     }
 
     /// By disk: whether sequential reads are left to the kernel.

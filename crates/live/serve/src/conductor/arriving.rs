@@ -55,7 +55,7 @@ impl<Q: ReadQueue> Conductor<Q> {
                     self.failed.push(block);
                 }
             }
-            if let Some(hints) = &mut self.hints {
+            if let Some(hints) = self.machine.hints_mut() {
                 hints.arrived(self.now, page);
             }
             self.machine.fetched(block, share);

@@ -27,7 +27,7 @@ mod losing;
 mod spilling;
 
 use headstart_engine::{Counts, Kind, Level, Tier};
-use headstart_hints::{FollowReport, Follower};
+use headstart_hints::{FollowReport, Follower, Prepared};
 use headstart_host::mailbox::Request;
 use headstart_nbd::Errno;
 use headstart_policy::readahead::Asked;
@@ -104,32 +104,37 @@ pub struct Conductor<Q = Queue> {
     lost_at: Option<Nanos>,
     /// Changes may be lost and the backing has not dropped its caches yet: nothing is read from it.
     is_renewing: bool,
-    hints: Option<Follower>,
     /// The file of the level below the one in memory.
     spill: Option<Spill>,
-    /// Pages that arrive in that level at the next turn but could not be stored.
+    /// Pages that arrive in that level at the machine's next turn but could not be stored.
     unstored: Vec<Block>,
     now: Nanos,
 }
 
 impl Conductor {
-    /// An export served through `tier`, whose evicted pages go to `spill`.
+    /// An export served through `tier`, with the level of `spill` below it and that of `hints` above it.
     #[must_use]
-    pub fn new(setting: Setting, tier: Tier, spill: Option<Spill>) -> Self {
+    pub fn new(setting: Setting, tier: Tier, spill: Option<Spill>, hints: Option<Prepared>) -> Self {
         let queue = Queue::new(setting.under_way_max);
-        Self::with_queue(setting, tier, spill, queue)
+        Self::with_queue(setting, tier, (spill, hints), queue)
     }
 }
 
 impl<Q: ReadQueue> Conductor<Q> {
     /// Like [`Conductor::new`], with the caller's queue.
     #[must_use]
-    pub fn with_queue(setting: Setting, tier: Tier, mut spill: Option<Spill>, queue: Q) -> Self {
+    pub fn with_queue(
+        setting: Setting,
+        tier: Tier,
+        (mut spill, hints): (Option<Spill>, Option<Prepared>),
+        queue: Q,
+    ) -> Self {
         let slots = spill.as_ref().map_or(0, Spill::slots);
-        let pages = Pages::new(setting.size_bytes.div_ceil(setting.page_bytes), setting.frames, slots);
+        let hinted = hints.as_ref().map_or(&[][..], Prepared::pages);
+        let pages = Pages::new(setting.size_bytes.div_ceil(setting.page_bytes), setting.frames, slots, hinted);
         let below = spill.as_mut().map(|spill| spill.tier(&pages));
         Self {
-            machine: Machine::new(tier, below, pages, setting.page_bytes),
+            machine: Machine::new(tier, below, hints, pages, setting.page_bytes),
             buffers: Buffers::prepared(setting.page_bytes as usize),
             queue,
             writes: Writes::default(),
@@ -143,7 +148,6 @@ impl<Q: ReadQueue> Conductor<Q> {
             stability: Stability::default(),
             lost_at: None,
             is_renewing: false,
-            hints: None,
             spill,
             unstored: Vec::new(),
             now: Nanos::ZERO,
@@ -178,15 +182,10 @@ impl<Q: ReadQueue> Conductor<Q> {
         self.machine.counts()
     }
 
-    /// Prefetches what `hints` name, in addition to the level's read-ahead.
-    pub fn follow_hints(&mut self, hints: Follower) {
-        self.hints = Some(hints);
-    }
-
     /// Report of the hints, if there are any.
     #[must_use]
     pub fn hints(&self) -> Option<FollowReport> {
-        self.hints.as_ref().map(Follower::report)
+        self.machine.hints().map(Follower::report)
     }
 
     /// Statistics in addition to the level's counters.
@@ -218,7 +217,7 @@ impl<Q: ReadQueue> Conductor<Q> {
     /// When to call [`Conductor::instant`] next, even if nothing happens until then.
     #[must_use]
     pub fn next_timer(&mut self) -> Option<Nanos> {
-        let hints = self.hints.as_ref().and_then(Follower::next_look);
+        let hints = self.machine.hints().and_then(Follower::next_look);
         self.machine.next_timer().into_iter().chain(hints).min()
     }
 
@@ -256,7 +255,7 @@ impl<Q: ReadQueue> Conductor<Q> {
         }
         self.machine.turn(now);
         std::mem::take(&mut self.failed).into_iter().for_each(|block| self.machine.take_out(block));
-        std::mem::take(&mut self.unstored).into_iter().for_each(|block| self.machine.take_out_spilled(block));
+        self.take_out_unstored();
         if self.lost_at == Some(now) {
             self.drop_all();
         }
@@ -315,8 +314,9 @@ impl<Q: ReadQueue> Conductor<Q> {
     }
 
     fn read(&mut self, mut open: Open, pages: std::ops::Range<u64>, actions: &mut Vec<Action>) {
-        if let Some(hints) = &mut self.hints {
+        if let Some(hints) = self.machine.hints_mut() {
             hints.referenced(self.now, pages.clone());
+            self.take_out_unstored();
         }
         let (id, brings) = (open.request.id, matches!(open.request.op, Op::Read));
         let blocks: Vec<Block> = pages.clone().filter_map(|page| self.machine.pages().block(0, page)).collect();
@@ -426,7 +426,7 @@ impl<Q: ReadQueue> Conductor<Q> {
             return;
         }
         let Some(Open { request, since, reply, failed, .. }) = self.open.remove(&id) else { return };
-        if let Some(hints) = &mut self.hints {
+        if let Some(hints) = self.machine.hints_mut() {
             hints.answered(self.now);
         }
         let skip = (request.offset % self.setting.page_bytes) as usize;

@@ -61,6 +61,14 @@ impl<Q: ReadQueue> Conductor<Q> {
         self.unstored.extend((!is_there).then_some(block));
     }
 
+    /// Removes pages from the level of the file that could not be stored and have arrived there nevertheless.
+    pub(super) fn take_out_unstored(&mut self) {
+        let Self { machine, unstored, .. } = self;
+        let comes = |block: &Block| machine.spill().is_some_and(|level| level.state(*block).is_in_flight());
+        let arrived: Vec<Block> = unstored.extract_if(.., |block| !comes(block)).collect();
+        arrived.into_iter().for_each(|block| machine.take_out_spilled(block));
+    }
+
     /// Pages could not be read from the file: they are read one by one, and a single one from the backing.
     pub(super) fn read_again(&mut self, piece: Piece, buffers: Vec<BytesMut>) {
         buffers.into_iter().for_each(|buffer| self.buffers.put_back(buffer));

@@ -21,7 +21,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use headstart_hints::Follower;
+use headstart_hints::Prepared;
 use headstart_nbd::{BlockSizes, Export as NbdExport, Flags, Request, PAYLOAD_BYTES_MAX};
 use headstart_types::Nanos;
 use mio::unix::SourceFd;
@@ -61,7 +61,7 @@ pub struct Export {
     /// Frames of the level.
     pub frames: u32,
     /// Reads expected of clients.
-    pub hints: Option<Follower>,
+    pub hints: Option<Prepared>,
     /// Receives evicted pages.
     pub spill: Option<Spill>,
 }
@@ -158,8 +158,7 @@ impl Server {
                 poll.registry().register(&mut SourceFd(&ring), WAKER, Interest::READABLE)?;
             }
             let link = EmulatedLink::try_new(link, wake.clone())?;
-            let mut conductor = Conductor::new(setting, tier, spill);
-            hints.into_iter().for_each(|hints| conductor.follow_hints(hints));
+            let conductor = Conductor::new(setting, tier, spill, hints);
             Ok(Served { conductor, pool, link, dirty: false })
         };
         let exports = exports.into_iter().enumerate().map(serve).collect::<io::Result<_>>()?;

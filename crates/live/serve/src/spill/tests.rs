@@ -69,7 +69,7 @@ struct Opened {
 impl Opened {
     fn open(text: &str, identity: Option<&str>, writable: bool) -> Result<Self, String> {
         let mut spill = Spill::open(text, PAGE as u64, identity, writable).map_err(|error| error.to_string())?;
-        let pages = Pages::new(PAGES, 0, spill.slots());
+        let pages = Pages::new(PAGES, 0, spill.slots(), &[]);
         let mut level = spill.tier(&pages).level;
         level.note_evictions();
         Ok(Self { spill, level, pages, now: Nanos::ZERO })

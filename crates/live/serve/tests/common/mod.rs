@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
 use headstart_assemble::served;
+use headstart_hints::Prepared;
 use headstart_serve::backing::{About, Backing};
 use headstart_serve::change::Change;
 use headstart_serve::conductor::{Conductor, Setting};
@@ -18,7 +19,7 @@ use toml::Table;
 
 pub const PAGE: u64 = 4096;
 
-pub fn conductor(level: &str, size_bytes: u64, spill: Option<Spill>) -> Conductor {
+pub fn conductor(level: &str, size_bytes: u64, spill: Option<Spill>, hints: Option<Prepared>) -> Conductor {
     let keys: Table = level.parse().expect("the keys are TOML");
     let level = served(keys, PAGE).expect("the keys are right");
     let setting = Setting {
@@ -29,7 +30,7 @@ pub fn conductor(level: &str, size_bytes: u64, spill: Option<Spill>) -> Conducto
         read_bytes_max: 16 * PAGE,
         fails_in_parts: true,
     };
-    Conductor::new(setting, level.tier, spill)
+    Conductor::new(setting, level.tier, spill, hints)
 }
 
 /// Bytes in memory, some of which cannot be read or changed.
@@ -119,12 +120,12 @@ impl World {
     pub fn new(level: &str, bytes: Vec<u8>) -> Self {
         let shared = Shared::default();
         shared.lock().bytes = bytes;
-        Self::before(level, shared.clone(), None)
+        Self::before(level, shared.clone(), None, None)
     }
 
-    /// Places the level of `spill` between the cache and `shared`.
-    pub fn before(level: &str, shared: Shared, spill: Option<Spill>) -> Self {
-        let conductor = conductor(level, shared.about().size_bytes, spill);
+    /// Places the level of `spill` between the cache and `shared`, and follows `hints`.
+    pub fn before(level: &str, shared: Shared, spill: Option<Spill>, hints: Option<Prepared>) -> Self {
+        let conductor = conductor(level, shared.about().size_bytes, spill, hints);
         Self {
             conductor,
             shared,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bytes::BytesMut;
 use headstart_assemble::served;
-use headstart_hints::{Expected, Follower};
+use headstart_hints::{Expected, Prepared};
 use headstart_nbd::{Errno, Extent};
 use headstart_policy::registry::policy;
 use headstart_serve::backing::Backing;
@@ -143,19 +143,6 @@ impl<'a> World<'a> {
             Spill::open(&text, PAGE, identity.as_deref(), true).expect("it can be opened")
         });
         self.conductor = conductor(self.plan, self.fault, spill);
-        if let Some(hints) = &self.plan.hints {
-            let expected = Expected {
-                row: policy(hints.policy).expect("it is registered"),
-                keys: Table::new(),
-                pages: hints.pages.clone(),
-                elapsed: Nanos::from_millis(self.plan.events.len() as u64),
-                page_bytes: PAGE,
-                budget_pages: hints.budget_pages,
-            };
-            if let Ok(follower) = Follower::try_new(expected) {
-                self.conductor.follow_hints(follower);
-            }
-        }
         if let Some(fault) = self.fault {
             let backing = std::mem::replace(&mut self.backing, Box::new(self.storage.clone()));
             self.backing = Box::new(FaultyBacking { backing, fault });
@@ -647,7 +634,18 @@ fn conductor(plan: &Plan, fault: Option<Planted>, spill: Option<Spill>) -> Condu
     };
     let tier = fault.into_iter().fold(level.tier, |tier, fault| fault.within(tier));
     let queue = FaultyQueue { queue: Queue::new(setting.under_way_max), fault };
-    let mut conductor = Conductor::with_queue(setting, tier, spill, queue);
+    let hints = plan.hints.as_ref().and_then(|hints| {
+        let expected = Expected {
+            row: policy(hints.policy).expect("it is registered"),
+            keys: Table::new(),
+            pages: hints.pages.clone(),
+            elapsed: Nanos::from_millis(plan.events.len() as u64),
+            page_bytes: PAGE,
+            budget_pages: hints.budget_pages,
+        };
+        Prepared::try_new(expected).ok()
+    });
+    let mut conductor = Conductor::with_queue(setting, tier, (spill, hints), queue);
     plan.numbered.into_iter().for_each(|pages| conductor.number_at_most(pages));
     conductor
 }
