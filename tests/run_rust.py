@@ -1,11 +1,11 @@
-"""Runs the Rust test programs: those that mount, serve and wait beside those that compute.
+"""Runs the Rust test programs: those that mount, serve and wait beside the compiler and beside those that compute.
 
-`cargo test` runs one test program after another. About half of the time goes to programs that wait for disks, sockets
-and clocks and leave the processors idle. Here such programs run one after another, because they share the machine,
-in parallel to all others. When they are done, two of the others run at a time, since many of those use one processor
-only. Each program's output is shown when it has ended, as `cargo test` shows it. All programs run even if one fails;
-the
-exit status is 1 then. `make test-rust` runs this.
+`cargo test` compiles all test programs, and then runs one after another. About half of the time goes to programs that
+wait for disks, sockets and clocks and leave the processors idle. Here such programs run one after another, because
+they share the machine, from the moment the first of them is compiled. When all is compiled, the others and the
+examples in the documentation run beside them; when those of the machine are done, two of the others at a time, since
+many use one processor only. Each program's output is shown when it has ended, as `cargo test` shows it. All programs
+run even if one fails; the exit status is 1 then. `make test-rust` runs this.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
 CARGO = ["cargo", "test", "--workspace", "--locked"]
@@ -29,19 +31,29 @@ ON_THE_MACHINE = {ROOT / "crates" / "live", ROOT / "crates" / "py"}
 
 @dataclass(frozen=True)
 class Program:
-    """A test program, the folder of its crate, and what it was compiled from."""
+    """A test program: its command, the folder of its crate, and what it was compiled from."""
 
-    executable: str
+    command: tuple[str, ...]
     folder: Path
     source: str
 
+    @property
+    def name(self) -> str:
+        """What is said of it."""
+        return f"{self.folder.name}: {self.source}"
+
+    @property
+    def on_the_machine(self) -> bool:
+        """Whether its tests share the machine."""
+        return bool(ON_THE_MACHINE & {self.folder, self.folder.parent})
+
     def run(self) -> tuple[bool, str]:
         """Whether it has passed, and what it has printed."""
-        environment = {**os.environ, "CARGO_MANIFEST_DIR": str(self.folder)}
+        started = time.monotonic()
         done = subprocess.run(
-            [self.executable],
+            self.command,
             cwd=self.folder,
-            env=environment,
+            env={**os.environ, "CARGO_MANIFEST_DIR": str(self.folder)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -49,70 +61,97 @@ class Program:
             check=False,
         )
         passed = done.returncode == 0
-        ending = "" if passed else f"error: {self.executable}: exit status {done.returncode}\n"
-        return passed, f"     Running {self.folder.name}: {self.source}\n{done.stdout}{ending}"
+        ending = "" if passed else f"error: {self.command[0]}: exit status {done.returncode}\n"
+        seconds = time.monotonic() - started
+        return passed, f"     Running {self.name} ({seconds:.1f} s)\n{done.stdout}{ending}"
 
 
-def programs() -> list[Program]:
-    """Compiles the tests; gives the programs in the order in which cargo names them.
+EXAMPLES = Program((*CARGO, "--doc"), ROOT, "examples in the documentation")
+
+
+def programs() -> Iterator[Program]:
+    """Compiles the tests; gives each program when it is ready.
 
     Raises:
         CalledProcessError: They do not compile; cargo has said why.
     """
     command = [*CARGO, "--no-run", "--message-format=json-render-diagnostics"]
-    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    found = []
-    for line in built.stdout.splitlines():
-        message = json.loads(line)
-        if message.get("executable") and message["profile"]["test"]:
-            folder = Path(message["manifest_path"]).parent
-            source = Path(message["target"]["src_path"]).relative_to(folder)
-            found.append(Program(message["executable"], folder, str(source)))
-    return found
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as cargo:
+        assert cargo.stdout is not None
+        for line in cargo.stdout:
+            message = json.loads(line)
+            if message.get("executable") and message["profile"]["test"]:
+                folder = Path(message["manifest_path"]).parent
+                source = Path(message["target"]["src_path"]).relative_to(folder)
+                yield Program((message["executable"],), folder, str(source))
+    if cargo.returncode:
+        raise subprocess.CalledProcessError(cargo.returncode, command)
+
+
+class Suite:
+    """The programs that have yet to run, and what has failed."""
+
+    def __init__(self) -> None:
+        self.machine: SimpleQueue[Program | None] = SimpleQueue()
+        """What shares the machine, in the order in which it is compiled, then None."""
+        self.others = deque([EXAMPLES])
+        self.count = 0
+        self.failed: list[str] = []
+        self._showing = threading.Lock()
+
+    def compile(self) -> None:
+        """Compile all."""
+        try:
+            for program in programs():
+                self.count += 1
+                (self.machine.put if program.on_the_machine else self.others.append)(program)
+        except subprocess.CalledProcessError:
+            self.others.clear()
+            raise
+        finally:
+            self.machine.put(None)
+
+    def run_machine(self) -> None:
+        """Run what shares the machine while it is compiled, then what is left of the others."""
+        while program := self.machine.get():
+            self._run(program)
+        self.run_others()
+
+    def run_others(self) -> None:
+        """Run the others until none is left."""
+        while True:
+            try:
+                program = self.others.popleft()
+            except IndexError:
+                return
+            self._run(program)
+
+    def _run(self, program: Program) -> None:
+        passed, output = program.run()
+        with self._showing:
+            print(output, flush=True)
+            if not passed:
+                self.failed.append(program.name)
 
 
 def main() -> int:
-    """Runs all test programs, then the examples in the documentation."""
+    """Runs all test programs, and the examples in the documentation."""
     started = time.monotonic()
-    try:
-        all_programs = programs()
-    except subprocess.CalledProcessError as error:
-        return error.returncode
-    failed: list[str] = []
-    showing = threading.Lock()
-
-    def run(queue: deque[Program]) -> None:
-        while True:
-            try:
-                program = queue.popleft()
-            except IndexError:
-                return
-            passed, output = program.run()
-            with showing:
-                print(output, flush=True)
-                if not passed:
-                    failed.append(f"{program.folder.name}: {program.source}")
-
-    machine: deque[Program] = deque()
-    others: deque[Program] = deque()
-    for program in all_programs:
-        (machine if ON_THE_MACHINE & {program.folder, program.folder.parent} else others).append(program)
-
-    def run_machine_then_others() -> None:
-        run(machine)
-        run(others)
-
+    suite = Suite()
     with ThreadPoolExecutor(max_workers=2) as pool:
-        lanes = [pool.submit(run, others), pool.submit(run_machine_then_others)]
+        lanes = [pool.submit(suite.run_machine)]
+        try:
+            suite.compile()
+        except subprocess.CalledProcessError as error:
+            return error.returncode
+        lanes.append(pool.submit(suite.run_others))
         for lane in lanes:
             lane.result()
-    if subprocess.run([*CARGO, "--doc"], cwd=ROOT, check=False).returncode:
-        failed.append("examples in the documentation")
     seconds = time.monotonic() - started
-    print(f"Rust: {len(all_programs)} test programs in {seconds:.0f} s, {len(failed)} failed", flush=True)
-    for name in sorted(failed):
+    print(f"Rust: {suite.count} test programs in {seconds:.0f} s, {len(suite.failed)} failed", flush=True)
+    for name in sorted(suite.failed):
         print(f"failed: {name}", file=sys.stderr)
-    return 1 if failed else 0
+    return 1 if suite.failed else 0
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     drawn = {"HEADSTART_RANDOM": str(COUNT), "HEADSTART_RANDOM_SEED": "0", "HEADSTART_RANDOM_WRITE": str(folder)}
     # Built like `make test-rust`: with the features of this crate alone, cargo would rebuild everything.
     [program] = [each for each in programs() if (each.folder.name, each.source) == PROGRAM]
-    line = [program.executable, DRAWS]
+    line = [*program.command, DRAWS]
     subprocess.run(line, env={**os.environ, **drawn}, cwd=program.folder, check=True, capture_output=True)
     return folder
 
