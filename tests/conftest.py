@@ -96,6 +96,18 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """Fail a test that leaves another handler of a signal: later tests' commands may inherit that they ignore it."""
+    handled = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.getsignal(each) for each in handled}
+    yield
+    left = {each.name: each for each in handled if signal.getsignal(each) != before[each]}
+    for each in left.values():
+        signal.signal(each, before[each])
+    assert not left, f"the test leaves another handler of {', '.join(left)}"
+
+
 def needs_report() -> None:
     """Skip the test where the extra `report` is not installed."""
     for library in ("altair", "vl_convert"):

@@ -78,19 +78,21 @@ from headstart_lab.livestudy import platform
 
 sent = signal.Signals[sys.argv[1]]
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-platform.unwind_on_signals()
+before = [signal.getsignal(each) for each in platform.SIGNALS]
 try:
-    try:
-        with platform.undisturbed():
-            signal.raise_signal(sent)
-            print("undone", flush=True)
-        print("gone on")
-    finally:
-        for each in platform.SIGNALS:
-            signal.raise_signal(each)
-        print("undone too")
+    with platform.unwinding_on_signals():
+        try:
+            with platform.undisturbed():
+                signal.raise_signal(sent)
+                print("undone", flush=True)
+            print("gone on")
+        finally:
+            for each in platform.SIGNALS:
+                signal.raise_signal(each)
+            print("undone too")
 except KeyboardInterrupt:
     print("interrupted")
+assert [signal.getsignal(each) for each in platform.SIGNALS] == before
 """
 
 
@@ -106,8 +108,8 @@ import signal
 from headstart_lab.livestudy import platform
 
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-platform.unwind_on_signals()
-signal.raise_signal(signal.SIGHUP)
+with platform.unwinding_on_signals():
+    signal.raise_signal(signal.SIGHUP)
 print("gone on")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

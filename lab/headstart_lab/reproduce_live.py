@@ -23,8 +23,8 @@ def compute(quick: bool, repeats: int, json: str | None, html: str | None, docs:
     reason = platform.why_not()
     if reason is not None:
         raise HeadstartError(f"{NAME}: cannot run here: {reason}; allowed: Linux, as root, with FUSE and loop devices")
-    platform.unwind_on_signals()
-    found = study(quick=quick, repeats=repeats, tell=_say)
+    with platform.unwinding_on_signals():
+        found = study(quick=quick, repeats=repeats, tell=_say)
     if page is not None:
         page.write(report.markdown(found))
     return found

@@ -44,17 +44,17 @@ def hints_study(
         # Printed, but not a failure: the program itself is fine.
         print(f"hints-study: SKIPPED: {reason}; it needs Linux, root, FUSE and loop devices", file=sys.stderr)
         return
-    platform.unwind_on_signals()
-    found = study(
-        wanted,
-        only=command or (),
-        repeats=repeats,
-        own_repeats=own_repeats,
-        guard=guard,
-        compare=compare,
-        folder=folder,
-        tell=lambda text: print(text, file=sys.stderr),
-    )
+    with platform.unwinding_on_signals():
+        found = study(
+            wanted,
+            only=command or (),
+            repeats=repeats,
+            own_repeats=own_repeats,
+            guard=guard,
+            compare=compare,
+            folder=folder,
+            tell=lambda text: print(text, file=sys.stderr),
+        )
     show(output.console(), found)
     if json is not None:
         judged = [row.to_dict() for row in findings(found)]

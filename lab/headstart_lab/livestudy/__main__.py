@@ -33,7 +33,6 @@ def main(words: list[str] | None = None) -> int:
     missing = [each for each in file_systems if shutil.which(pages.FILE_SYSTEMS[each][0]) is None]
     for each in missing:
         print(f"SKIPPED: {each}: {pages.FILE_SYSTEMS[each][0]} is not installed")
-    platform.unwind_on_signals()
     kept = [each for each in file_systems if each not in missing]
     sizes_kb = [int(each) for each in given.read_ahead_kb.split(",")]
     differ = 0
@@ -42,13 +41,14 @@ def main(words: list[str] | None = None) -> int:
             raise HeadstartError(reason)
         if given.out is not None:
             given.out.mkdir(parents=True, exist_ok=True)
-        for info, count, found in pages.study(kept, sizes_kb, seed=given.seed, quick=given.quick, out=given.out):
-            differ += len(found)
-            name = f"Linux {info['kernel']}, {info['fs']}, read_ahead_kb {info['read_ahead_kb']}"
-            print(f"{name}: the same pages in {count - len(found)} of {count} patterns", flush=True)
-            for each in found[:SHOWN]:
-                where = f"  {each.pattern}, operation {each.operation}"
-                print(f"{where}: the kernel {_pages(each.kernel)}, the simulator {_pages(each.simulator)}")
+        with platform.unwinding_on_signals():
+            for info, count, found in pages.study(kept, sizes_kb, seed=given.seed, quick=given.quick, out=given.out):
+                differ += len(found)
+                name = f"Linux {info['kernel']}, {info['fs']}, read_ahead_kb {info['read_ahead_kb']}"
+                print(f"{name}: the same pages in {count - len(found)} of {count} patterns", flush=True)
+                for each in found[:SHOWN]:
+                    where = f"  {each.pattern}, operation {each.operation}"
+                    print(f"{where}: the kernel {_pages(each.kernel)}, the simulator {_pages(each.simulator)}")
     except (HeadstartError, OSError) as error:
         print(f"headstart: {error}", file=sys.stderr)
         return 2

@@ -80,10 +80,12 @@ def wait_for(is_so: Callable[[], bool]) -> bool:
     return True
 
 
-def unwind_on_signals() -> None:
-    """Make the signals that end a study undo everything like Ctrl-C, which also works in the background.
+@contextmanager
+def unwinding_on_signals() -> Iterator[None]:
+    """Let the signals that end a study undo everything like Ctrl-C, which also works in the background.
 
-    The first signal does; further ones change nothing. A process that ignores SIGHUP (`nohup`) continues to ignore it.
+    The first signal does; further ones change nothing until the block is left. A process that ignores SIGHUP (`nohup`)
+    continues to ignore it.
     """
 
     def unwind(number: int, frame: FrameType | None) -> None:
@@ -91,9 +93,14 @@ def unwind_on_signals() -> None:
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    for each in SIGNALS:
-        if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:
-            signal.signal(each, unwind)
+    heard = [each for each in SIGNALS if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
+    before = {each: signal.signal(each, unwind) for each in heard}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            # `None` if the handler was not set by Python.
+            signal.signal(each, handler or signal.SIG_DFL)
 
 
 @contextmanager

@@ -51,17 +51,17 @@ def serve_study(
             if each not in known:
                 raise HeadstartError(f'{option}: "{each}"; allowed: {", ".join(known)}')
     page = None if docs is None else measured.Page(docs, "serve-study")
-    platform.unwind_on_signals()
-    found = study(
-        rows,
-        disks=disk or list(DISKS),
-        names=workload or list(REQUESTS),
-        quick=quick,
-        lanes=lanes,
-        twice=twice,
-        traces=folders().traces,
-        tell=lambda text: print(text, file=sys.stderr),
-    )
+    with platform.unwinding_on_signals():
+        found = study(
+            rows,
+            disks=disk or list(DISKS),
+            names=workload or list(REQUESTS),
+            quick=quick,
+            lanes=lanes,
+            twice=twice,
+            traces=folders().traces,
+            tell=lambda text: print(text, file=sys.stderr),
+        )
     show(output.console(), found)
     if json is not None:
         judged = [row.to_dict() for row in findings(found)]
