@@ -30,6 +30,22 @@ enum Owner {
     Hints(Box<Follower<Pages>>),
 }
 
+impl Owner {
+    fn get(&self) -> &Levels {
+        match self {
+            Self::Nobody(levels) => levels,
+            Self::Hints(hints) => hints.system(),
+        }
+    }
+
+    fn get_mut(&mut self) -> &mut Levels {
+        match self {
+            Self::Nobody(levels) => levels,
+            Self::Hints(hints) => hints.system_mut(),
+        }
+    }
+}
+
 impl Machine {
     /// The machine of `tier`, a level below it and one above it, for blocks of `page_bytes`.
     #[must_use]
@@ -53,20 +69,6 @@ impl Machine {
         Self { levels, memory, removes_sent }
     }
 
-    fn levels(&self) -> &Levels {
-        match &self.levels {
-            Owner::Nobody(levels) => levels,
-            Owner::Hints(hints) => hints.system(),
-        }
-    }
-
-    fn levels_mut(&mut self) -> &mut Levels {
-        match &mut self.levels {
-            Owner::Nobody(levels) => levels,
-            Owner::Hints(hints) => hints.system_mut(),
-        }
-    }
-
     /// The hints, if there are any.
     #[must_use]
     pub fn hints(&self) -> Option<&Follower<Pages>> {
@@ -86,18 +88,18 @@ impl Machine {
 
     #[must_use]
     pub fn pages(&self) -> &Pages {
-        &self.levels().stack.space
+        &self.levels.get().stack.space
     }
 
     #[must_use]
     pub fn level(&self) -> &Level {
-        &self.levels().stack.tiers[self.memory].level
+        &self.levels.get().stack.tiers[self.memory].level
     }
 
     /// The level of the spill file, if there is one.
     #[must_use]
     pub fn spill(&self) -> Option<&Level> {
-        self.levels().stack.tiers.get(self.memory + 1).map(|tier| &tier.level)
+        self.levels.get().stack.tiers.get(self.memory + 1).map(|tier| &tier.level)
     }
 
     #[must_use]
@@ -108,7 +110,7 @@ impl Machine {
     /// Whether no level keeps anything about `block`; see [`Level::is_unknown`].
     #[must_use]
     pub fn is_unknown(&self, block: Block) -> bool {
-        self.levels().stack.tiers.iter().all(|tier| tier.level.is_unknown(block))
+        self.levels.get().stack.tiers.iter().all(|tier| tier.level.is_unknown(block))
     }
 
     /// Checks the level's invariants between two instants.
@@ -116,65 +118,59 @@ impl Machine {
     /// # Errors
     /// The first violated invariant.
     pub fn check(&self) -> Result<(), String> {
-        self.levels().check()
+        self.levels.get().check()
     }
 
     /// [`Pages::number_at_most`].
     pub fn number_at_most(&mut self, pages: usize) {
-        self.levels_mut().stack.space.number_at_most(pages);
+        self.levels.get_mut().stack.space.number_at_most(pages);
     }
 
     /// When the policy wants to act next, even if nothing happens until then.
     #[must_use]
     pub fn next_timer(&mut self) -> Option<Nanos> {
-        self.levels_mut().next_timer()
+        self.levels.get_mut().next_timer()
     }
 
     /// `block` was fetched in `service`; it arrives at the next turn.
     pub fn fetched(&mut self, block: Block, service: Nanos) {
-        let memory = self.memory as u32;
-        self.levels_mut().stack.devices.end(memory, What::Fetched(service), block);
+        self.levels.get_mut().stack.devices.end(self.memory as u32, What::Fetched(service), block);
     }
 
     /// `block` was stored in the spill file, or could not be; it arrives there at the next turn.
     pub fn stored(&mut self, block: Block) {
-        let spill = self.memory as u32 + 1;
-        self.levels_mut().stack.devices.end(spill, What::Allocated, block);
+        self.levels.get_mut().stack.devices.end(self.memory as u32 + 1, What::Allocated, block);
     }
 
     /// Begins the instant `now`: fetched blocks arrive, and the policy decides.
     pub fn turn(&mut self, now: Nanos) {
-        let Ok(()) = self.levels_mut().turn(now, &[]);
+        let Ok(()) = self.levels.get_mut().turn(now, &[]);
     }
 
     /// A client requests `blocks`, at the place given by `asked`.
     pub fn request(&mut self, now: Nanos, id: u64, asked: Asked, blocks: &[Block]) {
-        let memory = self.memory;
-        self.levels_mut().request(now, memory, id, asked, blocks);
+        self.levels.get_mut().request(now, self.memory, id, asked, blocks);
     }
 
     /// Prefetches the absent ones of `blocks`, which are expected to be requested, as far as frames are available.
     pub fn expect(&mut self, now: Nanos, blocks: &[Block]) {
-        let memory = self.memory;
-        self.levels_mut().expect(now, memory, blocks);
+        self.levels.get_mut().expect(now, self.memory, blocks);
     }
 
     /// Removes `block` from memory.
     pub fn take_out(&mut self, block: Block) {
-        let memory = self.memory;
-        self.levels_mut().take_out(memory, block);
+        self.levels.get_mut().take_out(self.memory, block);
     }
 
     /// Removes `block` from the spill file.
     pub fn take_out_spilled(&mut self, block: Block) {
-        let spill = self.memory + 1;
-        self.levels_mut().take_out(spill, block);
+        self.levels.get_mut().take_out(self.memory + 1, block);
     }
 
     /// Returns evicted blocks, completed requests and fetches wanted since the last call. Evictions precede the fetches
     /// that they make room for.
     pub fn take(&mut self, evicted: &mut Vec<Block>, replied: &mut Vec<u64>, orders: &mut Vec<Request>) {
-        let levels = self.levels_mut();
+        let levels = self.levels.get_mut();
         levels.stack.take_left(evicted);
         levels.take_replied(replied);
         orders.append(&mut levels.stack.devices.requests);
