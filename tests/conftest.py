@@ -60,8 +60,7 @@ def pytest_configure() -> None:
     """Let signals end the commands that tests start, even if the whole run ignores them.
 
     A shell makes background jobs ignore SIGINT, nohup SIGHUP, and children inherit that; signals that the parent
-    handles
-    have their default action in children.
+    handles have their default action in children.
     """
     for each in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(each) is signal.SIG_IGN:

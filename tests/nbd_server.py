@@ -16,8 +16,7 @@ class Server:
     """`content` is the export; `requests` are (command, offset, length) in order of arrival.
 
     Unflushed data is lost at a restart. `flush_errors` are the errors of the next flushes; with `hangs`, flushes are
-    not
-    answered.
+    not answered.
     """
 
     def __init__(self, size_bytes: int, *, flags: int = 0b1101, closes_at: int | None = None) -> None:

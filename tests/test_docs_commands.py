@@ -1,8 +1,7 @@
 """Every command and every program that the docs show runs, page by page, as a reader would type it.
 
 A block that a test cannot run is preceded by a mark with the reason, `<!-- not run: REASON -->`; our commands in it
-must
-still be valid, with these options.
+must still be valid, with these options.
 """
 
 import lzma

@@ -124,8 +124,7 @@ def test_a_recorded_command(tmp_path: Path) -> None:
         pytest.skip("SKIPPED: recording needs root, Linux 6.12 and a tracefs")
     target = tmp_path / "python.hints"
     # A separate file, so that what other programs keep in the page cache does not matter, and enough reads of it that
-    # the
-    # time in which a busy machine starts Python does not matter, either.
+    # the time in which a busy machine starts Python does not matter, either.
     data = tmp_path / "data"
     data.write_bytes(os.urandom(4 << 20))
     script = (

@@ -71,8 +71,7 @@ def test_a_device_without_an_arm_gets_a_model(run: Run, tmp_path: Path) -> None:
     assert f"no seeks: the model is {model['name']}" in done.stdout
     assert f"held out: the model is off by {model['check']['mean_error']:.1%} on average" in done.stdout
     # A reader of 4 KiB waits for 1 ms and the round trip on the device; the model gives up to a tenth less, since one
-    # rate
-    # has to serve for all sizes and this device has none. docs/profile.md says so.
+    # rate has to serve for all sizes and this device has none. docs/profile.md says so.
     shown = headstart.device(tmp_path / "found.toml")
     assert shown.mechanics is None
     result = headstart.simulate(

@@ -109,8 +109,7 @@ def _next_command(asked: socket.socket) -> dict[str, Any] | None:
             os.waitpid(waits, 0)
             continue
         # The intermediate process, which forks the command and waits for it, is not waited for, so that many commands
-        # may run at
-        # a time.
+        # may run at a time.
         if os.fork():
             os._exit(0)
         command = os.fork()

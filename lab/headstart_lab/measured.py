@@ -57,7 +57,7 @@ class Page:
     """A Markdown file with marks, between which the tables of a study are written.
 
     Raises:
-            HeadstartError: The file has no marks of this study.
+        HeadstartError: The file has no marks of this study.
     """
 
     def __init__(self, path: Path, study: str) -> None:

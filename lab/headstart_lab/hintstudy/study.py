@@ -95,7 +95,7 @@ def study(
     `compare`: measure all ways; `guard`: measure what must not become slower.
 
     Raises:
-            HeadstartError: The machine does not behave as required, or a command fails.
+        HeadstartError: The machine does not behave as required, or a command fails.
     """
     wanted = [each for each in commands() if not only or each.name in only]
     found = Timings(platform.machine(), repeats)

@@ -57,7 +57,7 @@ class Job:
         """Start `words` and return how long it took.
 
         Raises:
-                HeadstartError: The command fails.
+            HeadstartError: The command fails.
         """
         begun = time.monotonic_ns()
         done = subprocess.run(

@@ -55,7 +55,7 @@ def make(path: Path, size: int, files: list[Planned]) -> list[Placed]:
     """Make a file system of `size` bytes in the file `path` with `files` one after another, and return their places.
 
     Raises:
-            HeadstartError: A tool fails, or a file is not contiguous.
+        HeadstartError: A tool fails, or a file is not contiguous.
     """
     with path.open("wb") as image:
         image.truncate(size)

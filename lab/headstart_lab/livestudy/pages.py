@@ -73,7 +73,7 @@ def cool(path: Path) -> None:
     """Drop the pages of a file from the cache, including those that are being read.
 
     Raises:
-            HeadstartError: They stay.
+        HeadstartError: They stay.
     """
     call = ctypes.CDLL(None).syscall
     file = os.open(path, os.O_RDONLY)
@@ -95,7 +95,7 @@ def record(path: Path, instance: Path, pattern: Pattern) -> None:
     """Run a pattern and note what the kernel added.
 
     Raises:
-            HeadstartError: Pages repeatedly leave the cache meanwhile.
+        HeadstartError: Pages repeatedly leave the cache meanwhile.
     """
     for _ in range(ATTEMPTS):
         pattern.added.clear()
@@ -195,7 +195,7 @@ def study(
     """Record and compare on each file system and size of read-ahead; yield the machine, pattern count and differences.
 
     Raises:
-            HeadstartError: The machine does not permit it.
+        HeadstartError: The machine does not permit it.
     """
     # One processor: events of several have no reliable order.
     before = os.sched_getaffinity(0)

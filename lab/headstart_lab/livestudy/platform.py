@@ -124,7 +124,7 @@ def background(*words: str, ready: Callable[[], bool], within: Sequence[str] = (
     `within`: a program and its arguments that run the command.
 
     Raises:
-            HeadstartError: The command does not become ready.
+        HeadstartError: The command does not become ready.
     """
     line = [*within, sys.executable, "-m", "headstart", *words]
     with subprocess.Popen(
@@ -170,8 +170,7 @@ def loop_device(file: Path) -> Iterator[Path]:
     """A read-only loop device over `file` that bypasses the page cache of `file`, without a scheduler of its own.
 
     The kernel sets a loop device's read-ahead when it is attached, and possibly again when it is detached, which
-    outlasts
-    the device: the previous value is restored.
+    outlasts the device: the previous value is restored.
     """
     found: dict[str, str] = {}
     try:
@@ -191,7 +190,7 @@ def attach(file: Path, found: dict[str, str]) -> Path:
     """Attach a free loop device to `file`, and store its previous read-ahead in `found`, by its name.
 
     Raises:
-            HeadstartError: There is none.
+        HeadstartError: There is none.
     """
     for left in reversed(range(ATTEMPTS)):
         device = Path(run("losetup", "--find"))
@@ -210,7 +209,7 @@ def detach(device: Path, found: dict[str, str]) -> None:
     """Detach a loop device and restore its read-ahead.
 
     Raises:
-            HeadstartError: Another process keeps it open.
+        HeadstartError: Another process keeps it open.
     """
     run("losetup", "--detach", str(device))
     # It is removed when the last process with an open descriptor closes it.
@@ -267,7 +266,7 @@ def unmount(folder: Path) -> None:
     """Unmount `folder` if anything is mounted there.
 
     Raises:
-            HeadstartError: Another process uses it.
+        HeadstartError: Another process uses it.
     """
     if not wait_for(lambda: not is_mounted(folder) or succeeds_unless_busy("umount", str(folder))):
         raise HeadstartError(f"{folder}: cannot be unmounted: another process uses it")

@@ -111,7 +111,7 @@ def study(*, quick: bool = False, repeats: int = 3, tell: Tell = lambda text, sh
     """Measure and predict everything; `quick` with shorter files and fewer reads, each once.
 
     Raises:
-            HeadstartError: The machine does not behave as required.
+        HeadstartError: The machine does not behave as required.
     """
     scale, repeats = (0.1, 1) if quick else (1.0, repeats)
     planned = workloads.files(scale)

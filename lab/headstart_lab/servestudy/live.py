@@ -92,7 +92,7 @@ def measured(case: Case, workload: Workload, folder: Path) -> tuple[Figures, int
     """Run the case; also return the 99th percentile of the lateness of the disk's answers, in nanoseconds.
 
     Raises:
-            HeadstartError: A server does not become ready, or a request failed.
+        HeadstartError: A server does not become ready, or a request failed.
     """
     disk = f"emulate:{case.disk},deadline:{image(folder, case.disk)}"
     with chain(disk, case.levels(workload.footprint), folder) as (above, below, uri):
@@ -151,7 +151,7 @@ class Child:
         """Return the task's report.
 
         Raises:
-                HeadstartError: The task has failed, or does not answer.
+            HeadstartError: The task has failed, or does not answer.
         """
         with suppress(OSError):
             self.connection.send("how far?")

@@ -35,8 +35,7 @@ NEARBY_NS = (-100_000, -50_000, 50_000, 100_000)
 counts with them show how well the counts are determined at all."""
 LATER_NS = (-200_000, 200_000)
 """The same for the time between the first request, which starts the turning of the platter, and all others, if these
-are
-issued at their timestamps."""
+are issued at their timestamps."""
 ITSELF = (
     "The simulator beside itself, with a link that takes 0.05 or 0.1 ms less or more, or a first request 0.2 ms "
     "earlier or later"
@@ -132,7 +131,7 @@ def study(
     In every `twice`-th group of cases that differ only in the coordinator, each case is run a second time; 0: in none.
 
     Raises:
-            HeadstartError: The machine does not behave as required.
+        HeadstartError: The machine does not behave as required.
     """
     wanted = cases(disks, names, quick=quick)
     rows = read_rows(rows_file)
@@ -161,8 +160,7 @@ def with_one_way(rows: list[Outcome], by_name: dict[str, workloads.Workload]) ->
     """Simulate all rows of a disk and a workload with the median of their ways: none and PFC run on one machine.
 
     The platter turns from the first request on, which is late: if requests are issued at their timestamps, all others
-    come
-    that much earlier after it.
+    come that much earlier after it.
     """
     ways = median_ways(rows)
 

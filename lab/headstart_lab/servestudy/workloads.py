@@ -58,7 +58,7 @@ def workloads(folder: Path, traces: Path | None, names: list[str]) -> list[Workl
     """Write the named traces into `folder`.
 
     Raises:
-            HeadstartError: A trace is absent.
+        HeadstartError: A trace is absent.
     """
     made = []
     for source in (each for each in SOURCES if each.name in names):
