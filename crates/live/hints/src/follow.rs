@@ -6,7 +6,7 @@
 //! the levels that its clients request from; the host does the reading. A read here is a run of consecutive pages; the
 //! host may split it in any way, and reports each page when it arrives.
 //!
-//! Cost: constant per page, plus the policy's. Memory: some 40 bytes per hinted page.
+//! Cost: constant per page, plus the policy's. Memory: some 100 bytes per hinted page, with those of the host's machine.
 
 use std::ops::Range;
 use std::time::Duration;
